@@ -8,7 +8,7 @@ import pytest
 from flexwire.capture.logs.columns import KAFKA_COLUMNS, LogRows
 from flexwire.capture.logs.names import Partition
 from flexwire.capture.logs.reading import LogPiece
-from flexwire.columnar.record_schema import RECORD_COLUMNS
+from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.records.record import TimestampType
 from flexwire.storage.source import Source
 

@@ -13,7 +13,7 @@ import pytest
 from flexwire.capture.logs import Damaged, LogQuery, plan, read_piece, reading
 from flexwire.capture.logs.columns import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
 from flexwire.columnar import records as by_columns
-from flexwire.columnar.record_schema import moment
+from flexwire.columnar.record_columns import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.kernels.engine import kernel
 from flexwire.records import Record, RecordBatch, decode_batches

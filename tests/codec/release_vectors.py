@@ -20,7 +20,7 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from flexwire.codec import Message, message
-from flexwire.columnar import decode_messages, encode_messages, rows
+from flexwire.columnar import decode_messages, encode_messages, reference
 from flexwire.errors import FlexwireError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.releases import release_order
@@ -172,7 +172,9 @@ def _columns(made: type[Message], vectors: list[ReleaseVector]) -> Faults:
     def put(_: Any, slow: dict[int, Any]) -> Any:
         raise AssertionError(f"{made}: rows {sorted(slow)} were left to the reference executor")
 
-    with patch.object(rows, "_put", lambda values, slow: put(values, slow) if slow else values):
+    with patch.object(
+        reference, "_put", lambda values, slow: put(values, slow) if slow else values
+    ):
         structs = decode_messages(made, raws, versions)
         written = encode_messages(made, structs, versions)
     return [_same(one, vector) for one, vector in zip(written.to_pylist(), vectors, strict=True)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flexwire.columnar import rows
+from flexwire.columnar import reference
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +18,7 @@ def kernels_only(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
         return values
 
     if "slow_path" not in request.fixturenames:
-        monkeypatch.setattr(rows, "_put", fail)
+        monkeypatch.setattr(reference, "_put", fail)
 
 
 @pytest.fixture

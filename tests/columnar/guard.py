@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from flexwire.codec import Encoding
 from flexwire.columnar import (
-    buffers,
     decode_messages,
     encode_messages,
     encoding,
     message_sizes,
-    rows,
+    program,
+    reference,
 )
 from flexwire.errors import CodecError
 from tests.codec.test_random_specs import damage
@@ -122,7 +122,7 @@ class Stripes:
             ctypes.memmove(self.begin + end - len(message), message, len(message))
             offsets[2 * row : 2 * row + 2] = end - len(message), end + lie
         offsets[-1] = offsets[-2]
-        valid = buffers.bits(np.tile(np.array([1, 0], np.uint8), len(messages)))
+        valid = program.bits(np.tile(np.array([1, 0], np.uint8), len(messages)))
         data = pa.foreign_buffer(self.begin, ROWS * self.stride, self)
         return pa.Array.from_buffers(
             pa.binary(), 2 * len(messages), [valid, pa.py_buffer(offsets), data]
@@ -148,7 +148,7 @@ def lying_offsets(array: pa.Array, source: random.Random) -> None:
         offset(array.buffers()[1], source.randrange(len(array) + 1))[0] = lie
 
 
-def refuse(_rows: rows.Rows, _row: int) -> Any:
+def refuse(_rows: reference.Rows, _row: int) -> Any:
     """Take the place of the reference executor."""
     raise CodecError("refused")
 
@@ -161,10 +161,10 @@ class Round:
         self.lie = lie
         self.memory, self.areas = Stripes(), Areas()
         self.refused = self.lied = 0
-        for module in (buffers, encoding):
+        for module in (program, encoding):
             setattr(module, "allocate", self.areas.allocate)  # noqa: B010 - typed as what it replaces
         # The reference executor is not what is tried here, and would take most of the time.
-        setattr(rows.Rows, "_one", refuse)  # noqa: B010 - see above
+        setattr(reference.Rows, "_one", refuse)  # noqa: B010 - see above
 
     def __call__(self, sample: Sample, count: int) -> None:
         """Decode damaged messages; encode and measure the columns that come of them."""

@@ -11,8 +11,8 @@ import random
 import cramjam
 import numpy as np
 
-from flexwire.columnar.inflating import _zstd_bounds
 from flexwire.columnar.program import address
+from flexwire.columnar.records import _zstd_bounds
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room

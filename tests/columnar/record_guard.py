@@ -15,10 +15,9 @@ from unittest.mock import patch
 import numpy as np
 
 from flexwire.columnar import record_columns, record_sums, records
-from flexwire.columnar.inflating import Inflater
-from flexwire.columnar.record_schema import RECORD_COLUMNS
+from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.columnar.record_sums import RecordSums
-from flexwire.columnar.records import RecordReader, Wanted
+from flexwire.columnar.records import Inflater, RecordReader, Wanted
 from flexwire.kernels.records.columns_layout import B_END, B_START, SPARE
 from flexwire.records import Record, encode_batch
 from tests.guard_arguments import asked

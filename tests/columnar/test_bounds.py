@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import message
-from flexwire.columnar import buffers, decode_messages, encode_messages
+from flexwire.columnar import decode_messages, encode_messages, program
 from flexwire.errors import CodecError
 from tests.codec.values import random_message
 from tests.columnar.expected import decoded, same
@@ -44,7 +44,7 @@ def rows_of_some_size(count: int) -> list[bytes]:
 def test_a_full_column_ends_a_chunk(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of_some_size(300)
     expected, _ = decoded("MetadataResponse", rows, [12] * len(rows))
-    monkeypatch.setattr(buffers, "MOST", most)
+    monkeypatch.setattr(program, "MOST", most)
     found = decode_messages("MetadataResponse", pa.chunked_array([rows]), 12)
     assert found.num_chunks > 2
     same(found.combine_chunks(), expected)
@@ -58,7 +58,7 @@ def test_a_full_column_ends_a_chunk(most: int, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_row_that_fits_in_no_column_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [b"\x00" * 11, message("RequestHeader")(client_id="x" * 600).encode(2), b"\x00" * 11]
-    monkeypatch.setattr(buffers, "MOST", 500)
+    monkeypatch.setattr(program, "MOST", 500)
     data = pa.chunked_array([rows])
     found = decode_messages("RequestHeader", data, 2, mode="PERMISSIVE")
     assert [one is None for one in found.values.to_pylist()] == [False, True, False]

@@ -14,8 +14,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import RecordReader, Wanted, decode_records, encode_records, record_encoding
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.program import address
+from flexwire.columnar.program import address, allocate
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.machine import part
 from flexwire.kernels.records.crc import HAS_CRC, START, add_bytes, crc_of

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from flexwire.columnar import inflating
+from flexwire.columnar import records
 from flexwire.columnar.program import address
 from flexwire.columnar.records import decode_records
 from flexwire.kernels.engine import kernel
@@ -274,7 +274,7 @@ def test_without_the_instruction_gzip_is_for_the_library() -> None:
         return run_without if name == "inflate_batches" else found
 
     data = b"".join(batches)
-    with patch.object(inflating, "kernel", lacking):
+    with patch.object(records, "kernel", lacking):
         assert decode_records(data).equals(decode_records(data))
     # Once for each of lz4, in two readings, and never for gzip.
     assert asked == 4
@@ -282,5 +282,5 @@ def test_without_the_instruction_gzip_is_for_the_library() -> None:
 
 def test_it_is_the_kernel_that_inflates_gzip() -> None:
     data = encode_batch([Record(0, 0, None, b"value", [])], compression="gzip")
-    with patch.object(inflating, "inflate_into", side_effect=AssertionError):
+    with patch.object(records, "inflate_into", side_effect=AssertionError):
         assert decode_records(data)["value"].to_pylist() == [b"value"]

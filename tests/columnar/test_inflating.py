@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from flexwire.columnar import inflating
-from flexwire.columnar.inflating import _zstd_bounds
+from flexwire.columnar import records as inflating
 from flexwire.columnar.program import address
-from flexwire.columnar.records import RecordReader, Wanted, decode_records
+from flexwire.columnar.records import RecordReader, Wanted, _zstd_bounds, decode_records
 from flexwire.errors import RecordError
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room

@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from flexwire.columnar import decode_messages, encode_messages, message_sizes, message_type, rows
+from flexwire.columnar import (
+    decode_messages,
+    encode_messages,
+    message_sizes,
+    message_type,
+    reference,
+)
 from flexwire.errors import CodecError
 from flexwire.messages import MetadataResponse, RequestHeader
 from tests.columnar.expected import decoded, same, written
@@ -26,10 +32,10 @@ LENGTHS = [*range(36), 47, 48, 49, 63, 64, 65, 126, 127, 128, 129, 300]
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have no row done by the reference executor."""
 
-    def fail(self: rows.Rows, row: int) -> Any:
+    def fail(self: reference.Rows, row: int) -> Any:
         raise AssertionError(f"row {row} of {len(self.data)} was refused")
 
-    monkeypatch.setattr(rows.Rows, "_one", fail)
+    monkeypatch.setattr(reference.Rows, "_one", fail)
 
 
 def headers() -> list[bytes]:

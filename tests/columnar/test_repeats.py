@@ -9,9 +9,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.columnar import repeats
+from flexwire.columnar import record_columns
+from flexwire.columnar.record_columns import Texts
 from flexwire.columnar.records import decode_records
-from flexwire.columnar.repeats import Texts
 from flexwire.records import Record, encode_batch
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def test_a_column_that_was_made_is_used_again() -> None:
 
 
 def test_what_no_column_holds_goes_into_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repeats, "MOST", 25)
+    monkeypatch.setattr(record_columns, "MOST_OF_TEXTS", 25)
     made = Texts(TEXTS)
     found = made.repeated(np.array([3, 1]), np.array([3, 4]))
     assert [chunk.to_pylist() for chunk in found.chunks] == [
@@ -61,7 +61,7 @@ def test_what_no_column_holds_goes_into_chunks(monkeypatch: pytest.MonkeyPatch) 
 def test_records_of_chunks_are_batches_that_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     data = encode_batch([Record(offset, offset, b"k", None, []) for offset in range(10)])
     expected = decode_records(data)
-    monkeypatch.setattr(repeats, "MOST", 4 * len("LogAppendTime") + 8)
+    monkeypatch.setattr(record_columns, "MOST_OF_TEXTS", 4 * len("LogAppendTime") + 8)
     found = decode_records(data)
     assert found.equals(expected)
     assert [len(batch) for batch in found.to_batches()] == [4, 4, 2]

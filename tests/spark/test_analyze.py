@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
 from flexwire.report import Facts
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.by_objects.record_facts import message_of_source

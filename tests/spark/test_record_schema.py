@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from flexwire.columnar import BATCH_COLUMNS, RECORD_COLUMNS, RecordReader, Wanted, decode_records
-from flexwire.columnar.record_schema import OF_BATCH, OF_RECORD, schema_of
+from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, schema_of
 from flexwire.records import Record, encode_batch
 from flexwire.spark.by_objects.records import RECORDS
 

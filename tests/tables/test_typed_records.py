@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.codec import message
-from flexwire.columnar import rows as columnar_rows
+from flexwire.columnar import reference as columnar_rows
 from flexwire.columnar.objects import TaggedFieldUses, message_column
 from flexwire.columnar.types import message_type
 from flexwire.errors import ArgumentError, CodecError, UnknownMessageError

@@ -12,10 +12,10 @@ from flexwire.extras import needed_by
 with needed_by("flexwire.columnar", "columnar"):
     from flexwire.columnar.decoding import decode_messages
     from flexwire.columnar.encoding import encode_messages, message_sizes
+    from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
     from flexwire.columnar.record_encoding import encode_record_pieces, encode_records
-    from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
     from flexwire.columnar.records import RecordReader, Wanted, decode_records
-    from flexwire.columnar.rows import ERROR, Permissive
+    from flexwire.columnar.reference import ERROR, Permissive
     from flexwire.columnar.types import message_type
 
 __all__ = [

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.program import address
+from flexwire.columnar.program import address, allocate
 from flexwire.kernels.columns import hashing_layout as H  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as H is one
 from flexwire.kernels.records import digesting_layout as D  # noqa: N812 - as H is one

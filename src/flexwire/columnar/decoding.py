@@ -1,31 +1,163 @@
-"""Messages into columns: `decode_messages`."""
+"""Messages into columns: `decode_messages`.
+
+Where columns go on to Spark, Java makes a row of every value that a struct holds, which takes
+several times as long as decoding it. So the fields that nobody wants are left out before, without
+copying the others.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args, overload
 
 import numpy as np
 import pyarrow as pa
 
-from flexwire.arguments import to_choice
-from flexwire.columnar.buffers import Buffers, ColumnFullError
-from flexwire.columnar.doors import versions_of
-from flexwire.columnar.program import ColumnProgram, address
-from flexwire.columnar.reference import read_row
-from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Run, Versions, gather
+from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
+from flexwire.columnar.program import Buffers, ColumnFullError, ColumnProgram, address
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.columnar.reference import (
+    TOO_LARGE,
+    Mode,
+    Permissive,
+    Rows,
+    Run,
+    Versions,
+    gather,
+    read_row,
+)
 from flexwire.columnar.types import message_type
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.schema.catalog import per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.served import check_message, served_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from flexwire.kernels.engine import Kernel
     from flexwire.schema.served import MessageLike
     from flexwire.wire.schema import Schema
 
+    Path: TypeAlias = tuple[str, ...]
     Words = np.ndarray[Any, Any]
+
+
+_ENDS = 2
+
+
+def versions_of(
+    message: MessageLike,
+    data: Any,
+    versions: Any,
+    encoding: Encoding,
+    mode: Mode,
+    *,
+    is_read: bool,
+) -> Versions:
+    """Check what messages are decoded or encoded from, and give the version of each row."""
+    check_message(message)
+    to_kind(encoding, "encoding", Encoding)
+    to_choice(mode, "mode", get_args(Mode))
+    if not isinstance(data, pa.Array | pa.ChunkedArray):
+        name = "data" if is_read else "structs"
+        raise refuse(name, "an Arrow Array or ChunkedArray; pa.array makes one", data)
+    if is_read and data.type not in {pa.binary(), pa.large_binary()}:
+        raise refuse("data", "a column of binary or large_binary", str(data.type))
+    if not is_read and not pa.types.is_struct(data.type):
+        raise refuse("structs", "a column of structs", str(data.type))
+    given = _numbers(versions)
+    if not isinstance(given, int) and len(given) != len(data):
+        raise refuse("versions", f"one for each of {len(data)} rows", f"{len(given)} of them")
+    return Versions(given, len(data))
+
+
+def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
+    """Give one version, or a column of them."""
+    if isinstance(versions, pa.Array | pa.ChunkedArray):
+        if not pa.types.is_integer(versions.type) and not pa.types.is_null(versions.type):
+            raise refuse("versions", "a column of integers", str(versions.type))
+        try:
+            return versions.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise refuse("versions", "integers of 64 bits", str(versions.type)) from None
+    if isinstance(versions, np.ndarray) and versions.ndim:
+        if versions.dtype.kind not in "iu" or versions.ndim > 1:
+            raise refuse("versions", "one column of integers", versions)
+        return _numbers(pa.array(versions))
+    if isinstance(versions, int) or not hasattr(versions, "__iter__"):
+        return to_version(versions)
+    several = to_list(versions, "versions", "a version, or one for each row")
+    # Arrow follows a list that contains itself until the process ends.
+    return pa.array([None if one is None else to_version(one) for one in several], pa.int64())
+
+
+def column_names(columns: object) -> tuple[str, ...]:
+    """Give the columns of records that are asked for."""
+    known = RECORD_COLUMNS | BATCH_COLUMNS
+    names = to_list(columns, "columns", "a list of names")
+    if not names:
+        raise refuse("columns", "one at least", columns)
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            raise refuse("columns", f"names of {', '.join(known)}", name)
+    return tuple(names)
+
+
+def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
+    """Give the ends of a range, each an int64 or None."""
+    if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
+        raise refuse(name, "a pair of the first and the last, or None for no end", ends)
+    low, high = (None if one is None else to_int(one, name) for one in ends)
+    return low, high
+
+
+def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
+    """Give a type with the fields that are wanted, in its own order; all where none is named.
+
+    A name of a field in a structure has dots, ``topics.partitions.leader_id``, whether the
+    structure stands alone or in an array. Raises `ArgumentError` for a name that there is not.
+
+    >>> inner = pa.struct({"c": pa.int8(), "d": pa.int8()})
+    >>> pruned_type(pa.struct({"a": pa.int8(), "b": pa.list_(inner)}), ["b.d"])
+    StructType(struct<b: list<item: struct<d: int8>>>)
+    """
+    paths = {tuple(one.split(".")) for one in wanted}
+    made: pa.StructType = _pruned(kind, paths, "a message") if paths else kind
+    return made
+
+
+def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
+    if () in paths:
+        return kind
+    if pa.types.is_list(kind):
+        element = kind.value_field
+        return pa.list_(element.with_type(_pruned(element.type, paths, within)))
+    there = [one.name for one in kind] if pa.types.is_struct(kind) else []
+    for path in sorted(paths):
+        if path[0] not in there:
+            known = f"fields of {within} ({', '.join(there) or 'it has none'})"
+            raise refuse("fields", known, path[0])
+    inner = {name: {path[1:] for path in paths if path[0] == name} for name in there}
+    fields = [one for one in kind if inner[one.name]]
+    return pa.struct(
+        [one.with_type(_pruned(one.type, inner[one.name], one.name)) for one in fields]
+    )
+
+
+def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give a column as a type that `pruned_type` gave; what it keeps is not copied."""
+    if values.type == kind:
+        return values
+    mask = values.is_null() if values.null_count else None
+    if pa.types.is_list(kind):
+        if values.offset:
+            values = pa.concat_arrays([values])
+        inner = pruned(values.values, kind.value_type)
+        return pa.ListArray.from_arrays(values.offsets, inner, type=kind, mask=mask)
+    children = [pruned(values.field(one.name), one.type) for one in kind]
+    return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
+
 
 Absent = Literal["null", "default"]
 

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import buffers
-from flexwire.columnar.binding import Binding
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.doors import versions_of
-from flexwire.columnar.program import ColumnProgram, address
-from flexwire.columnar.reference import write_row
-from flexwire.columnar.rows import TOO_LARGE, Mode, Permissive, Rows, Run, Versions, gather
+from flexwire.columnar import program
+from flexwire.columnar.decoding import versions_of
+from flexwire.columnar.program import Binding, ColumnProgram, address, allocate
+from flexwire.columnar.reference import (
+    TOO_LARGE,
+    Mode,
+    Permissive,
+    Rows,
+    Run,
+    Versions,
+    gather,
+    write_row,
+)
 from flexwire.columnar.types import message_type
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.schema.catalog import per_catalog
@@ -187,24 +193,24 @@ class _Encoding(_Writing):
         ends[0] = 0
         run = self.start(first, ends)
         learned = int(self.program.data_hints[0] * (rows - first))
-        out = _put_out(run, min(buffers.MOST, _LEAST + learned))
+        out = _put_out(run, min(program.MOST, _LEAST + learned))
         while run.go(kernel):
             need, written = run.get(L.C_NEED), run.get(L.C_WRITTEN)
-            if need > buffers.MOST:
+            if need > program.MOST:
                 row = run.get(L.C_ROW)
                 # What fits in no array at all is refused; else the row begins the next one.
                 self.refused[row] = TOO_LARGE if row == first else 0
                 rows = max(row, first + 1)
                 break
-            before, out = out, _put_out(run, min(buffers.MOST, max(need, 2 * len(out))))
+            before, out = out, _put_out(run, min(program.MOST, max(need, 2 * len(out))))
             out[:written] = before[:written]
         size = int(ends[rows - first])
         self.program.data_hints[0] = _MARGIN * size / max(1, rows - first)
         missing = self.missing(first, rows)
         content = [
-            None if missing is None else buffers.bits(~missing),
+            None if missing is None else program.bits(~missing),
             pa.py_buffer(ends[: rows - first + 1]),
-            buffers.buffer(out, size),
+            program.buffer(out, size),
         ]
         return pa.Array.from_buffers(pa.binary(), rows - first, content), rows
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.columnar.values import in_column, raw_tagged_fields
+from flexwire.columnar.types import RAW_TAGGED_FIELDS, in_column, raw_tagged_fields
 from flexwire.wire import types
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 

@@ -1,44 +1,185 @@
-"""The columns of records while a kernel fills them, and then Arrow arrays.
+"""The columns of records, while a kernel fills them and as Arrow arrays.
 
 Which columns there are, and of which types, is in `flexwire.columnar.record_schema`.
+
+Spark takes no dictionaries, and bytes that are copied to every row cost as much as a key. Nearly
+always all rows have the same text: then their column is a part of one that was made before.
+
+It stands here once, for what is decoded in columns as for the ``records`` table of an analysis.
+Spark takes no dictionaries, no unsigned integers and no milliseconds, so there are none.
 """
 
 from __future__ import annotations
 
+from functools import cache, cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.buffers import MOST, allocate, bits, buffer
-from flexwire.columnar.program import address
-from flexwire.columnar.record_schema import (
-    BATCH_COLUMNS,
-    MOMENT,
-    OF_BATCH,
-    OF_RECORD,
-    RECORD_COLUMNS,
-    schema_of,
-    to_moments,
-)
-from flexwire.columnar.repeats import Texts
+from flexwire.columnar.program import MOST, address, allocate, bits, buffer
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
+from flexwire.kernels.records.columns_layout import FIRST_MILLISECOND, LAST_MILLISECOND
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     CONTROL_MASK,
     DELETE_HORIZON_MASK,
+    NO_VALUE,
     RECORD_BATCH,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from flexwire.records import Record, RecordBatch
 
     Words = np.ndarray[Any, Any]
+
+
+# The rows of a column that is kept: more than a group of records of 64 bytes has.
+_KEPT = 1 << 18
+
+
+MOST_OF_TEXTS = MOST
+"""No column of texts that repeat has more bytes; what is longer goes into chunks."""
+
+
+class Texts:
+    """Texts that columns consist of, each told by its number."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = [one.encode() for one in texts]
+        self._longest = max(map(len, self._texts))
+        self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
+
+    def repeated(self, numbers: Words, counts: Words) -> pa.StringArray | pa.ChunkedArray:
+        """Give a column with each text as often as its count says, chunked if one cannot hold it.
+
+        >>> Texts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
+        ['zstd', 'zstd', 'none']
+        """
+        rows, most = int(counts.sum()), MOST_OF_TEXTS // self._longest
+        if rows > most:
+            each = np.repeat(numbers.astype(np.int8), counts)
+            parts = (each[start : start + most] for start in range(0, rows, most))
+            return pa.chunked_array([self.repeated(one, np.ones_like(one, int)) for one in parts])
+        if not rows or (numbers == numbers[0]).all():
+            return self._same(int(numbers[0]) if rows else 0, rows)
+        return self._each.take(pa.array(np.repeat(numbers, counts)))
+
+    @cached_property
+    def _each(self) -> pa.StringArray:
+        # `pyarrow.array` imports pandas where there is one, which takes longer than a first batch.
+        ends = np.cumsum([0, *map(len, self._texts)], dtype=np.int32)
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(self._texts))]
+        return pa.Array.from_buffers(pa.string(), len(self._texts), buffers)
+
+    def _same(self, number: int, rows: int) -> pa.StringArray:
+        size = len(self._texts[number])
+        made, ends, data = self._columns.get(number, (-1, None, None))
+        if made < rows:
+            # Twice what is asked for: the next batch may have a few rows more.
+            made = max(rows, min(2 * rows, _KEPT))
+            ends = pa.py_buffer(np.arange(made + 1, dtype=np.int32) * np.int32(size))
+            data = pa.py_buffer(self._texts[number] * made)
+            if made <= _KEPT:
+                self._columns[number] = made, ends, data
+        buffers = [None, ends.slice(0, 4 * rows + 4), data.slice(0, rows * size)]
+        return pa.Array.from_buffers(pa.string(), rows, buffers)
+
+
+MOMENT = pa.timestamp("us", tz="UTC")
+_HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), ("value", pa.binary())])
+RECORD_COLUMNS = {
+    "offset": pa.int64(),
+    "timestamp": MOMENT,
+    "timestamp_type": pa.string(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    # Keys are bytes, because nothing on the wire makes them UTF-8: cast to string at will.
+    "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
+}
+"""What a record has. A timestamp is null where there is none, and where it is in no year from 1 to
+9999, which is as far as the timestamps of Spark and the dates of Python go."""
+BATCH_COLUMNS = {
+    "batch_position": pa.int64(),
+    "batch_size": pa.int64(),
+    "magic": pa.int8(),
+    "compression": pa.string(),
+    "base_offset": pa.int64(),
+    "last_offset": pa.int64(),
+    "partition_leader_epoch": pa.int32(),
+    "max_timestamp": MOMENT,
+    "producer_id": pa.int64(),
+    "producer_epoch": pa.int16(),
+    "base_sequence": pa.int32(),
+    "is_transactional": pa.bool_(),
+    "is_control": pa.bool_(),
+    "has_delete_horizon": pa.bool_(),
+}
+"""What a record has of its batch, where it is asked for; as `RecordBatch` says, -1 included."""
+
+
+def schema_of(columns: Sequence[str]) -> pa.Schema:
+    """Give the schema of the columns named, in their order; `KeyError` for one there is not."""
+    return _schema_of(tuple(columns))
+
+
+@cache
+def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
+    known = RECORD_COLUMNS | BATCH_COLUMNS
+    return pa.schema([(name, known[name]) for name in columns])
+
+
+def moment(milliseconds: int) -> int | None:
+    """Give a timestamp of the wire as a value of `MOMENT`.
+
+    >>> moment(1700000000000), moment(-1), moment(2**62)
+    (1700000000000000, None, None)
+    """
+    is_moment = FIRST_MILLISECOND <= milliseconds <= LAST_MILLISECOND and milliseconds != NO_VALUE
+    return milliseconds * 1000 if is_moment else None
+
+
+def to_moments(milliseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """Make timestamps of the wire values of `MOMENT` where they stand, as `moment` does.
+
+    Gives which of them are not null; None where there are no nulls.
+    """
+    valid = None
+    if milliseconds.min(initial=0) < 0 or milliseconds.max(initial=0) > LAST_MILLISECOND:
+        valid = (milliseconds >= FIRST_MILLISECOND) & (milliseconds <= LAST_MILLISECOND)
+        valid &= milliseconds != NO_VALUE
+        milliseconds[~valid] = 0
+    np.multiply(milliseconds, 1000, out=milliseconds)
+    return valid
+
+
+def _headers(record: Record) -> list[dict[str, bytes | None]]:
+    return [{"key": key, "value": value} for key, value in record.headers]
+
+
+OF_RECORD: dict[str, Callable[[Record], Any]] = {
+    "offset": attrgetter("offset"),
+    "timestamp": lambda record: moment(record.timestamp),
+    "key": attrgetter("key"),
+    "value": attrgetter("value"),
+    "headers": _headers,
+}
+"""The columns of a record that was read into an object: what gives the value of each."""
+OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
+    **{name: attrgetter(name) for name in BATCH_COLUMNS},
+    "timestamp_type": lambda batch: batch.timestamp_type.value,
+    "compression": lambda batch: batch.compression.value,
+    "batch_position": attrgetter("position"),
+    "batch_size": attrgetter("size"),
+    "max_timestamp": lambda batch: moment(batch.max_timestamp),
+}
+"""The columns that all the records of a batch have from it: what gives the value of each."""
 
 _COMPRESSIONS, _TIMESTAMP_TYPES = Texts(COMPRESSIONS), Texts(TimestampType)
 _CREATE_TIME = list(TimestampType).index(TimestampType.CREATE_TIME)

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse, to_int
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.program import address
-from flexwire.columnar.record_schema import MOMENT
-from flexwire.columnar.validity import as_list, cast, validate, validate_nulls
+from flexwire.columnar.program import address, allocate
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.columnar.types import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - in front of some thirty

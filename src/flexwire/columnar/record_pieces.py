@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.inflating import MOST_ENOUGH, Inflater
 from flexwire.columnar.program import address
-from flexwire.columnar.record_columns import Hints
-from flexwire.columnar.record_schema import schema_of
-from flexwire.columnar.records import Wanted, check_crcs, room_for
+from flexwire.columnar.record_columns import Hints, schema_of
+from flexwire.columnar.records import MOST_ENOUGH, Inflater, Wanted, check_crcs, room_for
 from flexwire.kernels.engine import Kernel, kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some thirty
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.buffers import allocate, bits
-from flexwire.columnar.program import address
+from flexwire.columnar.program import address, allocate, bits
 from flexwire.columnar.record_columns import batch_fact
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import summing_layout as S  # noqa: N812 - as L is one

@@ -12,28 +12,39 @@ attributes of the message classes.
 | string | string |
 | bytes, records | binary, as on the wire (the ``records`` table holds what is in them) |
 | array, structure | list, struct |
+
+All that makes columns of values goes by these: the reference executor of rows, the columns of
+objects, and the defaults that kernels fill in.
+
+pyarrow's own look at an array without ``full`` costs nothing, and compares no offset but the first
+and the last. The kernels compare those of each row that is not null; what else follows offsets, as
+a cast, a copy or pyarrow's own ``to_pylist`` does, needs the full look.
 """
 
 from __future__ import annotations
 
 import itertools
+import uuid
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from flexwire.errors import SpecError
+from flexwire.errors import CodecError, EncodeError, SpecError
 from flexwire.schema.catalog import per_catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.served import check_message, served_of
 from flexwire.schema.union import types_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
+from flexwire.wire.uuid_text import uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from flexwire.schema.served import MessageLike, Served
     from flexwire.schema.spec import FieldType
+
 
 # More than a hundred times what Kafka's largest message has.
 MOST_COLUMNS = 10_000
@@ -142,3 +153,125 @@ def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
     # The raw tags stay last whatever the older specs add.
     found[UNKNOWN_TAGGED_FIELDS] = found.pop(UNKNOWN_TAGGED_FIELDS)
     return pa.struct([(name, merge(f"{path}.{name}", each)) for name, each in found.items()])
+
+
+def in_column(value: Any) -> Any:
+    """Give the value of a field that is neither an array nor a structure; None is null.
+
+    >>> in_column(uuid.UUID(int=1)), in_column(7), in_column(None)
+    ('AAAAAAAAAAAAAAAAAAAAAQ', 7, None)
+    """
+    return uuid_text(value) if isinstance(value, uuid.UUID) else value
+
+
+def raw_tagged_fields(unknown: Mapping[int, bytes]) -> list[dict[str, Any]]:
+    """Give unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, by ascending tag.
+
+    >>> raw_tagged_fields({7: b"b", 2: b"a"})
+    [{'tag': 2, 'data': b'a'}, {'tag': 7, 'data': b'b'}]
+    """
+    return [{"tag": tag, "data": unknown[tag]} for tag in sorted(unknown)]
+
+
+_INT32 = 4
+
+
+def validate(data: pa.Array, path: str = "", *, full: bool = False) -> None:
+    """Raise `CodecError` for an array whose buffers are not what its type says."""
+    try:
+        data.validate(full=full)
+    except pa.ArrowException as error:
+        raise CodecError(f"not a valid Arrow array: {error}", path=path) from None
+
+
+def validate_nulls(data: pa.Array, path: str) -> None:
+    """Raise `CodecError` for text or lists with nulls whose int32 offsets go down.
+
+    No kernel compares the offsets of a null row, so what stands around one could overlap.
+    """
+    if not data.null_count:
+        return
+    offsets = np.frombuffer(data.buffers()[1], np.int32, len(data) + 1, _INT32 * data.offset)
+    if (offsets[1:] < offsets[:-1]).any():
+        validate(data, path, full=True)
+
+
+def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    """Give a column as another type; `EncodeError` where that loses something."""
+    if data.type == kind:
+        return data
+    if not _is_flat(data.type):
+        validate(data, path, full=True)
+    try:
+        return data.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise EncodeError(f"{data.type} does not become {kind}: {error}", path=path) from None
+
+
+def as_list(data: pa.Array, path: str) -> pa.ListArray:
+    """Give a column of lists of any kind as one with int32 offsets."""
+    kind = data.type
+    if pa.types.is_list(kind):
+        return data
+    if not (pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise EncodeError(f"a column of lists, not of {kind}", path=path)
+    return cast(data, pa.list_(kind.value_type), path)
+
+
+def _is_flat(kind: pa.DataType) -> bool:
+    """Whether a cast of the type follows nothing but the first and the last offset, if any."""
+    text = {pa.null(), pa.binary(), pa.string(), pa.large_binary(), pa.large_string()}
+    return bool(kind in text or pa.types.is_primitive(kind))
+
+
+class Node:
+    """One column: of a struct, a list, text or numbers; ``number`` is its row in the table.
+
+    Columns are numbered from the top down, so a list's elements follow the list. ``level`` says in
+    which array a column stands, 0 outside of all; ``items`` is the level of a list's elements.
+    """
+
+    def __init__(self, tree: Tree, kind: pa.DataType, level: int) -> None:
+        self.kind = kind
+        self.level = level
+        self.number = len(tree.nodes)
+        tree.nodes.append(self)
+        self.items = -1
+        self.width = 0
+        # What a program finds out: whether any version has it, and whether it can be null.
+        self.used = False
+        self.nullable = False
+        self.fields: dict[str, Node] = {}
+        self.is_struct = bool(pa.types.is_struct(kind))
+        self.is_list = bool(pa.types.is_list(kind))
+        self.is_text = kind in {pa.string(), pa.binary()}
+        self.is_tagged_fields = bool(kind == RAW_TAGGED_FIELDS)
+        if self.is_struct:
+            self.fields = {one.name: Node(tree, one.type, level) for one in kind}
+        elif self.is_list:
+            self.items = tree.levels
+            tree.levels += 1
+            self.element = Node(tree, kind.value_type, self.items)
+        elif not self.is_text:
+            # A bool is a byte in the kernels.
+            self.width = max(8, kind.bit_width) // 8
+
+    def use(self) -> None:
+        """Have the column filled, and those below it whose form every message gives."""
+        self.used = True
+        if self.is_tagged_fields:
+            for one in (self.element, *self.element.fields.values()):
+                one.used = True
+
+
+class Tree:
+    """All columns of a message; ``levels`` is how many arrays there are, and one for the rows."""
+
+    def __init__(self, kind: pa.StructType) -> None:
+        self.nodes: list[Node] = []
+        self.levels = 1
+        self.root = Node(self, kind, 0)
+
+    def used(self) -> Iterator[Node]:
+        """Give the columns that a program fills, from the top down."""
+        return (one for one in self.nodes if one.used)

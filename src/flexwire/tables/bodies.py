@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from flexwire.capture.columns.withheld import WITHHELD_BYTES, withheld_tagged_fields
 from flexwire.columnar.objects import TaggedFieldUses, message_column
-from flexwire.columnar.values import raw_tagged_fields
+from flexwire.columnar.types import raw_tagged_fields
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import carries_credentials, parse_response, withhold
 from flexwire.tables.layouts import class_of

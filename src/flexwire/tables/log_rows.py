@@ -12,8 +12,8 @@ import pyarrow as pa
 from flexwire.capture.logs.reading import Damaged, digest_piece
 from flexwire.capture.logs.transactions import Outcome, Transactions
 from flexwire.columnar.batch_digests import BatchDigests, least_of
-from flexwire.columnar.buffers import bits
-from flexwire.columnar.record_schema import MOMENT, to_moments
+from flexwire.columnar.program import bits
+from flexwire.columnar.record_columns import MOMENT, to_moments
 from flexwire.records.inflation import INFLATION
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.tables.inflated import Meter, digested_bytes

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.columns.withheld import WITHHELD_BYTES
-from flexwire.columnar.record_schema import OF_BATCH, OF_RECORD
+from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD
 from flexwire.errors import RecordError
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.records.inflation import INFLATION, Inflation, records_within

@@ -16,9 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.columnar.record_columns import batch_fact
+from flexwire.columnar.record_columns import OF_RECORD, batch_fact
 from flexwire.columnar.record_pieces import PieceReader
-from flexwire.columnar.record_schema import OF_RECORD
 from flexwire.columnar.records import Wanted
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.records.inflation import INFLATION, Inflation

@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
 from flexwire.codec import message
-from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.columnar.values import in_column
+from flexwire.columnar.types import RAW_TAGGED_FIELDS, in_column
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import carries_credentials
 from flexwire.schema.catalog import per_catalog

@@ -1,6 +1,6 @@
 """The tables of an analysis: every column, its type and what it means, once.
 
-The types are Spark's own (`flexwire.columnar.record_schema`), and every column may be null as far
+The types are Spark's own (`flexwire.columnar.record_columns`), and every column may be null as far
 as Parquet is concerned. ``docs/tables.md`` is written from here.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from flexwire.columnar.objects import TAGGED_FIELD_USES
-from flexwire.columnar.record_schema import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
+from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.tables.record_places import RECORDS_FIELDS
 from flexwire.tables.record_sizes import SIZE_SUFFIX

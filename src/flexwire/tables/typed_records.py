@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 
 from flexwire.arguments import refuse, to_list
 from flexwire.columnar import decode_messages, message_type
-from flexwire.columnar.buffers import bits
+from flexwire.columnar.decoding import pruned, pruned_type
 from flexwire.columnar.objects import TaggedFieldUses, message_column
-from flexwire.columnar.pruning import pruned, pruned_type
+from flexwire.columnar.program import bits
 from flexwire.columnar.types import merge
 from flexwire.errors import CodecError, UnknownMessageError
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import decode_messages, message_type
-from flexwire.columnar.pruning import pruned, pruned_type
+from flexwire.columnar.decoding import pruned, pruned_type
 from flexwire.errors import ArgumentError
 from flexwire.spark.functions.messages import column_type, decoded
 from tests.columnar.chosen_fields import kept, paths

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.program import address
+from flexwire.columnar.program import address, allocate
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.engine import kernel
 

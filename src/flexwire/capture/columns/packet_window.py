@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.files import DAMAGE, READ_AHEAD
-from flexwire.columnar.buffers import allocate
-from flexwire.columnar.program import address
+from flexwire.columnar.program import address, allocate
 
 if TYPE_CHECKING:
     import io

@@ -8,7 +8,7 @@ from flexwire.capture.columns.turns_outcomes import FAILED, TOKEN
 from flexwire.capture.columns.withheld import withheld_tagged_fields
 from flexwire.capture.heard import heard
 from flexwire.codec import message
-from flexwire.columnar.values import raw_tagged_fields
+from flexwire.columnar.types import raw_tagged_fields
 from flexwire.protocol import (
     Conversation,
     RequestFrame,

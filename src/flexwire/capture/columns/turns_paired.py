@@ -23,7 +23,7 @@ from flexwire.capture.columns.turns_outcomes import (
     UNPAIRED,
     UNPAIRED_REASON,
 )
-from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten

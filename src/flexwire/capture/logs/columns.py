@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.buffers import bits
-from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.columnar.program import bits
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.records.record import TimestampType
 
 if TYPE_CHECKING:

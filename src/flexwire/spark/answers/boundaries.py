@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.capture.columns.turns_outcomes import UNPAIRED
-from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.report.answer_facts import ShownColumn
 from flexwire.report.units import human_bytes, plural
 from flexwire.spark.answers.answer import Answer

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
 from flexwire.protocol.telemetry import PUSHES, read_client_metrics
 from flexwire.report.answer_facts import ShownColumn

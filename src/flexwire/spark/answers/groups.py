@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers import group_events as event
 from flexwire.spark.answers.answer import Answer

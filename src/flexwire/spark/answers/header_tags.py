@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.columns.withheld import WITHHELD_BYTES
-from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.protocol.headers import first_with_tags
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.spec import MessageType

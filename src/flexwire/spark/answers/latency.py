@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.arguments import to_int
-from flexwire.columnar.record_schema import MOMENT
+from flexwire.columnar.record_columns import MOMENT
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.report.facts import least_of
 from flexwire.spark.answers.answer import Answer

@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.arguments import refuse, to_choice, to_text, to_version
 from flexwire.columnar import RECORD_COLUMNS
-from flexwire.columnar.doors import column_names
+from flexwire.columnar.decoding import column_names
 from flexwire.spark.functions import dynamic, frames, messages, records
 from flexwire.spark.functions import headers as typed
 from flexwire.spark.functions.options import (

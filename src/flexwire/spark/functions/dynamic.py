@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse
-from flexwire.columnar.validity import validate
+from flexwire.columnar.types import validate
 from flexwire.errors import FlexwireError, UnknownMessageError
 from flexwire.schema.served import check_message
 from flexwire.spark.functions import headers, messages

@@ -12,8 +12,7 @@ import pyarrow as pa
 
 from flexwire.arguments import refuse
 from flexwire.columnar import ERROR
-from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.columnar.values import raw_tagged_fields
+from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
 from flexwire.spark.functions.messages import with_error

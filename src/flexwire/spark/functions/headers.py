@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from flexwire.arguments import refuse
 from flexwire.columnar import ERROR
-from flexwire.columnar.validity import validate
+from flexwire.columnar.types import validate
 from flexwire.errors import FlexwireError, RecordHeaderError, short
 from flexwire.records.conventions import CONVENTIONS, Convention, FixedWidth
 from flexwire.records.typed import Typed, ValueType

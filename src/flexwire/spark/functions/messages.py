@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from flexwire.arguments import refuse
 from flexwire.columnar import ERROR, Permissive, decode_messages, encode_messages, message_type
-from flexwire.columnar.pruning import pruned, pruned_type
+from flexwire.columnar.decoding import pruned, pruned_type
 from flexwire.errors import CodecError, DecodeError
 from flexwire.schema.served import OneSpec, served_of
 

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from flexwire.arguments import refuse
 from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, Wanted
-from flexwire.columnar.buffers import MOST
+from flexwire.columnar.program import MOST
 from flexwire.columnar.record_columns import Hints
 from flexwire.columnar.record_pieces import PieceReader
-from flexwire.columnar.validity import validate
+from flexwire.columnar.types import validate
 from flexwire.errors import CodecError, RecordError
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of it
 from flexwire.spark.functions.messages import with_error

@@ -11,7 +11,7 @@ from flexwire.capture.logs.columns import HEADERS, KAFKA_COLUMNS, LogRows
 from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
 from flexwire.capture.metadata_controls import quorum_records
 from flexwire.capture.metadata_log import METADATA_PARTITION, find_metadata
-from flexwire.columnar.record_schema import MOMENT, moment
+from flexwire.columnar.record_columns import MOMENT, moment
 from flexwire.errors import CaptureError
 from flexwire.spark.batches import record_batch
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from flexwire.capture.logs.planning import plan
 from flexwire.capture.logs.query import LogQuery
 from flexwire.capture.logs.reading import Damaged, read_control_records
-from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.spark.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:

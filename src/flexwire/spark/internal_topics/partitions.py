@@ -15,7 +15,7 @@ from flexwire.capture.logs.finding import find_logs
 from flexwire.capture.logs.positions import end_offset
 from flexwire.capture.logs.query import LogQuery
 from flexwire.capture.logs.reading import read_headers
-from flexwire.columnar.record_schema import MOMENT, moment
+from flexwire.columnar.record_columns import MOMENT, moment
 from flexwire.spark.internal_topics.control_records import in_tasks, several
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.logs.reading import Damaged, read_piece
-from flexwire.columnar.record_schema import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.internal_topics.control_records import in_tasks
 from flexwire.spark.internal_topics.last_of_keys import last_of_keys

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from flexwire.check.config import Config, named
 from flexwire.errors import SpecError
-from flexwire.schema.loading import turning_points
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.schema.sources import LARGEST
+from flexwire.schema.sources import LARGEST, turning_points
 from flexwire.schema.text import MOST_PROBLEMS
 from tests.check.pages import findings
 from tests.check.released import released

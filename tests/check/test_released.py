@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.check.config import Config
-from flexwire.schema.catalog import catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import catalog, release_order
 from tests.check.pages import findings
 from tests.check.released import by_directory
 

@@ -22,8 +22,7 @@ import pyarrow as pa
 from flexwire.codec import Message, message
 from flexwire.columnar import decode_messages, encode_messages, reference
 from flexwire.errors import FlexwireError
-from flexwire.schema.catalog import catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import catalog, release_order
 from tests.kernels.harness import functions
 
 if TYPE_CHECKING:

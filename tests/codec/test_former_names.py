@@ -8,8 +8,8 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.errors import JsonFormError
-from flexwire.schema.alike import former_names, same_bytes
 from flexwire.schema.catalog import catalog
+from flexwire.schema.pairs import former_names, same_bytes
 from flexwire.schema.resolve import resolve
 from tests.codec.release_vectors import ReleaseVector, class_in, release_vectors
 

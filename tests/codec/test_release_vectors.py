@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flexwire.schema.catalog import catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import catalog, release_order
 from tests.codec.release_counts import table
 from tests.codec.release_vectors import EXECUTORS, faults, of_release, releases
 

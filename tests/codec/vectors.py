@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from flexwire.codec import Message, message
-from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
+from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "messages.jsonl.gz"

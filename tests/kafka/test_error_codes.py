@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from flexwire.protocol.error_codes import RETRIABLE, error_codes
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import release_order
 from tools.broker import VERSIONS, jars
 from tools.maven import ROOT
 

@@ -20,8 +20,7 @@ from flexwire.protocol.audit import (
 )
 from flexwire.protocol.audit.cluster import blocks_changes
 from flexwire.protocol.audit.releases import stable_versions
-from flexwire.schema.catalog import catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import catalog, release_order
 
 FORMAT, OLD_FORMAT = "message.format.version", "log.message.format.version"
 KRAFT = {"1": {"metadata.version": 21}}

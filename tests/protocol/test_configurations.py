@@ -11,8 +11,7 @@ from flexwire.protocol.configurations import (
     known_names,
     known_releases,
 )
-from flexwire.schema.catalog import bundled_catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import bundled_catalog, release_order
 from tools.config_names import OUT, RELEASES, written
 
 # LogConfig of 3.9.2 against 4.0.0; brokers of both were asked (40 for these, 0 for others).

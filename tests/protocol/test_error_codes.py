@@ -17,8 +17,7 @@ from flexwire.protocol.error_codes import (
     is_error_code,
 )
 from flexwire.protocol.error_meanings import MEANINGS
-from flexwire.schema.catalog import catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import catalog, release_order
 
 # By release, how many codes the enum of its clients has.
 COUNTS = {

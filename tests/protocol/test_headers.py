@@ -12,7 +12,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Entry
 
 # api key, version, request header version, response header version
 KNOWN = [

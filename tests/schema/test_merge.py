@@ -10,7 +10,7 @@ from flexwire.schema.parse import parse_spec
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from flexwire.schema.union import ServedSpec
+    from flexwire.schema.resolve import ServedSpec
 
 
 def served(versions: str, *fields: dict[str, Any], flexible: str = "2+") -> ServedSpec:

@@ -177,12 +177,11 @@ def test_no_other_file_decides_what_resolve_decides() -> None:
         "schema/parse.py",
         "schema/write.py",
         "schema/catalog.py",
-        "schema/entry.py",
         "schema/served.py",
         "schema/history.py",
         "schema/importer.py",
         # These gather what a class, a column or a page must hold over all versions.
-        "schema/loading.py",
+        "schema/sources.py",
         "schema/merge.py",
         "codec/stubs.py",
         "cli/schema_docs.py",

@@ -19,8 +19,8 @@ from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Schema, struct_of
 
 if TYPE_CHECKING:
+    from flexwire.schema.resolve import Fields, ServedSpec
     from flexwire.schema.spec import MessageSpec
-    from flexwire.schema.union import Fields, ServedSpec
 
 
 def spec_of(versions: str, *fields: dict[str, Any], name: str = "Foo") -> MessageSpec:

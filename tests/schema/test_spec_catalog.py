@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import UnknownMessageError
-from flexwire.schema.catalog import Catalog, catalog
-from flexwire.schema.releases import release_order
+from flexwire.schema.catalog import Catalog, catalog, release_order
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import SpecError, UnknownMessageError
-from flexwire.schema.catalog import Catalog, catalog
+from flexwire.schema.catalog import Catalog, catalog, release_order
 from flexwire.schema.importer import ImportReport, import_specs
-from flexwire.schema.releases import release_order
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.check.report import Report
     from flexwire.guide.traffic import Traffic
-    from flexwire.schema.catalog import Catalog
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.parse import Mode
 

@@ -47,7 +47,7 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     catalog, or - for standard input.
     """
     from flexwire.schema.error_tags import tag_errors
-    from flexwire.schema.loading import read_texts
+    from flexwire.schema.sources import read_texts
 
     given = Path(source)
     if given.exists() and given.resolve() in {out.resolve(), out.resolve() / given.name}:

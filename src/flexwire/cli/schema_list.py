@@ -11,7 +11,7 @@ from flexwire.cli.options import Format, InputError, format_option
 from flexwire.errors import short
 
 if TYPE_CHECKING:
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Entry
 
 
 @click.command("list")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.kernels.objects.methods import VersionMethod
+    from flexwire.schema.resolve import Fields
     from flexwire.schema.served import Key, Served
-    from flexwire.schema.union import Fields
     from flexwire.wire.schema import Schema
 
 # What generated code may raise on bytes or values out of the ordinary.

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from flexwire.arguments import refuse, to_kind, to_text
 from flexwire.codec.message import message_of
 from flexwire.errors import UnknownMessageError, short
-from flexwire.schema.loading import read_specs
+from flexwire.schema.sources import read_specs
 from flexwire.schema.spec import MessageSpec
 
 if TYPE_CHECKING:
     from flexwire.codec.message import Message
-    from flexwire.schema.loading import Paths
     from flexwire.schema.parse import Mode
+    from flexwire.schema.sources import Paths
 
 
 class SpecSet:

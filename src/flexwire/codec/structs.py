@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from flexwire.schema.resolve import Fields
     from flexwire.schema.served import Served
     from flexwire.schema.spec import FieldSpec, FieldType
-    from flexwire.schema.union import Fields
 
 
 # A structure held by value is made with the one that holds it, and specs may double it each level.

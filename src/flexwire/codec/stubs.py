@@ -19,8 +19,7 @@ from flexwire.schema.spec import MessageType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.schema.catalog import Catalog
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.spec import FieldType
 

@@ -33,9 +33,8 @@ import pyarrow as pa
 
 from flexwire.errors import CodecError, EncodeError, SpecError
 from flexwire.schema.catalog import per_catalog
-from flexwire.schema.resolve import resolve
+from flexwire.schema.resolve import resolve, types_of
 from flexwire.schema.served import check_message, served_of
-from flexwire.schema.union import types_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 from flexwire.wire.uuid_text import uuid_text
 

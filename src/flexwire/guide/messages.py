@@ -11,18 +11,17 @@ from flexwire.errors import SpecError
 from flexwire.guide.changes import Step, steps
 from flexwire.guide.rows import FieldRow, Room, make_rows
 from flexwire.protocol.headers import header_version
-from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
 from flexwire.schema.merge import merge
+from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.catalog import Catalog
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.spec import MessageSpec, MessageType
 
 # Every version is compared with every other. Kafka's highest version, after 14 years, is 19.

@@ -13,7 +13,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Entry
 
 Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 from typing import Any, Final, Literal, get_args
 
-from flexwire.schema.releases import is_since
+from flexwire.schema.catalog import is_since
 
 ConfiguredKind = Literal["topic", "broker"]
 """What a configuration is of."""

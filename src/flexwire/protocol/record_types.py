@@ -15,7 +15,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Entry
 
 _KEY, _VALUE = "Key", "Value"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
-from flexwire.schema.alike import same_bytes
+from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions

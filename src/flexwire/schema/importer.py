@@ -12,10 +12,9 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
-from flexwire.schema.catalog import INDEX
+from flexwire.schema.catalog import INDEX, release_order
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.releases import release_order
 from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
 from flexwire.together import write_together

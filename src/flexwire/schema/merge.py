@@ -7,15 +7,14 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING
 
-from flexwire.schema.resolve import parse_default
-from flexwire.schema.union import types_of, union
+from flexwire.schema.resolve import parse_default, types_of, union
 from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from flexwire.schema.resolve import Mention, ServedSpec
     from flexwire.schema.spec import FieldSpec, FieldType
-    from flexwire.schema.union import Mention, ServedSpec
 
 
 @dataclass(slots=True)

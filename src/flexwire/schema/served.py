@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from flexwire.arguments import refuse, to_version
 from flexwire.errors import UnknownMessageError
-from flexwire.schema.alike import former_names
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.resolve import effective, resolve
+from flexwire.schema.pairs import former_names
+from flexwire.schema.resolve import effective, resolve, union
 from flexwire.schema.spec import MessageSpec
-from flexwire.schema.union import union
 from flexwire.versions import Versions
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.schema.union import Fields, ServedSpec
+    from flexwire.schema.resolve import Fields, ServedSpec
     from flexwire.wire.schema import Schema
 
 # A bundled message's name, a spec of one's own, or a message class of either.

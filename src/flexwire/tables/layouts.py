@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from flexwire.codec import message
 from flexwire.columnar.types import merge, message_type
-from flexwire.schema.alike import same_bytes
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
 from flexwire.versions import Versions
 

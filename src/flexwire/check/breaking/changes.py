@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from flexwire.check.breaking import rules
 from flexwire.check.breaking.rule import continued
 from flexwire.check.page import rules_of
-from flexwire.schema.loading import turning_points
 from flexwire.schema.pairs import SpecVersion, structure_pairs
+from flexwire.schema.sources import turning_points
 from flexwire.schema.spec import FIRST
 from flexwire.versions import Versions
 

@@ -17,8 +17,7 @@ from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.releases import stable_versions
 from flexwire.protocol.configurations import gone
-from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.releases import is_since
+from flexwire.schema.catalog import catalog, is_since, per_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from flexwire.parties import Role
-    from flexwire.schema.entry import Entry
+    from flexwire.schema.catalog import Entry
 
 # Where clients connect, in the "listeners" of request specs: what brokers in ZooKeeper mode alone
 # take ("zkBroker") in the newest release that has the request is no client's.

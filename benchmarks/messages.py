@@ -16,7 +16,7 @@ from typing import Any
 import peers
 
 from flexwire import __version__, load_kernels, message
-from flexwire.codec.executors import python_functions
+from flexwire.codec.definition import python_functions
 from flexwire.wire.schema import struct_of
 from flexwire.wire.types import Array
 

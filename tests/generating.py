@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.codec import first_uses
+from flexwire.codec import definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 def generated_at_once() -> Iterator[None]:
     """Generate code when a version is first used."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(first_uses, "PAYS", 0)
+        patch.setattr(definition, "PAYS", 0)
         yield

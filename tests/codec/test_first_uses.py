@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from flexwire.codec import Encoding, first_uses, message_of
-from flexwire.codec.definition import Definition
-from flexwire.codec.first_uses import weight_of
+from flexwire.codec import Encoding, definition, message_of
+from flexwire.codec.definition import Definition, weight_of
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.kernels import loading
 from flexwire.schema.parse import parse_spec
@@ -16,15 +15,15 @@ from tests.codec.vectors import class_of, load
 
 VECTORS = [vector for vectors in load().values() for vector in vectors]
 # When this is imported no fixture has run.
-SHIPPED = first_uses.PAYS
+SHIPPED = definition.PAYS
 # A class is the same for an equal spec, and each test wants one that was never used.
 _NUMBERS = iter(range(1_000_000))
 
 
 @pytest.fixture(autouse=True)
 def generated_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert first_uses.PAYS == 0  # as conftest.py sets it, for the other tests
-    monkeypatch.setattr(first_uses, "PAYS", SHIPPED)
+    assert definition.PAYS == 0  # as conftest.py sets it, for the other tests
+    monkeypatch.setattr(definition, "PAYS", SHIPPED)
     # Other tests of the process may have loaded kernels, which generate nothing.
     for name, value in (("kernels", None), ("work", 0), ("is_decided", True)):
         monkeypatch.setattr(loading.PROCESS, name, value)
@@ -108,14 +107,14 @@ def test_what_is_refused_is_refused_in_the_same_words_before_and_after() -> None
 @pytest.mark.slow
 def test_every_vector_is_the_same_by_either(monkeypatch: pytest.MonkeyPatch) -> None:
     by_reference = []
-    monkeypatch.setattr(first_uses, "PAYS", 1 << 62)
+    monkeypatch.setattr(definition, "PAYS", 1 << 62)
     monkeypatch.setattr(Definition, "_decoder", None)
     for vector in VECTORS:
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
         made.definition._decoders.clear()
         by_reference.append(made.definition.decode_exactly(raw, version))
     monkeypatch.undo()
-    monkeypatch.setattr(first_uses, "PAYS", 0)
+    monkeypatch.setattr(definition, "PAYS", 0)
     for vector, expected in zip(VECTORS, by_reference, strict=True):
         made, raw, version = class_of(vector), bytes.fromhex(vector["hex"]), vector["version"]
         assert made.definition.decode_exactly(raw, version) == expected

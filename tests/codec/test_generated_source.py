@@ -14,7 +14,6 @@ from uuid import UUID
 import pytest
 
 from flexwire.codec import Encoding, Message
-from flexwire.codec.naming import OWN, Names
 from flexwire.codec.refusing import (
     Refused,
     packers_of_many,
@@ -26,7 +25,7 @@ from flexwire.codec.refusing import (
     write_length,
     write_string_length,
 )
-from flexwire.codec.source import LONGEST_LINE, literal
+from flexwire.codec.source import LONGEST_LINE, OWN, Names, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from flexwire.codec import Encoding, message, message_of
-from flexwire.codec.executors import kernel_functions, python_functions
+from flexwire.codec.definition import kernel_functions, python_functions
 from flexwire.errors import DecodeError, EncodeError, UnknownMessageError
 from flexwire.kernels import cache as loader
 from flexwire.kernels import loading

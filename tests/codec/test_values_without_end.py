@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.codec import Encoding, message
-from flexwire.codec.executors import kernel_functions
+from flexwire.codec.definition import kernel_functions
 from flexwire.errors import EncodeError
 from flexwire.schema.catalog import catalog
 

@@ -1,4 +1,9 @@
-"""All that is compiled for one message: its classes, and its codec for each version."""
+"""All that is compiled for one message: its classes, and its codec for each version.
+
+Generating code costs one to five milliseconds for each way, and the reference takes some ten times
+of what that code takes. So code is generated once about as much was spent without it: nobody pays
+more than twice, and a process that decodes one message does not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from flexwire.arguments import to_bytes
 from flexwire.codec.emit_decode import emit_decoder
 from flexwire.codec.emit_encode import emit_encoder
-from flexwire.codec.first_uses import FirstUses, weight_of
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
+from flexwire.kernels.loading import kernels, load_kernels
 from flexwire.schema.served import key_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.reader import Reader
@@ -21,10 +26,130 @@ from flexwire.wire.writer import Writer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.kernels.cache import Kernels
     from flexwire.kernels.objects.methods import VersionMethod
     from flexwire.schema.resolve import Fields
     from flexwire.schema.served import Key, Served
     from flexwire.wire.schema import Schema
+
+    Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
+
+
+PAYS = 2_000
+"""The work, in bytes, from which generating the code of a version costs less than going without."""
+
+# What a message costs besides its bytes, or a structure as an object.
+_EACH = 100
+
+
+class FirstUses:
+    """The work that each version of a message was without generated code."""
+
+    def __init__(self) -> None:
+        self._done: dict[Key, int] = {}
+
+    def take(self, key: Key, work: int) -> bool:
+        """Whether this much more is left to the reference."""
+        done = self._done[key] = self._done.get(key, 0) + work + _EACH
+        return done < PAYS
+
+
+def weight_of(message: object) -> int:
+    """Say how much work an object is to encode, or more than pays, if it is that.
+
+    >>> from flexwire.messages import MetadataRequest
+    >>> Topic = MetadataRequest.MetadataRequestTopic
+    >>> weight_of(MetadataRequest()), weight_of(MetadataRequest(topics=[Topic(name="orders")]))
+    (100, 207)
+    >>> weight_of(MetadataRequest(topics=[Topic()] * 1_000_000)) > PAYS
+    True
+    """
+    weight, waiting = 0, [message]
+    # What is in itself has an end here too.
+    while waiting and weight <= PAYS:
+        value: Any = waiting.pop()
+        if isinstance(value, MessageStruct):
+            weight += _EACH
+            waiting += [getattr(value, name, None) for name in value.__struct_fields__]
+        elif isinstance(value, list | tuple):
+            weight += len(value)
+            waiting += value[:PAYS]
+        elif isinstance(value, str | bytes | bytearray | memoryview):
+            weight += len(value)
+    return weight
+
+
+def kernel_functions(definition: Definition, version: int) -> Functions:
+    """Give the functions that decode and encode a version; loads the kernels.
+
+    They do what the class's methods do, errors included. Raises `UnknownMessageError` for a version
+    that no release has.
+    """
+    load_kernels()
+    return paying_functions(definition, version, 0) or python_functions(definition, version)
+
+
+def paying_functions(definition: Definition, version: int, work: int) -> Functions | None:
+    """Give them if this process runs on kernels; None if it does not, after ``work`` more bytes.
+
+    They are made once for each version and kept as long as the process: a C function may outlive
+    the object that asked for it.
+    """
+    loaded = kernels(work)
+    if loaded is None:
+        return None
+    made = definition.functions.get(version)
+    if made is None:
+        made = definition.functions[version] = _on(loaded, definition, version)
+    return made
+
+
+def python_functions(definition: Definition, version: int) -> Functions:
+    """Give functions that run no kernel, and judge what the kernels refuse."""
+    definition.schema(version)
+
+    def decode(data: Any) -> Any:
+        return definition.decode_exactly(data, version)
+
+    def encode(value: Any) -> bytes:
+        return definition.encode(value, version)
+
+    return decode, encode
+
+
+def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
+    # This needs numba, and would slow down a process that needs no kernels.
+    from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
+    from flexwire.kernels.objects.program import ObjectProgram  # noqa: PLC0415 - see above
+
+    decode, encode = python_functions(definition, version)
+    try:
+        program = ObjectProgram(definition.schema(version), definition.classes)
+    except UnsuitableError:
+        return decode, encode
+    shared = program.shared(loaded.read_struct, decode)
+    _decode_by_class(loaded.decode_version, definition, version, (shared, program))
+    return (
+        program.function(loaded.decode, loaded.read_struct, "decode", decode),
+        program.function(loaded.encode, loaded.write_struct, "encode", encode),
+    )
+
+
+def _decode_by_class(
+    kernel: int, definition: Definition, version: int, shared: tuple[int, object]
+) -> None:
+    """Have the class's own ``decode`` be a C function, and let it know a version.
+
+    Its own method looks up the version, which takes longer than to decode a small message.
+    """
+    from flexwire.kernels.objects.methods import VersionMethod  # noqa: PLC0415 - as in `_on`
+
+    root: Any = definition.root
+    if definition.method is None:
+        definition.method = VersionMethod(kernel, root.decode)
+        root.decode = definition.method.function
+    definition.method.add(version, *shared)
+
 
 # What generated code may raise on bytes or values out of the ordinary.
 _OUT_OF_THE_ORDINARY = (
@@ -62,7 +187,7 @@ class Definition:
         for made in self.classes.values():
             made.definition = self
         self.shown: dict[str, frozenset[str]] = {}
-        # What `flexwire.codec.executors` made for a version, once the process runs on kernels.
+        # What `flexwire.codec.definition` made for a version, once the process runs on kernels.
         self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
         self.method: VersionMethod | None = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}

@@ -13,7 +13,7 @@ import struct
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from flexwire.codec.emit import (
+from flexwire.codec.source import (
     LONG,
     LONGEST_RUN,
     Emitter,

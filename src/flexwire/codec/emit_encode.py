@@ -9,7 +9,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from flexwire.codec.emit import (
+from flexwire.codec.plain import to_plain
+from flexwire.codec.source import (
     LONG,
     LONG_OF_TWO,
     LONGEST_RUN,
@@ -19,7 +20,6 @@ from flexwire.codec.emit import (
     is_row,
     length_code,
 )
-from flexwire.codec.plain import to_plain
 from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import Field, NullableStruct, Schema, struct_of
 from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid

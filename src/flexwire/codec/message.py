@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
-from flexwire.codec.definition import Definition
-from flexwire.codec.executors import kernel_functions, paying_functions
+from flexwire.codec.definition import Definition, kernel_functions, paying_functions
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct

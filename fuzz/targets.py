@@ -25,7 +25,7 @@ from flexwire.errors import (
     RecordError,
     SpecError,
 )
-from flexwire.protocol.requests import parse_request
+from flexwire.protocol.headers import parse_request
 from flexwire.records import decode_batches
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec

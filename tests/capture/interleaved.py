@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from flexwire.capture.model import FRAME_COMMENTS
 from flexwire.capture.packets import Endpoint, endpoints, tcp_packet
 from flexwire.errors import CodecError, FrameError
-from flexwire.protocol.requests import read_request
+from flexwire.protocol.headers import read_request
 from flexwire.wire.segment_layout import ACK, FIN, PREFIX_LENGTH, PSH, RESPONSE_HEAD, RST, SYN
 from tests.capture.exchanges import Step, Talk, conversation
 from tests.capture.traffic import block, enhanced, interface, option, section

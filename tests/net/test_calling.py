@@ -20,8 +20,8 @@ from flexwire.net.calling import Answer, Broker, Cluster
 from flexwire.net.calling.bodies import parse_header_tag
 from flexwire.net.calling.versions import usable_versions
 from flexwire.protocol.apis import request_entries
-from flexwire.protocol.audit.releases import read_versions
-from flexwire.protocol.responses import UNSUPPORTED_VERSION
+from flexwire.protocol.audit.evidence import read_versions
+from flexwire.protocol.headers import UNSUPPORTED_VERSION
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
 from tests.net.answering import Answers, answering, served

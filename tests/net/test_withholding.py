@@ -12,7 +12,7 @@ from flexwire.codec import message
 from flexwire.net import TapSecurity
 from flexwire.net.withholding import withheld, withheld_rest
 from flexwire.protocol import Conversation, parse_request
-from flexwire.protocol.requests import request_name
+from flexwire.protocol.headers import request_name
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_tap_tls import Made, made

@@ -19,7 +19,7 @@ from flexwire.protocol.audit import (
     judge_cluster,
 )
 from flexwire.protocol.audit.cluster import blocks_changes
-from flexwire.protocol.audit.releases import stable_versions
+from flexwire.protocol.audit.evidence import stable_versions
 from flexwire.schema.catalog import catalog, release_order
 
 FORMAT, OLD_FORMAT = "message.format.version", "log.message.format.version"

@@ -12,7 +12,7 @@ from flexwire.protocol.audit import (
     refusal,
     role_of,
 )
-from flexwire.protocol.audit.releases import read_versions, stable_versions
+from flexwire.protocol.audit.evidence import read_versions, stable_versions
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
 

@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.errors import DecodeError, UnknownMessageError
-from flexwire.protocol.control_records import CONTROL_TYPES, decode_control_record
+from flexwire.protocol.record_types import CONTROL_TYPES, decode_control_record
 from flexwire.schema.catalog import catalog
 
 

@@ -17,8 +17,7 @@ from flexwire.protocol.given_frames import (
     given_requests,
     given_responses,
 )
-from flexwire.protocol.requests import request_name
-from flexwire.protocol.responses import response_name
+from flexwire.protocol.headers import request_name, response_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from tests.codec.vectors import class_of, has_changed, load

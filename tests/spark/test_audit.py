@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
-from flexwire.protocol.audit.releases import stable_versions
+from flexwire.protocol.audit.evidence import stable_versions
 from flexwire.schema.catalog import catalog
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import (

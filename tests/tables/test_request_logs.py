@@ -15,7 +15,7 @@ import pytest
 from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.capture.request_log.reading import LogFile
 from flexwire.codec import message
-from flexwire.protocol.requests import request_name
+from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case
 from flexwire.storage.source import Source

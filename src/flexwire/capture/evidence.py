@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import RequestFrame, parse_response, read_request
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.requests import decodes
-from flexwire.protocol.responses import parse_correlation_id
+from flexwire.protocol.headers import decodes, parse_correlation_id
 
 if TYPE_CHECKING:
     from flexwire.capture.model import Direction

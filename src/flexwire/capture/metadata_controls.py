@@ -17,7 +17,7 @@ from flexwire.wire.batch_layout import CONTROL_MASK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.protocol.control_records import ControlRecord
+    from flexwire.protocol.record_types import ControlRecord
     from flexwire.storage.source import Source
 
 LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS = "LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"

@@ -14,7 +14,7 @@ import struct
 from collections import deque
 from typing import TYPE_CHECKING, Final, Literal
 
-from flexwire.protocol.in_flight import InFlight
+from flexwire.protocol.conversation import InFlight
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST
 
 if TYPE_CHECKING:

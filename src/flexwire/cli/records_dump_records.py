@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flexwire.capture.log_segment import Damage, plain_name
 from flexwire.cli.records_dump_options import NUMBERS
 from flexwire.errors import CodecError, RecordError, RecordHeaderError, UnknownMessageError
-from flexwire.protocol.control_records import decode_control_record
 from flexwire.protocol.credentials import WITHHELD, withhold
 from flexwire.protocol.internal_topics import (
     InternalTopic,
@@ -21,6 +20,7 @@ from flexwire.protocol.internal_topics import (
     decode_key,
     decode_value,
 )
+from flexwire.protocol.record_types import decode_control_record
 from flexwire.records.typed import Typed
 
 if TYPE_CHECKING:

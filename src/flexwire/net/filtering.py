@@ -21,8 +21,8 @@ from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessag
 from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import find_api
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.frames import Frames, framed
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.entities import entity_paths, fields_with_paths

@@ -35,7 +35,7 @@ Kafka takes as much before authentication (``sasl.server.max.receive.size``, CVE
 """
 FEWEST_IN_FLIGHT: Final = 1000
 """Requests that wait for their response, until then; afterwards `DEFAULT_IN_FLIGHT` of
-`flexwire.protocol.in_flight`."""
+`flexwire.protocol.conversation`."""
 
 
 def beginning(payload: bytes) -> bytes:

@@ -21,8 +21,8 @@ from flexwire.net.limits import (
 from flexwire.net.rewriting import may_advertise, rewrite
 from flexwire.net.saying import Saying
 from flexwire.protocol import Conversation, FrameSplitter
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.frames import Frames, framed
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 

@@ -19,9 +19,15 @@ from flexwire.protocol.credentials import (
     withhold,
 )
 from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
-from flexwire.protocol.headers import request_header_version, response_header_version
-from flexwire.protocol.requests import RequestFrame, parse_request, read_request
-from flexwire.protocol.responses import ResponseFrame, parse_response
+from flexwire.protocol.headers import (
+    RequestFrame,
+    ResponseFrame,
+    parse_request,
+    parse_response,
+    read_request,
+    request_header_version,
+    response_header_version,
+)
 from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
 
 __all__ = [

@@ -16,24 +16,23 @@ from flexwire.codec import Explanation, message
 from flexwire.codec.explain_cut import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.headers import request_header_version, response_header_version
-from flexwire.protocol.nested import with_nested
-from flexwire.protocol.openings import foreign
-from flexwire.protocol.requests import (
-    RequestFrame,
-    check_request,
-    decodes,
-    read_request,
-    request_name,
-)
-from flexwire.protocol.responses import (
+from flexwire.protocol.headers import (
     FALLING_BACK,
     UNSUPPORTED_VERSION,
+    RequestFrame,
     ResponseFrame,
+    check_request,
+    decodes,
     parse_correlation_id,
     parse_response,
+    read_request,
+    request_header_version,
+    request_name,
+    response_header_version,
     response_name,
 )
+from flexwire.protocol.nested import with_nested
+from flexwire.protocol.openings import foreign
 from flexwire.protocol.whole_frames import Part, WholeFrame
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 

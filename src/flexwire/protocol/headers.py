@@ -1,27 +1,40 @@
-"""Which version of the request or response header stands before a message.
+"""Request and response headers: their versions, what they say, and where the body begins.
 
 Released Kafka decides: a flexible version of a request has request header 2 and the others 1; a
 flexible version of a response has response header 1 and the others 0. The exceptions stand in one
 table. Flexible ranges are open-ended, so a version above the catalog has a header version too.
 
 The text of KIP-482 numbers its headers otherwise, and knows no exceptions; `Numbering` selects it.
+
+A request says of itself all that it takes to read it, unlike a response
+(`flexwire.protocol.responses`). Whether a frame is a request at all is not decided by its bytes
+alone (`flexwire.protocol.conversation`).
+
+A response carries a correlation id and neither api key nor version. So it is read with those of its
+request, which `flexwire.protocol.conversation` finds.
 """
 
 from __future__ import annotations
 
+import struct
+from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.codec import Message, message, message_of
-from flexwire.errors import UnknownMessageError
+from flexwire.errors import CodecError, DecodeError, FrameError, UnknownMessageError
+from flexwire.protocol.apis import is_released, request_entries
+from flexwire.protocol.frames import begins_with_length
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
+from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 # (message, its versions) → header version.
 _EXCEPTIONS: Final = {
@@ -164,3 +177,187 @@ def first_with_tags(kind: MessageType) -> int:
     (2, 1)
     """
     return catalog().entry(_HEADERS[kind]).flexible_versions.lowest
+
+
+# Every version of the request header begins so: api key, api version, correlation id.
+_HEAD: Final = struct.Struct(">hhi")
+# Bytes; most client ids are shorter.
+_SHORT_HEADER: Final = 256
+_KEY_AND_VERSION: Final = struct.Struct(">hh")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFrame:
+    """A request as its header describes it; the body is `payload[body_offset:]`, not yet decoded.
+
+    ``message_name`` is the newest name of a request with this api key and version. The version may
+    be above those in the catalog; then the body cannot be decoded.
+    """
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    header_version: int
+    header: Message
+    body_offset: int
+    message_name: str
+
+    @property
+    def api_name(self) -> str:
+        """The request's name without the suffix, as "Produce"."""
+        return self.message_name.removesuffix("Request")
+
+    def without_header(self) -> RequestFrame:
+        """Return the same without what a client may make long: its id and its header's tags.
+
+        A frame with a short header is returned itself.
+        """
+        if self.body_offset <= _SHORT_HEADER:
+            return self
+        return replace(self, client_id=None, header=type(self.header)())
+
+
+def parse_request(payload: bytes) -> RequestFrame:
+    """Read a request's header from the payload of a frame.
+
+    Raises `FrameError` when the payload cannot be a request (too short, an api key that no
+    release has, a negative version) or begins with its own length as a frame does, and
+    `DecodeError` when the header is broken further on.
+    """
+    if begins_with_length(payload) and not is_released(*_KEY_AND_VERSION.unpack_from(payload)):
+        raise FrameError(
+            "not a request: these bytes begin with their own length, as a frame does; the request "
+            f"begins after the first {PREFIX_LENGTH}"
+        )
+    return read_request(payload)
+
+
+def read_request(payload: bytes) -> RequestFrame:
+    """Read a request's header from what is known to be the payload of a frame.
+
+    Raises what `parse_request` does, and takes what begins with its own length as it is: so does a
+    Produce request of a version that is not released yet.
+    """
+    if len(payload) < _HEAD.size:
+        raise FrameError(
+            f"a request header has at least {_HEAD.size} bytes, got a frame of {len(payload)}"
+        )
+    api_key, api_version, correlation_id = _HEAD.unpack_from(payload)
+    check_request(api_key, api_version)
+    header_version = request_header_version(api_key, api_version)
+    header, body_offset = message("RequestHeader").decode_prefix(payload, header_version)
+    fields: Any = header
+    return RequestFrame(
+        api_key=api_key,
+        api_version=api_version,
+        correlation_id=correlation_id,
+        client_id=fields.client_id if header_version else None,
+        header_version=header_version,
+        header=header,
+        body_offset=body_offset,
+        message_name=request_name(api_key, api_version),
+    )
+
+
+def check_request(api_key: int, api_version: int) -> None:
+    """Raise `FrameError` if no request has these two numbers in front."""
+    if not request_entries(api_key):
+        raise FrameError(f"not a request: no Kafka release in the catalog has api key {api_key}")
+    if api_version < 0:
+        raise FrameError(f"not a request: version {api_version} of api key {api_key} is negative")
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def request_name(api_key: int, version: int) -> str:
+    """The newest name of the request with an api key that has the version, or the newest of all."""
+    entries = request_entries(api_key)
+    return next((entry.name for entry in entries if version in entry.versions), entries[0].name)
+
+
+def decodes(message_name: str, body: bytes, version: int) -> bool:
+    """Whether the body of a request or response is a message of that version, to its last byte."""
+    try:
+        message(message_name).decode(body, version)
+    except (CodecError, UnknownMessageError):
+        return False
+    return True
+
+
+UNSUPPORTED_VERSION: Final = 35
+FALLING_BACK: Final = "ApiVersionsResponse"
+"""The response that a broker gives in version 0 to a request of a version that it does not have."""
+_CORRELATION_ID: Final = struct.Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseFrame:
+    """A response as its header and its request describe it; the body is `payload[body_offset:]`.
+
+    ``body_version`` is the request's version, but 0 where a broker that does not have the version
+    of an ApiVersions request answers in version 0 (KIP-511).
+    """
+
+    correlation_id: int
+    header_version: int
+    header: Message
+    body_offset: int
+    body_version: int
+    message_name: str
+
+
+def parse_response(payload: bytes, api_key: int, api_version: int) -> ResponseFrame:
+    """Read a response's header from the payload of a frame, given the request that it answers.
+
+    Raises `FrameError` when the payload is too short to be a response, `DecodeError` when the
+    header is broken further on, `UnknownMessageError` for an api key that no release has.
+    """
+    correlation_id = parse_correlation_id(payload)
+    header_version = response_header_version(api_key, api_version)
+    header, body_offset = message("ResponseHeader").decode_prefix(payload, header_version)
+    name = response_name(api_key, api_version)
+    fell_back = name == FALLING_BACK and _is_fallback(payload[body_offset:], api_version)
+    return ResponseFrame(
+        correlation_id=correlation_id,
+        header_version=header_version,
+        header=header,
+        body_offset=body_offset,
+        body_version=0 if fell_back else api_version,
+        message_name=name,
+    )
+
+
+def response_name(api_key: int, version: int) -> str:
+    """The newest name of the response with an api key that has the version, or the newest."""
+    return request_name(api_key, version).removesuffix("Request") + "Response"
+
+
+def parse_correlation_id(payload: bytes) -> int:
+    """The correlation id, with which every version of the response header begins."""
+    if len(payload) < _CORRELATION_ID.size:
+        raise FrameError(
+            f"a response header has at least {_CORRELATION_ID.size} bytes, "
+            f"got a frame of {len(payload)}"
+        )
+    correlation_id: int = _CORRELATION_ID.unpack_from(payload)[0]
+    return correlation_id
+
+
+def _is_fallback(body: bytes, api_version: int) -> bool:
+    # No v0 body is also a later one: up to v2 the throttle time is missing, and from v3 the
+    # first byte of the int32 count reads as a null array, which the field does not allow.
+    if api_version == 0:
+        return False
+    kind = message(FALLING_BACK)
+    try:
+        kind.decode(body, api_version)
+    except (DecodeError, UnknownMessageError):
+        pass
+    else:
+        return False
+    try:
+        fallback: Any = kind.decode(body, 0)
+    except DecodeError:
+        return False
+    return bool(fallback.error_code == UNSUPPORTED_VERSION)

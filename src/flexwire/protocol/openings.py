@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from flexwire.arguments import refuse
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT
-from flexwire.protocol.requests import request_name
+from flexwire.protocol.headers import request_name
 from flexwire.wire.limits import INT32_MIN, UINT32_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 

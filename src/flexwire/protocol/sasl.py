@@ -13,7 +13,7 @@ from typing import Final
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import hides_credentials
-from flexwire.protocol.requests import RequestFrame, decodes, read_request
+from flexwire.protocol.headers import RequestFrame, decodes, read_request
 
 # What a client may ask before it authenticates, in versions of no release too (KIP-511).
 NEGOTIATES: Final = "ApiVersionsRequest"

@@ -3,16 +3,55 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.protocol.error_codes import NO_ERROR, error_name, is_error_code
 from flexwire.protocol.records_form import Room, decode_records
-from flexwire.protocol.structures import structures
+from flexwire.wire.schema import struct_of
 from flexwire.wire.types import INT16
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from flexwire.codec import Message
     from flexwire.wire.schema import Schema
+
+
+class Structure(NamedTuple):
+    """One structure: its object in the JSON form, its schema, and the path to it."""
+
+    form: dict[str, Any]
+    schema: Schema
+    path: str
+
+    def at(self, name: str) -> str:
+        """The path to a field of it."""
+        return f"{self.path}.{name}" if self.path else name
+
+
+def structures(
+    form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
+) -> Iterator[Structure]:
+    """Every structure, outer before inner; what is not of the schema's shape is left out.
+
+    ``names`` are what fields are called in other releases (`Served.former_names`). A structure may
+    be altered when it is given: those inside it are looked for after that.
+    """
+    if not isinstance(form, dict):
+        return
+    here = Structure(form, schema, path)
+    yield here
+    inner = {one.json_name: found for one in schema.fields if (found := struct_of(one.type))}
+    former = (names or {}).get(schema.name, {})
+    for name, value in list(form.items()):
+        within = inner.get(former.get(name, name))
+        if within is None:
+            continue
+        if isinstance(value, list):
+            for index, item in enumerate(value):
+                yield from structures(item, within, names, f"{here.at(name)}[{index}]")
+        else:
+            yield from structures(value, within, names, here.at(name))
 
 
 def shown(

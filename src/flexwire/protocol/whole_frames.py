@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from flexwire.codec import Explanation, explain, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.protocol.credentials import hides_credentials, withhold
+from flexwire.protocol.headers import RequestFrame
 from flexwire.protocol.nested import with_nested
-from flexwire.protocol.requests import RequestFrame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.protocol.responses import ResponseFrame
+    from flexwire.protocol.headers import ResponseFrame
 
 # An api key, a version and a correlation id take so many bytes.
 _NUMBERS = 8

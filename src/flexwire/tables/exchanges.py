@@ -16,7 +16,7 @@ import numpy as np
 from flexwire.capture.columns.frames import taken
 from flexwire.capture.columns.supposed import Run, key_of
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

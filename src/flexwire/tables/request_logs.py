@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import request_entries
-from flexwire.protocol.requests import request_name
+from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED

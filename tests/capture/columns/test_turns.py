@@ -17,8 +17,8 @@ from flexwire.capture.columns.turns import PAIRED, Judgement, Said, Told, Turns,
 from flexwire.capture.columns.turns_apis import apis
 from flexwire.kernels.engine import kernel
 from flexwire.protocol.apis import is_released, request_entries
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.credentials import METADATA_TOPIC
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
 from tests.capture.columns.conversing import (
     FETCH,
     HEARTBEAT,

@@ -21,7 +21,7 @@ from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.kernels.engine import kernel
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
-from flexwire.protocol.requests import decodes
+from flexwire.protocol.headers import decodes
 from flexwire.protocol.sasl import is_ticket
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from flexwire.protocol.credentials import (
     METADATA_TOPIC_ID,
     hides_credentials,
 )
-from flexwire.protocol.headers import request_header_version
-from flexwire.protocol.requests import request_name
+from flexwire.protocol.headers import request_header_version, request_name
 from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.served import served_of

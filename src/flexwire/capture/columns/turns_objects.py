@@ -15,8 +15,8 @@ from flexwire.protocol import (
     carries_credentials,
     is_believable,
 )
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
-from flexwire.protocol.requests import request_name
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
+from flexwire.protocol.headers import request_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

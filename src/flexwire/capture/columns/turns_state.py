@@ -9,7 +9,7 @@ import numpy as np
 from flexwire.columnar.program import address
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.kernels.engine import kernel
-from flexwire.protocol.in_flight import DEFAULT_IN_FLIGHT
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -27,7 +27,7 @@ from flexwire.capture.logs.reading import (
     read_headers,
 )
 from flexwire.errors import CaptureError, DecodeError, RecordError
-from flexwire.protocol.control_records import decode_control_record
+from flexwire.protocol.record_types import decode_control_record
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from flexwire.wire.limits import INT64_MAX
 

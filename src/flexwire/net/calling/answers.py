@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from flexwire.codec import message
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called, code_names, shown, shown_form
-from flexwire.protocol.structures import structures
+from flexwire.protocol.shown import called, code_names, shown, shown_form, structures
 
 if TYPE_CHECKING:
     from flexwire.codec import Message

@@ -12,8 +12,7 @@ from flexwire.arguments import refuse
 from flexwire.errors import JsonFormError
 from flexwire.net.header_tags import split_header_tag
 from flexwire.protocol.records_form import encode_records
-from flexwire.protocol.shown import records_names
-from flexwire.protocol.structures import Structure, structures
+from flexwire.protocol.shown import Structure, records_names, structures
 from flexwire.wire.limits import HIGHEST_TAG
 from flexwire.wire.schema import Presence
 

@@ -37,8 +37,7 @@ from flexwire.protocol import (
 )
 from flexwire.protocol.apis import find_api
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.requests import request_name
-from flexwire.protocol.responses import UNSUPPORTED_VERSION, parse_correlation_id
+from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
 from flexwire.protocol.shown import called
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from flexwire.errors import CallError
 from flexwire.protocol import api_name
 from flexwire.protocol.apis import request_entries
-from flexwire.protocol.audit.releases import fitting_releases, read_versions
+from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:

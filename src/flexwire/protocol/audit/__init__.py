@@ -10,7 +10,19 @@ from __future__ import annotations
 
 from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 from flexwire.protocol.audit.cluster import ClusterFinding, ClusterSeen, Named, judge_cluster
-from flexwire.protocol.audit.evidence import Asked, Conduct, Configured, Finding, Use
+from flexwire.protocol.audit.evidence import (
+    OPENING_APIS,
+    Asked,
+    Conduct,
+    Configured,
+    Finding,
+    Use,
+    audited_releases,
+    fitting_releases,
+    newest_version,
+    refusal,
+    role_of,
+)
 from flexwire.protocol.audit.known import (
     LIBRARIES,
     PINS,
@@ -18,13 +30,6 @@ from flexwire.protocol.audit.known import (
     libraries_are_about,
     pinning_settings,
 )
-from flexwire.protocol.audit.releases import (
-    audited_releases,
-    fitting_releases,
-    newest_version,
-    refusal,
-)
-from flexwire.protocol.audit.roles import OPENING_APIS, role_of
 from flexwire.protocol.audit.verdicts import judge
 
 __all__ = [

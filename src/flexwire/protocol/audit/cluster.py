@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name, request_entries
-from flexwire.protocol.audit.releases import stable_versions
+from flexwire.protocol.audit.evidence import stable_versions
 from flexwire.protocol.configurations import gone
 from flexwire.schema.catalog import catalog, is_since, per_catalog
 

@@ -1,4 +1,4 @@
-"""What an audit knows of a client, and what it finds.
+"""What an audit knows of a client: what it sent, and which release its broker is.
 
 The evidence is gathered elsewhere and judged elsewhere (`flexwire.protocol.audit.verdicts`): here
 stands what the two say to each other.
@@ -6,13 +6,24 @@ stands what the two say to each other.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from functools import cache
+from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from flexwire.protocol.apis import request_entries
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.versions import Versions
+
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
     from flexwire.parties import AuditVerdict, Role
     from flexwire.protocol.configurations import ConfiguredKind
-    from flexwire.versions import Versions
+    from flexwire.schema.catalog import Entry
+
 
 Asked = Literal["here", "elsewhere", "never", "unseen"]
 """Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
@@ -100,3 +111,202 @@ class Finding:
     first_refusing: str | None = None
     remedy: str = ""
     source: str = ""
+
+
+# Advertised from 0 whatever is read, for clients that take its absence for a very old broker
+# (KAFKA-18659).
+_PRODUCE = 0
+# Without a known release of the brokers: an upgrade seldom skips more.
+_MAJORS = 2
+_NUMBER, _UNNUMBERED = re.compile(r"\d+"), 1_000_000
+
+
+@per_catalog
+@cache
+def read_versions(api_key: int, release: str) -> Versions:
+    """The request versions that a broker of exactly that release reads; "none" without the API.
+
+    What it advertises may be more: 4.x advertises Produce from 0, and reads it from 3.
+
+    >>> read_versions(1, "3.9.2")
+    Versions('0-17')
+    """
+    found = Versions.NONE
+    for entry in request_entries(api_key):
+        found |= entry.releases.get(release, Versions.NONE)
+    return found
+
+
+@per_catalog
+@cache
+def stable_versions(api_key: int, release: str) -> Versions:
+    """The versions that a broker offers unless its configuration enables unstable ones as well."""
+    versions = read_versions(api_key, release)
+    if not versions:
+        return versions
+    for entry in request_entries(api_key):
+        if versions.highest in entry.releases.get(release, Versions.NONE):
+            spec = entry.spec(versions.highest, release)
+            last = spec.latest_version_unstable and versions.highest == spec.valid_versions.highest
+            return Versions(versions.lowest, versions.highest - last)
+    return versions
+
+
+def newest_version(api_key: int, release: str) -> int | None:
+    """The newest version of an API in a release, unstable ones apart; None without the API."""
+    versions = stable_versions(api_key, release)
+    return versions.highest if versions else None
+
+
+def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str | None]:
+    """The last release up to this one that reads the version, and the first after that.
+
+    Both are None for a version that no release up to this one reads.
+
+    >>> refusal(1, 3, catalog().newest_release)[0] in catalog().releases
+    True
+    """
+    releases = catalog().releases
+    upto = releases[: releases.index(release) + 1]
+    reading = [place for place, one in enumerate(upto) if version in read_versions(api_key, one)]
+    if not reading or reading[-1] + 1 == len(upto):
+        return None, None
+    return upto[reading[-1]], upto[reading[-1] + 1]
+
+
+def returned_in(api_key: int, version: int, release: str) -> str | None:
+    """The first later release that reads the version again, as 4.0.1 does JoinGroup 0 and 1."""
+    releases = catalog().releases
+    later = releases[releases.index(release) + 1 :]
+    return next((one for one in later if version in read_versions(api_key, one)), None)
+
+
+def fitting_releases(offered: Mapping[int, Versions]) -> tuple[str, ...]:
+    """The releases whose brokers answer ApiVersions with these ranges, oldest first.
+
+    The range of each API has to be the release's own, with its unstable version or without. An API
+    may be absent, as listeners and ZooKeeper mode leave some out, and api keys of no release at
+    all are a vendor's own. Nothing fits brokers that are not Apache Kafka's.
+    """
+    known = {key: versions for key, versions in offered.items() if request_entries(key)}
+    if not known:
+        return ()
+    return tuple(release for release in catalog().releases if _fits(known, release))
+
+
+def _fits(offered: Mapping[int, Versions], release: str) -> bool:
+    return all(
+        versions in _advertised(key, release) for key, versions in offered.items() if versions
+    )
+
+
+def _advertised(api_key: int, release: str) -> set[Versions]:
+    read = {read_versions(api_key, release), stable_versions(api_key, release)} - {Versions.NONE}
+    if api_key == _PRODUCE:
+        return read | {Versions(0, versions.highest) for versions in read}
+    return read
+
+
+def audited_releases(brokers: Iterable[str] = ()) -> tuple[str, ...]:
+    """The releases to judge by where none was named: of every major from the brokers' on.
+
+    ``brokers`` are the releases that the captured brokers may be, of which the oldest counts.
+    Where that is not known, the catalog's newest two majors are judged by. The newest release of a
+    major stands for it, as an upgrade leads there; each finding says where the refusal began.
+    """
+    releases = catalog().releases
+    majors = [list(group) for _, group in groupby(releases, key=_major)]
+    known = [releases.index(one) for one in brokers if one in releases]
+    if not known:
+        return tuple(group[-1] for group in majors[-_MAJORS:])
+    oldest = _major(releases[min(known)])
+    return tuple(group[-1] for group in majors if _major(group[0]) >= oldest)
+
+
+def _major(release: str) -> int:
+    number = _NUMBER.match(release)
+    # A release with another kind of name is in a catalog of one's own, and newer than any.
+    return int(number[0]) if number else _UNNUMBERED
+
+
+# Where clients connect, in the "listeners" of request specs: what brokers in ZooKeeper mode alone
+# take ("zkBroker") in the newest release that has the request is no client's.
+_CLIENTS_LISTENER = "broker"
+# Requests on no clients' listener are brokers' and controllers' own, and no spec says whose.
+_CONTROLLERS = {
+    4: "LeaderAndIsr: the controller tells brokers whom they lead and follow (ZooKeeper mode)",
+    5: "StopReplica: the controller stops replicas (ZooKeeper mode)",
+    6: "UpdateMetadata: the controller tells brokers of all others (ZooKeeper mode)",
+    52: "Vote: one controller asks another for its vote (KIP-595)",
+    53: "BeginQuorumEpoch: the leader of the quorum tells the other voters (KIP-595)",
+    54: "EndQuorumEpoch: the leader of the quorum resigns (KIP-595)",
+    70: "ControllerRegistration: a controller registers with the active one (KIP-919)",
+    82: "UpdateRaftVoter: a controller tells the quorum its address (KIP-853)",
+}
+# Requests that brokers send each other on the clients' listener.
+_BROKERS = {
+    83: "InitializeShareGroupState: a group coordinator asks a share coordinator (KIP-932)",
+    84: "ReadShareGroupState: a share partition's leader asks a share coordinator (KIP-932)",
+    85: "WriteShareGroupState: a share partition's leader tells a share coordinator (KIP-932)",
+    86: "DeleteShareGroupState: a group coordinator tells a share coordinator (KIP-932)",
+    87: "ReadShareGroupStateSummary: a group coordinator asks a share coordinator (KIP-932)",
+}
+# Requests that clients send in lower versions, and only brokers from these on.
+_BROKERS_FROM = {
+    24: (4, "AddPartitionsToTxn: a partition's leader asks a transaction coordinator (KIP-890)"),
+}
+# Tools abort transactions with it too (KIP-664), after other requests; a transaction coordinator
+# sends nothing else.
+_WRITE_TXN_MARKERS = 27
+# What any connection may begin with, a client's or a broker's.
+OPENING_APIS = frozenset({17, 18, 36})
+"""SaslHandshake, ApiVersions and SaslAuthenticate."""
+
+
+def role_of(
+    api_keys: Collection[int],
+    *,
+    is_replica: bool = False,
+    highest: Mapping[int, int] = MappingProxyType({}),
+) -> Role:
+    """Return whose requests these are, by all the APIs used under one client id and address.
+
+    ``is_replica`` means that a Fetch among them names a replica that fetches (its id is not
+    negative), which consumers never do. ``highest`` is the highest version that was sent of each
+    API, where that is known: some requests are brokers' own from a version on.
+
+    >>> role_of({18, 4}), role_of({18, 63}), role_of({18, 1}, is_replica=True), role_of({18, 1})
+    ('controller', 'broker', 'broker', 'client')
+    >>> role_of({18, 24}, highest={24: 4}), role_of({18, 24}, highest={24: 3})
+    ('broker', 'client')
+    """
+    if any(key in _CONTROLLERS for key in api_keys):
+        return "controller"
+    sent = set(api_keys) - OPENING_APIS
+    only_markers = sent == {_WRITE_TXN_MARKERS}
+    is_later = any(
+        key in sent and version >= _BROKERS_FROM[key][0]
+        for key, version in highest.items()
+        if key in _BROKERS_FROM
+    )
+    if is_replica or only_markers or is_later or any(_is_brokers_own(key) for key in sent):
+        return "broker"
+    return "client"
+
+
+@per_catalog
+@cache
+def _is_brokers_own(api_key: int) -> bool:
+    if api_key in _BROKERS:
+        return True
+    entries = request_entries(api_key)
+    return bool(entries) and not any(_has_clients_listener(entry) for entry in entries)
+
+
+def _has_clients_listener(entry: Entry) -> bool:
+    # The newest release that still reads the request: 4.x keeps specs of what it has removed.
+    for release, versions in reversed(entry.releases.items()):
+        if versions:
+            listeners = entry.spec(versions.highest, release).listeners
+            return _CLIENTS_LISTENER in listeners or not listeners
+    return True

@@ -12,7 +12,7 @@ from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
-from flexwire.protocol.audit.releases import read_versions
+from flexwire.protocol.audit.evidence import read_versions
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:

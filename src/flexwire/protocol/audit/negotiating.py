@@ -9,8 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
+from flexwire.protocol.audit.evidence import read_versions, stable_versions
 from flexwire.protocol.audit.known import absent_of, heeds_offers_from
-from flexwire.protocol.audit.releases import read_versions, stable_versions
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.versions import Versions
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol.apis import api_name
+from flexwire.protocol.audit.evidence import read_versions, returned_in, stable_versions
 from flexwire.protocol.audit.known import (
     LIBRARIES,
     absent_of,
@@ -20,7 +21,6 @@ from flexwire.protocol.audit.negotiating import (
     first_reading,
     first_with_one_in_common,
 )
-from flexwire.protocol.audit.releases import read_versions, returned_in, stable_versions
 
 if TYPE_CHECKING:
     from flexwire.parties import Party

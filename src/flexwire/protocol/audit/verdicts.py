@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING
 
 from flexwire.parties import VERDICTS
 from flexwire.protocol.audit.configuring import judge_configured
-from flexwire.protocol.audit.evidence import Conduct, Finding, Use
+from flexwire.protocol.audit.evidence import (
+    Conduct,
+    Finding,
+    Use,
+    read_versions,
+    refusal,
+    stable_versions,
+)
 from flexwire.protocol.audit.known import CHECKED, Known, heeds_offers_from, known_of, said
 from flexwire.protocol.audit.negotiating import (
     Told,
@@ -23,7 +30,6 @@ from flexwire.protocol.audit.negotiating import (
     nothing_in_common,
     unstable,
 )
-from flexwire.protocol.audit.releases import read_versions, refusal, stable_versions
 from flexwire.protocol.audit.remedies import name_of, remedy_of
 from flexwire.schema.catalog import catalog
 

@@ -21,13 +21,13 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.places import write_there
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
+from flexwire.storage.squeezing import squeezed, unsqueezed
 from flexwire.tables.fold import Fold
 from flexwire.tables.inputs import looks
 from flexwire.tables.overlaps import likely_overlap
 from flexwire.tables.piece_survey import has_kernels, survey_piece
 from flexwire.tables.pieces import pieces_of
 from flexwire.tables.proofs import OverlapError, UnprovenError
-from flexwire.tables.squeezing import squeezed, unsqueezed
 from flexwire.tables.survey import Survey, Surveyor, in_order
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from flexwire.capture.columns.segments import FileNotes, Position, SegmentReader
 from flexwire.capture.whole_blocks import WholeBlocks
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.listing import list_sources
+from flexwire.storage.squeezing import squeezed, unsqueezed
 from flexwire.storage.urls import local_path, scheme_of
 from flexwire.tables.followed import Followed, rows_of
 from flexwire.tables.inputs import looks, opener
 from flexwire.tables.pieces import COMPRESSED
-from flexwire.tables.squeezing import squeezed, unsqueezed
 from flexwire.tables.table_rows import TableRows
 
 if TYPE_CHECKING:

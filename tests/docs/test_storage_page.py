@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from flexwire.storage.urls import STORES
+from flexwire.storage.filesystems import STORES
 from tests.house.test_readme import blocks, check_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "storage.md").read_text(encoding="utf-8")

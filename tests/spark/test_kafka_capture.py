@@ -34,7 +34,7 @@ from flexwire.spark.formats.kafka_capture_plan import RangeTask, WholeTask, plan
 from flexwire.spark.formats.kafka_capture_rows import CaptureRows
 from flexwire.spark.formats.kafka_capture_stream import CaptureStreamReader
 from flexwire.storage.listing import list_sources
-from flexwire.storage.squeezing import unsqueezed
+from flexwire.storage.local import unsqueezed
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import decoded
 from flexwire.tables.message_schema import table_schema

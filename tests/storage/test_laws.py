@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import ArgumentError, CaptureError, StorageError
-from flexwire.storage import ranges
+from flexwire.storage import source as ranges
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from tests.storage import servers

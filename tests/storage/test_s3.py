@@ -13,7 +13,7 @@ from moto.s3.models import S3Backend
 from pyarrow import fs
 
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage import doors, uploads
+from flexwire.storage import filesystems, uploads
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
@@ -42,7 +42,7 @@ def large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def unfinished(place: Place) -> list[Any]:
-    opened = doors.door(place.url)
+    opened = filesystems.door(place.url)
     page = opened.files.call_s3("list_multipart_uploads", Bucket=servers.BUCKET)
     return list(page.get("Uploads", ()))
 
@@ -74,7 +74,7 @@ def test_parts_of_an_upload_that_fails_are_aborted(
 
 
 def test_parts_of_a_writer_that_was_killed_are_swept(bucket: Place) -> None:
-    files = doors.door(bucket.url).files
+    files = filesystems.door(bucket.url).files
     for key in ("tables/part", "others/part"):
         files.call_s3("create_multipart_upload", Bucket=servers.BUCKET, Key=key)
     tables = bucket.child("tables")
@@ -162,7 +162,7 @@ def said(way: str, monkeypatch: pytest.MonkeyPatch, **more: str | None) -> list[
     once: dict[str, Any] = {"retries": {"max_attempts": 0}}
     # A busy machine may take seconds for an answer that does come.
     if way == "silent":
-        monkeypatch.setattr(doors, "ANSWER_SECONDS", 3)
+        monkeypatch.setattr(filesystems, "ANSWER_SECONDS", 3)
         once["read_timeout"] = 1
     monkeypatch.setitem(fsspec.config.conf, "s3", {"config_kwargs": once})
     errors = []

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from flexwire.errors import ArgumentError, StorageError
-from flexwire.storage.doors import reason_of
+from flexwire.storage.filesystems import local_path, reason_of, scheme_of, shown, withheld
 from flexwire.storage.place import Place
-from flexwire.storage.urls import local_path, scheme_of, shown, withheld
 
 SECRET = "Pa55/w+rd"  # noqa: S105 - of nothing
 

@@ -12,11 +12,10 @@ import pytest
 
 from flexwire.capture.segments import read_segments
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage.doors import door
+from flexwire.storage.filesystems import door
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
-from flexwire.storage.ranges import PIECE_BYTES
-from flexwire.storage.source import Source
+from flexwire.storage.source import PIECE_BYTES, Source
 from flexwire.tables import inputs
 from flexwire.tables.decoding import decoded
 from flexwire.tables.inputs import LOOK_BYTES, looks

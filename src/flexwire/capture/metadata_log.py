@@ -25,8 +25,8 @@ from flexwire.errors import (
 )
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
+from flexwire.storage.filesystems import shown
 from flexwire.storage.listing import list_files
-from flexwire.storage.urls import shown
 from flexwire.wire.batch_layout import CONTROL_MASK, HEADER, HEADER_SIZE
 
 if TYPE_CHECKING:

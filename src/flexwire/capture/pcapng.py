@@ -22,7 +22,7 @@ from flexwire.kernels.capture.packets_layout import (
     OPTION_TSRESOL,
     SECTION,
 )
-from flexwire.storage.private import create_private_file, make_private_directory
+from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.segment_layout import ACK, FIN, PSH, RST, SYN
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from flexwire.errors import TlsError
 from flexwire.extras import needed_by
 from flexwire.net.host_port import is_address, is_unspecified
-from flexwire.storage.private import create_private_file
+from flexwire.storage.local import create_private_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

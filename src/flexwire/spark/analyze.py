@@ -88,7 +88,7 @@ from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.listing import local_files
-from flexwire.storage.private import make_private_directory
+from flexwire.storage.local import make_private_directory
 from flexwire.tables.inputs import marks_of
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of

@@ -18,7 +18,7 @@ from flexwire.capture.tls.sources import open_sources, read_key_logs
 from flexwire.errors import CaptureError
 from flexwire.report.tls_facts import TlsFacts, TlsReason
 from flexwire.storage.listing import list_sources
-from flexwire.storage.private import make_private_directory
+from flexwire.storage.local import make_private_directory
 
 if TYPE_CHECKING:
     from collections import Counter

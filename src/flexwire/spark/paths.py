@@ -9,9 +9,9 @@ from flexwire.capture.logs.names import is_log_file
 from flexwire.capture.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.capture.request_log.recognition import is_broker_log, log_file
 from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.place import Place
-from flexwire.storage.urls import scheme_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from flexwire.arguments import to_list, to_text
 from flexwire.extras import needed_by
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
-from flexwire.storage.doors import reported
+from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place
 from flexwire.tables.conforming import conform
 from flexwire.tables.reading import Output, is_delta, output

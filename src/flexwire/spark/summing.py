@@ -14,7 +14,7 @@ from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.fetching import fetched
 from flexwire.spark.publishing.places import check_listed, write_there
 from flexwire.spark.sums.analysis import AnalysisSums
-from flexwire.storage.squeezing import squeezed, unsqueezed
+from flexwire.storage.local import squeezed, unsqueezed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

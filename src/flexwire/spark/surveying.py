@@ -21,7 +21,7 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.places import write_there
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
-from flexwire.storage.squeezing import squeezed, unsqueezed
+from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.tables.fold import Fold
 from flexwire.tables.inputs import looks
 from flexwire.tables.overlaps import likely_overlap

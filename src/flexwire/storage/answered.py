@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.storage.doors import RETRIES
+from flexwire.storage.filesystems import RETRIES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.storage.doors import Door
+    from flexwire.storage.filesystems import Door
 
 
 class Answer(NamedTuple):

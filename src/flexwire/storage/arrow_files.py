@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from flexwire.storage.doors import reported
+from flexwire.storage.filesystems import reported
 from flexwire.storage.source import source_at
 
 if TYPE_CHECKING:
-    from flexwire.storage.doors import Door
+    from flexwire.storage.filesystems import Door
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage.doors import door, reason_of, reported
+from flexwire.storage.filesystems import door, local_path, reason_of, reported, scheme_of, shown
 from flexwire.storage.pages import described, pages
 from flexwire.storage.source import Source, version_here
-from flexwire.storage.urls import local_path, scheme_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -1,4 +1,10 @@
-"""A directory of this machine: its files, and new ones that appear whole."""
+"""Files and directories of this machine: they appear whole, and only their owner reads them.
+
+What is created here has mode 0600 or 0700 from the first moment on; what exists keeps its mode.
+
+It is written and read once. Of small messages, whose tables have nine bytes a frame, the files
+between the tasks of an analysis were larger than the tables.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +12,66 @@ import os
 import secrets
 import shutil
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from cramjam import zstd
+
 from flexwire.storage.pages import Entry, moment_of
-from flexwire.storage.private import FILE_MODE, create_private_file, make_private_directory
 from flexwire.storage.source import version_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+FILE_MODE: Final = 0o600
+DIRECTORY_MODE: Final = 0o700
+
+
+def make_private_directory(directory: Path) -> None:
+    """Create a directory and its missing parents; `OSError` where something is in the way."""
+    for place in (*reversed(directory.parents), directory):
+        # Two processes may create it at once.
+        if not place.is_dir():
+            place.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
+
+
+def create_private_file(path: Path) -> FileIO:
+    """A new file, unbuffered; `FileExistsError` where there is one of that name."""
+    return FileIO(path, "x", opener=_private)
+
+
+def write_private_text(path: Path, text: str) -> None:
+    """A new file with this text, in UTF-8; `FileExistsError` where there is one of that name."""
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
+        file.write(text.encode())
+
+
+def make_tree_private(root: Path) -> None:
+    """Take the rights of everybody else from a directory and all that is in it."""
+    for place, _, names in os.walk(root):
+        Path(place).chmod(DIRECTORY_MODE)
+        for name in names:
+            Path(place, name).chmod(FILE_MODE)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, FILE_MODE)
+
+
+_QUICKLY: Final = 1  # a level of zstd
+
+
+def squeezed(data: bytes) -> bytes:
+    """Compress what is left for another task."""
+    return bytes(zstd.compress(data, _QUICKLY))
+
+
+def unsqueezed(data: bytes) -> bytes:
+    """Give it as it was."""
+    return bytes(zstd.decompress(data))
+
 
 # Spark and other readers of tables pass over names with a point before them.
 _MARK: Final = ".flexwire-"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.storage.doors import door, reported
+from flexwire.storage.filesystems import door, reported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.storage.doors import Door
+    from flexwire.storage.filesystems import Door
 
 _PAGE = 5000
 _EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
 from flexwire.storage import local, uploads
-from flexwire.storage.doors import RETRIES, door, reported
+from flexwire.storage.filesystems import RETRIES, door, local_path, reported, scheme_of, shown
 from flexwire.storage.pages import pages
 from flexwire.storage.source import Source, source_at
-from flexwire.storage.urls import local_path, scheme_of, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

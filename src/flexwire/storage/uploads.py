@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from flexwire.storage.doors import Door
+    from flexwire.storage.filesystems import Door
 
 PART_BYTES: Final = 32 << 20
 """A file of up to twice this is one request; of a larger one, two parts are under way at once."""

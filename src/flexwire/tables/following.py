@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.columns.segments import FileNotes, Position, SegmentReader
 from flexwire.capture.whole_blocks import WholeBlocks
 from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.listing import list_sources
-from flexwire.storage.squeezing import squeezed, unsqueezed
-from flexwire.storage.urls import local_path, scheme_of
+from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.tables.followed import Followed, rows_of
 from flexwire.tables.inputs import looks, opener
 from flexwire.tables.pieces import COMPRESSED

@@ -14,8 +14,8 @@ from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.model import CapturedPacket
 from flexwire.capture.stamps import added_tags_in
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage.ranges import PIECE_BYTES
-from flexwire.storage.urls import scheme_of
+from flexwire.storage.filesystems import scheme_of
+from flexwire.storage.source import PIECE_BYTES
 
 if TYPE_CHECKING:
     import io

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flexwire.storage.private import create_private_file
+from flexwire.storage.local import create_private_file
 from flexwire.tables.run_rows import RunRows
 
 if TYPE_CHECKING:

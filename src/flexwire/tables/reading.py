@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
-from flexwire.storage.doors import reported
+from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES

@@ -17,8 +17,8 @@ import re
 from typing import Final, NamedTuple
 
 from flexwire.capture.logs.names import Partition
+from flexwire.storage.filesystems import shown
 from flexwire.storage.place import Place
-from flexwire.storage.urls import shown
 
 STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.log_segment import LogFile
-from flexwire.storage.urls import local_path, scheme_of
+from flexwire.storage.filesystems import local_path, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from flexwire.capture.logs.positions import end_offset
 from flexwire.capture.logs.replica import Replica
 from flexwire.capture.logs.segment import Segment
 from flexwire.errors import CaptureError
+from flexwire.storage.filesystems import shown
 from flexwire.storage.listing import list_files
-from flexwire.storage.urls import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

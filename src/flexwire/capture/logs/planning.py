@@ -18,7 +18,7 @@ from flexwire.capture.logs.positions import (
 from flexwire.capture.logs.query import EVERY, Bounds, LogQuery
 from flexwire.capture.logs.reading import Aborted, LogPiece
 from flexwire.capture.logs.transactions import transactions_of
-from flexwire.storage.urls import shown
+from flexwire.storage.filesystems import shown
 from flexwire.wire.limits import INT64_MIN
 
 if TYPE_CHECKING:

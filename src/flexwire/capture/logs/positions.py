@@ -13,7 +13,7 @@ import numpy as np
 from flexwire.capture.log_segment import BatchPlace, Damage, place_at, read_batch, walk
 from flexwire.capture.logs.files import open_file
 from flexwire.errors import RecordError
-from flexwire.storage.urls import scheme_of
+from flexwire.storage.filesystems import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.storage.urls import shown
+from flexwire.storage.filesystems import shown
 
 if TYPE_CHECKING:
     from flexwire.capture.logs.names import Partition

@@ -21,7 +21,7 @@ from flexwire.capture.tls.copying import PacketCopier
 from flexwire.capture.tls.counts import TlsCounts
 from flexwire.capture.tls.schedule import primitives
 from flexwire.errors import CaptureError
-from flexwire.storage.private import make_private_directory
+from flexwire.storage.local import make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

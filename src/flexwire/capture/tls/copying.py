@@ -13,7 +13,7 @@ from flexwire.kernels.capture.packets_layout import (
     OPTION_COMMENT,
     SECTION,
 )
-from flexwire.storage.private import create_private_file
+from flexwire.storage.local import create_private_file
 
 if TYPE_CHECKING:
     from io import FileIO

@@ -12,7 +12,7 @@ from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.batches import spark_schema
-from flexwire.storage.urls import shown
+from flexwire.storage.filesystems import shown
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from flexwire.capture.logs.names import Partition
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.logs import make_private, open_table
 from flexwire.spark.delta.options import storage_options, table_url
-from flexwire.storage.doors import reason_of, reported
+from flexwire.storage.filesystems import reason_of, reported
 from flexwire.tables.reading import LEDGER
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.days import DAY, day_of, has_days
 from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.spark.delta.place import TABLES
-from flexwire.storage.doors import reason_of
-from flexwire.storage.private import make_private_directory
+from flexwire.storage.filesystems import reason_of
+from flexwire.storage.local import make_private_directory
 from flexwire.tables.keys import ANALYSIS
 
 if TYPE_CHECKING:

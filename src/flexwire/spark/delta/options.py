@@ -12,8 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import StorageError
-from flexwire.storage.doors import door, reported
-from flexwire.storage.urls import scheme_of
+from flexwire.storage.filesystems import door, reported, scheme_of
 
 if TYPE_CHECKING:
     from flexwire.storage.place import Place

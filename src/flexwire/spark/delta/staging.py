@@ -30,7 +30,7 @@ from flexwire.spark.delta.sweeping import give_up, note_tables, sweep, take_out
 from flexwire.spark.publishing.drop import SCRATCH, Drop
 from flexwire.spark.publishing.staging import locked
 from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, new_run
-from flexwire.storage.private import make_private_directory
+from flexwire.storage.local import make_private_directory
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.reading import CURRENT, MARKER, RUNS, is_delta

@@ -12,7 +12,7 @@ import pickle
 from itertools import pairwise
 from typing import Final
 
-from flexwire.storage.squeezing import squeezed, unsqueezed
+from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.tables.survey_parts import NAMES, Known, known_name, start_name
 
 MOST_OF_TASK: Final = 64 << 20

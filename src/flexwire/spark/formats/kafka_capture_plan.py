@@ -22,7 +22,7 @@ from flexwire.spark.marks import CaptureMarks
 from flexwire.spark.paths import capture_sources
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
-from flexwire.storage.squeezing import unsqueezed
+from flexwire.storage.local import unsqueezed
 from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import decoded_rows
 from flexwire.tables.pieces import COMPRESSED

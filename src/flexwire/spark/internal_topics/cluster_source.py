@@ -35,7 +35,7 @@ from flexwire.spark.internal_topics.cluster_parts import (
 )
 from flexwire.spark.progress import is_connect
 from flexwire.spark.tasks import begin_task, map_in_arrow
-from flexwire.storage.urls import shown
+from flexwire.storage.filesystems import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from flexwire.capture.logs.resuming import resumed
 from flexwire.capture.logs.transactions import walked
 from flexwire.errors import CaptureError
 from flexwire.spark.publishing.commit import MOST_TASKS
-from flexwire.storage.urls import shown
+from flexwire.storage.filesystems import shown
 from flexwire.tables.log_rewriting import Window
 from flexwire.tables.log_rows import LogWork
 from flexwire.tables.survey import Asked

@@ -18,7 +18,7 @@ from flexwire.spark.publishing.manifest import TABLES, part_name, settle
 from flexwire.spark.publishing.places import check_listed, write_there
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.tasks import begin_task
-from flexwire.storage.squeezing import squeezed, unsqueezed
+from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.tables.inflated import beyond, within_allowance
 from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
 from flexwire.tables.log_rows import LogRows, LogWork, key_row

@@ -22,7 +22,7 @@ from flexwire.errors import ArgumentError
 from flexwire.spark.publishing.manifest import TABLES, Written
 from flexwire.spark.publishing.places import check_there
 from flexwire.spark.scratch import local_directory
-from flexwire.storage.private import make_private_directory
+from flexwire.storage.local import make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

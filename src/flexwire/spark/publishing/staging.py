@@ -26,8 +26,8 @@ from typing import TYPE_CHECKING, ClassVar
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import TABLES, check_ours, mark_place
+from flexwire.storage.local import FILE_MODE, make_private_directory, make_tree_private
 from flexwire.storage.place import Place
-from flexwire.storage.private import FILE_MODE, make_private_directory, make_tree_private
 from flexwire.tables.reading import MARKER, SUCCESS
 
 if TYPE_CHECKING:

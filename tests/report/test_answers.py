@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from flexwire.report import Facts, render
 from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
 from flexwire.report.answers import cell, chart
-from flexwire.report.spreadsheet import to_csv, to_tool_csv
+from flexwire.report.audit_files import to_csv, to_tool_csv
 from tests.report.page import Page
 from tests.report.sample import EMPTY, START
 

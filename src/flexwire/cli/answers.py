@@ -154,7 +154,7 @@ def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
 
 
 def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    from flexwire.report.spreadsheet import plain
+    from flexwire.report.audit_files import plain
 
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.report import charts, units
-from flexwire.report.bars import bars
+from flexwire.report.charts import bars
 from flexwire.report.tables import ROW_LIMIT, Cell, Column, Table, build, number, size, text
 
 if TYPE_CHECKING:

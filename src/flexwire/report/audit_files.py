@@ -1,23 +1,113 @@
-"""The findings of an audit as rows, as CSV and as JSON, with the same columns in each."""
+"""The findings of an audit as rows, as CSV and as JSON, with the same columns in each.
+
+A spreadsheet takes a cell that begins with "=" for a formula, however it is quoted, and a client id
+may be one. In a file for people such a text has an apostrophe before it, as spreadsheets themselves
+mark text. A number stays a number, also where it is a text ("-1"). A program would take the
+apostrophe for a part of the value, so a file for programs has none.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import re
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from flexwire.report.sampled_facts import part_columns
-from flexwire.report.spreadsheet import to_csv
 from flexwire.report.stamped_facts import NO_ADDED_TAGS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from flexwire.report.audit_facts import Audit, AuditFinding
     from flexwire.report.sampled_facts import Sampled
     from flexwire.report.stamped_facts import AddedTags
+
+
+# What begins a formula, or is skipped before one; a few programs take the wide forms too.
+_BEGINS_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+
+
+# A spreadsheet makes a number of it, and computes nothing.
+_NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def to_csv(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return CSV for people: a head, then a line for each row that ends with CR LF.
+
+    Moments are in ISO 8601, lists are joined with a space, and an unknown value is empty. A text
+    that a spreadsheet would run has an apostrophe before it.
+    """
+    return _written([names, *([cell(value) for value in row] for row in rows)], "\r\n")
+
+
+def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str:
+    """Return CSV for a program: a line for each row that ends with LF, and every value unchanged.
+
+    It has a head only if ``names`` are given. Kafka's tools take such a file with ``--from-file``:
+
+    >>> print(to_tool_csv([("orders", 0, -1), ('a "b", c', 1, None), ("=x", 2, "-1")]), end="")
+    orders,0,-1
+    "a ""b"", c",1,
+    =x,2,-1
+    """
+    head = [names] if names else []
+    return _written([*head, *([text_of(value) for value in row] for row in rows)], "\n")
+
+
+def _written(rows: Iterable[Sequence[str]], end: str) -> str:
+    found = io.StringIO()
+    for row in rows:
+        line = io.StringIO()
+        # With another end, Python leaves a carriage return in a value without quotes.
+        csv.writer(line, lineterminator="\r\n").writerow(row)
+        found.write(line.getvalue().removesuffix("\r\n") + end)
+    return found.getvalue()
+
+
+def cell(value: Any) -> str:
+    """Return a value as the text of a cell for people.
+
+    >>> cell("=1+1"), cell("-1+1"), cell("-1"), cell(-5), cell(None), cell(True), cell(["a", "b"])
+    ("'=1+1", "'-1+1", '-1', '-5', '', 'true', 'a b')
+    """
+    text = text_of(value)
+    is_text = not isinstance(value, bool | int | float | date)
+    is_formula = text.startswith(_BEGINS_FORMULA) and not _NUMBER.fullmatch(text)
+    return f"'{text}" if is_text and is_formula else text
+
+
+def text_of(value: Any) -> str:
+    """A value as text, and nothing else done to it."""
+    told = plain(value)
+    if isinstance(told, bool):
+        return "true" if told else "false"
+    if isinstance(told, list):
+        return " ".join(map(text_of, told))
+    return "" if told is None else str(told)
+
+
+def plain(value: Any) -> Any:
+    r"""A value as JSON has it: moments in ISO 8601, bytes as the text that they are.
+
+    >>> plain([b"caf\xc3\xa9", date(2026, 11, 22), float("nan")])
+    ['café', '2026-11-22', None]
+    """
+    if isinstance(value, date):  # and a datetime is one
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
 
 COLUMNS = (
     "release",

@@ -9,23 +9,17 @@ from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.extras import needed_by
-from flexwire.report import (
-    adding_up,
-    answers,
-    audit,
-    charts,
-    cluster,
-    connections,
-    matrix,
-    tables,
-    units,
-)
+from flexwire.report import adding_up, answers, audit, charts, cluster, matrix, tables, units
 from flexwire.report.bounding import FINDINGS
 from flexwire.report.facts import Facts
+from flexwire.report.tables import Cell, Column, Table, build, size, text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+    from flexwire.report.facts import ConnectionFacts, OtherConnection
+
 
 _TEMPLATES = "templates"
 
@@ -154,7 +148,7 @@ def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
         "verdicts": _verdict_shares(facts),
         "api_label": matrix.api_label,
         "client_label": matrix.client_label,
-        "decision": connections.decision(facts.connections),
+        "decision": decision(facts.connections),
         "charts": pictures.drawn,
         "has_sizes": charts.has_sizes(facts),
         "tables": {name: one.first(room.rows) for name, one in _tables(facts).items()},
@@ -203,7 +197,7 @@ def _tables(facts: Facts) -> dict[str, tables.Table]:
         "failure_counts": tables.failure_count_table(facts),
         "failures": tables.failure_table(facts),
         "lenient": tables.lenient_table(facts),
-        "others": connections.other_table(facts.connections),
+        "others": other_table(facts.connections),
         "sources": tables.source_table(facts),
     }
 
@@ -225,3 +219,47 @@ def _inlined(name: str) -> str:
     """A style sheet or script of this package, to stand inside the page."""
     place = resources.files("flexwire.report") / _TEMPLATES / name
     return place.read_text(encoding="utf-8")
+
+
+def decision(connections: ConnectionFacts) -> str:
+    """How it was decided which connections are Kafka, in a sentence or two.
+
+    >>> from flexwire.report.facts import ConnectionFacts
+    >>> decision(ConnectionFacts(given=("port 9092",)))
+    'A connection counts as Kafka when an end of it was given as a broker: port 9092.'
+    """
+    if connections.given:
+        ends = ", ".join(connections.given)
+        return f"A connection counts as Kafka when an end of it was given as a broker: {ends}."
+    return (
+        "No end was given as a broker, so a connection counts as Kafka when something on it reads"
+        " as Kafka: a request that decodes by its spec, for instance."
+    )
+
+
+def other_table(connections: ConnectionFacts) -> Table:
+    """Connections that are not Kafka, those with most bytes first."""
+
+    def row(other: OtherConnection) -> list[Cell]:
+        when = units.moment(other.first_time_us)
+        return [
+            text(f"{other.client} > {other.broker}"),
+            Cell(when, units.moment(other.first_time_us, exact=True), other.first_time_us),
+            Cell(other.looks_like or "unknown", note=other.evidence),
+            size(other.request_bytes),
+            size(other.response_bytes),
+        ]
+
+    columns = (
+        Column("Connection", "text", "the end taken for the client's, and the other one"),
+        Column("Since (UTC)", "text"),
+        Column("Looks like", "reason"),
+        Column("Sent"),
+        Column("Received"),
+    )
+    order = sorted(
+        connections.others,
+        key=lambda other: (-other.request_bytes - other.response_bytes, repr(other)),
+    )
+    caption = "Connections that are not Kafka, most bytes first"
+    return build(caption, columns, order, row, total=connections.not_kafka)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
 from flexwire.report.answer_facts import AnswerFacts, Unanswered
-from flexwire.report.spreadsheet import plain, to_csv
+from flexwire.report.audit_files import plain, to_csv
 from flexwire.report.units import shorten
 from flexwire.schema.coerce import nearest
 from flexwire.spark.answers.answer import Answer

@@ -11,8 +11,7 @@ from typing import Any
 import click
 import pytest
 
-from flexwire.cli.app import app
-from flexwire.cli.examples import EXAMPLES
+from flexwire.cli.app import EXAMPLES, app
 from flexwire.schema.catalog import catalog
 from tests.cli.test_docs import all_commands
 from tests.each import each

@@ -12,8 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from flexwire.cli.app import app
-from flexwire.cli.examples import EXAMPLES
+from flexwire.cli.app import EXAMPLES, app
 from flexwire.schema.catalog import catalog
 from flexwire.schema.write import write_spec
 from tests.capture.log_vectors import BASE, write_all

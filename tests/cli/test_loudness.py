@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from flexwire import __version__
 from flexwire.cli.app import app
-from flexwire.cli.loudness import is_quiet, note
+from flexwire.cli.terminal import is_quiet, note
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def told() -> Iterator[None]:
         logging.getLogger("flexwire.test").info("an event")
         click.echo("quiet" if is_quiet() else "not quiet")
 
-    from flexwire.cli.loudness import loudness_options  # noqa: PLC0415 - as the command tree does
+    from flexwire.cli.terminal import loudness_options  # noqa: PLC0415 - as the command tree does
 
     app.add_command(click.command(loudness_options(tell)))
     yield
@@ -51,7 +51,7 @@ def test_it_says_less_or_more_wherever_the_option_stands(before: bool) -> None: 
     out, err = run("--verbose")
     assert out == "not quiet\n"
     assert "flexwire.test: an event" in err
-    assert f"flexwire.cli.loudness: flexwire {__version__}, Python 3" in err
+    assert f"flexwire.cli.terminal: flexwire {__version__}, Python 3" in err
     assert "a detail\\u001b[2J" in err
     # The next run is as the first was.
     assert run() == ("not quiet\n", "a note\n")

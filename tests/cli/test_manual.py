@@ -12,8 +12,7 @@ from pathlib import Path
 import click
 
 import flexwire
-from flexwire.cli.app import app
-from flexwire.cli.manual import manual_page
+from flexwire.cli.app import app, manual_page
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "man" / "flexwire.1"

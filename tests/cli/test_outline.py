@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
-from flexwire.cli.outline import outline
+from flexwire.cli.decode import outline
 from flexwire.codec import message
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload

@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.cli import main
 from flexwire.cli.records_dump_options import CONVENTION_NAMES, DECODER_NAMES, NOTATIONS
-from flexwire.cli.records_dump_records import sequence_of, show_bytes, typed_headers
+from flexwire.cli.records_dump_rows import sequence_of, show_bytes, typed_headers
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import decode_batches
 from flexwire.records.conventions import CONVENTIONS

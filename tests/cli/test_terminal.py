@@ -22,7 +22,7 @@ from flexwire.capture.log_segment import Damage
 from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.records_dump_options import CONVENTION_NAMES
-from flexwire.cli.records_dump_records import finding
+from flexwire.cli.records_dump_rows import finding
 from flexwire.cli.records_dump_text import Text
 from flexwire.cli.terminal import ShownStream, styled
 from flexwire.net.statistics import TapStatistics

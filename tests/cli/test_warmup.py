@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.cli import progress
+from flexwire.cli import terminal
 from flexwire.cli.app import app
 from flexwire.errors import FlexwireError
 from flexwire.kernels import cache as kernel_cache
@@ -67,7 +67,7 @@ def test_a_person_who_waits_sees_how_much_is_done(monkeypatch: pytest.MonkeyPatc
     def bar() -> Iterator[Callable[[str, int, int], None]]:
         yield lambda *said: heard.append(said)
 
-    monkeypatch.setattr(progress, "progress_bar", bar)
+    monkeypatch.setattr(terminal, "progress_bar", bar)
     warmup()
     steps = len(engine.KERNELS) + 1
     assert heard == [("compiling kernels", done, steps) for done in range(steps)]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.cli.analysis_form import analysis_form
+from flexwire.cli.analyze import analysis_form
 from flexwire.protocol.audit import Named
 from flexwire.report import render
 from flexwire.report.audit_facts import ClusterGate

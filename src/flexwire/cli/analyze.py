@@ -1,4 +1,4 @@
-"""`flexwire analyze`: captures to tables and a report, on Spark."""
+"""`flexwire analyze`: captures and logs to tables and a report, on Spark."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     batch_mib_option,
@@ -16,9 +15,9 @@ from flexwire.cli.options import (
     memory_option,
     worker_memory_option,
 )
-from flexwire.cli.progress import progress_bar
 from flexwire.cli.standard_input import input_name, plain_name, takes_standard_input
-from flexwire.cli.terminal import print_line
+from flexwire.cli.terminal import note, print_line, progress_bar
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from flexwire.report.facts import Facts
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.internal_topics.as_of import Moment
+
 
 _TABLES: Final = ("parquet", "delta")
 
@@ -256,13 +256,13 @@ def _formats(
 
 
 def _print_form(done: Analysis) -> None:
-    from flexwire.cli.analysis_form import analysis_form
+    from flexwire.cli.analyze import analysis_form
 
     print(json.dumps(analysis_form(done), ensure_ascii=False, indent=2))
 
 
 def _tell(done: Analysis, out: str) -> None:
-    from flexwire.cli.audit import print_audit
+    from flexwire.cli.analyze import print_audit
     from flexwire.report.units import plural
 
     if not done.is_new:
@@ -373,3 +373,96 @@ def _left_out(facts: Facts) -> str:
     what = "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
     more = "" if facts.unreadable_files == 1 else "; the report has the others"
     return f"{what} not read and left out: {first.source}: {first.reason}{more}"
+
+
+def analysis_form(done: Analysis) -> dict[str, Any]:
+    """Give the object; ``isNew`` is false where all input was in the tables before.
+
+    What has no traffic, as logs alone, has null for it; ``bytes`` is null where request logs are
+    among the input, which do not say sizes. The whole of the facts is in the file ``facts``.
+    """
+    facts = done.facts
+    return {
+        "isNew": done.is_new,
+        "tables": done.output.where("tables"),
+        "report": done.output.where("report.html"),
+        "facts": done.output.where("facts.json"),
+        "traffic": _traffic(facts) if facts.has_traffic else None,
+        "logs": None if facts.logs is None else _logs(facts.logs),
+        "requestLogs": None if facts.request_logs is None else _request_logs(facts.request_logs),
+        "unreadableFiles": facts.unreadable_files,
+        "audit": _audit(facts) if facts.has_traffic else [],
+        "unanswered": [{"name": one.name, "reason": one.reason} for one in facts.unanswered],
+        "notes": list(done.notes),
+    }
+
+
+def _traffic(facts: Facts) -> dict[str, Any]:
+    totals = facts.totals
+    return {
+        "frames": totals.frames,
+        "connections": totals.connections,
+        "bytes": None if facts.request_logs is not None else totals.bytes,
+        "decodeFailures": totals.decode_failures,
+        "lenientFrames": totals.lenient_frames,
+        "batchesBeyondBounds": totals.batches_beyond_bounds,
+        "notKafkaConnections": facts.connections.not_kafka,
+        "notKafkaBytes": facts.connections.not_kafka_bytes,
+    }
+
+
+def _logs(logs: LogFacts) -> dict[str, Any]:
+    return {
+        "partitions": logs.partitions,
+        "batches": logs.batches,
+        "records": logs.records,
+        "bytes": logs.bytes,
+        "damagedPlaces": logs.damaged,
+        "placesBeyondBounds": logs.beyond_bounds,
+        "knownPartitions": logs.known_partitions,
+        "gonePartitions": logs.gone_partitions,
+        "behindPartitions": logs.behind_count,
+        "leftOutDirectories": logs.left_out_count,
+    }
+
+
+def _request_logs(logs: RequestLogFacts) -> dict[str, Any]:
+    return {
+        "lines": logs.lines,
+        "requests": logs.requests,
+        "forwarded": logs.forwarded,
+        "refused": logs.refused,
+        "cut": logs.cut,
+        "text": logs.text,
+        "unused": logs.unused,
+        "onlyDeprecated": logs.only_deprecated,
+    }
+
+
+def _audit(facts: Facts) -> list[dict[str, Any]]:
+    from flexwire.report.audit import sentences
+    from flexwire.report.cluster import cluster_sentences
+
+    return [
+        {
+            "release": release,
+            "says": [{"verdict": verdict, "sentence": sentence} for verdict, sentence in told],
+            "cluster": [
+                {"verdict": verdict, "sentence": sentence}
+                for verdict, sentence in cluster_sentences(facts.audit, release)
+            ],
+        }
+        for release, told in sentences(facts)
+    ]
+
+
+def print_audit(facts: Facts) -> None:
+    """Print what the audit says of each release, the gravest first."""
+    from flexwire.report.audit import sentences
+    from flexwire.report.cluster import cluster_sentences
+
+    for release, told in sentences(facts):
+        print(f"Kafka {printable(release)}:")
+        for _, sentence in (*told, *cluster_sentences(facts.audit, release)):
+            # Client ids and topics may hold anything, even what a terminal obeys.
+            print(f"  {printable(sentence)}")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     labels_option,
     master_option,
@@ -17,7 +16,7 @@ from flexwire.cli.options import (
     worker_memory_option,
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
-from flexwire.cli.terminal import print_line, write_data
+from flexwire.cli.terminal import note, print_line, write_data
 
 if TYPE_CHECKING:
     import pyarrow as pa

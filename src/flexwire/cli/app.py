@@ -1,12 +1,15 @@
-"""The command tree, and what an error looks like.
+"""The command tree, its help, its manual page, and what an error looks like.
 
 Exit codes: 0 clean, 1 failed, 2 usage, 100 findings.
+
+Written into `docs/man`, from where the wheel installs it.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
@@ -34,16 +37,153 @@ from flexwire.cli import (
     tap,
     warmup,
 )
-from flexwire.cli.examples import epilog
-from flexwire.cli.loudness import loudness_options
 from flexwire.cli.options import catalog_option
-from flexwire.cli.terminal import guard_streams
+from flexwire.cli.terminal import guard_streams, loudness_options
 from flexwire.errors import CodecError, FlexwireError, JavaError
 from flexwire.extras import missing_extra
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
+    "analyze": (
+        "flexwire analyze captures --out analysis",
+        "flexwire analyze kafka-request.log* --out analysis --release 4.0",
+        "flexwire analyze /var/kafka/data --out analysis --answers storage",
+    ),
+    "answers": (
+        "flexwire answers analysis",
+        "flexwire answers analysis chargeback errors --labels teams.csv",
+    ),
+    "capture open": ("flexwire capture open tls.pcapng --keys secrets.log --out opened",),
+    "demo": ("flexwire demo --out out/demo",),
+    "encode": (
+        """flexwire encode MetadataRequest '{"topics": null}' --version 4 --defaults""",
+        "flexwire encode MetadataRequest request.json --version latest --as base64",
+    ),
+    "records dump": (
+        "flexwire records dump /var/kafka/data/orders-0 --deep",
+        "flexwire records dump 00000000000000000000.log --offsets 100-120 --format json",
+    ),
+    "schema breaking": (
+        "flexwire schema breaking specs --against main:specs",
+        "flexwire schema breaking specs --against release:4.0",
+        "flexwire schema breaking --explain TAG_REUSED",
+    ),
+    "schema cost": (
+        "flexwire schema cost captures --specs specs",
+        "flexwire schema cost captures --encoding flexible --format csv",
+    ),
+    "schema docs": ("flexwire schema docs --out site",),
+    "schema error-tags": ("flexwire schema error-tags release:4.4 --out specs",),
+    "schema errors": ("flexwire schema errors 16", "flexwire schema errors COORDINATOR"),
+    "schema import": ("flexwire schema import kafka-clients-4.4.0.jar --out catalog",),
+    "schema lint": ("flexwire schema lint specs", "flexwire schema lint --explain ALL"),
+    "schema list": (
+        "flexwire schema list Fetch",
+        "flexwire schema list --module metadata --release 4.0",
+    ),
+    "schema resolve": (
+        "flexwire schema resolve FetchRequest --version 12",
+        "flexwire schema resolve PingRequest --specs specs --version latest",
+    ),
+    "tap": (
+        "flexwire tap --upstream localhost:9092 --out captures",
+        "flexwire tap --upstream ssl://b1:9093 --listen ssl://localhost:9193 --throwaway-ca try",
+    ),
+    "warmup": ("flexwire warmup",),
+}
+
+
+def epilog(name: str) -> str | None:
+    """The examples of a command as click takes them, by the command's name after ``flexwire``."""
+    if name not in EXAMPLES:
+        return None
+    return "\n".join(["\b", "Examples:", *(f"  {one}" for one in EXAMPLES[name])])
+
+
+_SHOWN_AS_IS = "\b"
+
+
+def manual_page(app: click.Group, version: str) -> str:
+    """Give the page of a command with all that are in it."""
+    context = click.Context(app, info_name="flexwire", **app.context_settings)
+    lines = [
+        f'.TH FLEXWIRE 1 "" "flexwire {_escaped(version)}" "User commands"',
+        ".nh",
+        ".ad l",
+        ".SH NAME",
+        f"flexwire \\- {_escaped(_first(app))}",
+        ".SH SYNOPSIS",
+        *(
+            f".B {_escaped(path)}\n{_escaped(' '.join(command.collect_usage_pieces(within)))}\n.br"
+            for path, command, within in _leaves(app, context)
+        ),
+        ".SH DESCRIPTION",
+        *_paragraphs(app.help or ""),
+        *_options(app, context),
+        ".SH COMMANDS",
+    ]
+    for path, command, within in _leaves(app, context):
+        lines += [f".SS {_escaped(path)}", *_paragraphs(command.help or "")]
+        lines += [*_options(command, within), *_paragraphs(command.epilog or "")]
+    lines += [
+        ".SH EXIT STATUS",
+        *(
+            f".TP\n.B {code}\n{meaning}"
+            for code, meaning in (
+                ("0", "clean"),
+                ("1", "failed"),
+                ("2", "usage"),
+                ("100", "findings"),
+            )
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(
+    group: click.Group, context: click.Context
+) -> Iterator[tuple[str, click.Command, click.Context]]:
+    for name, command in sorted(group.commands.items()):
+        within = click.Context(command, context, name)
+        if isinstance(command, click.Group):
+            yield from _leaves(command, within)
+        else:
+            yield within.command_path, command, within
+
+
+def _first(command: click.Command) -> str:
+    return (command.help or "").partition("\n")[0].rstrip(".")
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """The paragraphs of a help text; those that click shows as they are stay so."""
+    for paragraph in re.split(r"\n\s*\n", text.strip()):
+        if paragraph.lstrip().startswith(_SHOWN_AS_IS):
+            lines = paragraph.lstrip().removeprefix(_SHOWN_AS_IS).strip("\n").splitlines()
+            yield "\n".join([".PP", ".nf", *map(_escaped, lines), ".fi"])
+        elif paragraph:
+            yield f".PP\n{_escaped(' '.join(paragraph.split()))}"
+
+
+def _options(command: click.Command, context: click.Context) -> Iterator[str]:
+    for one in command.get_params(context):
+        record = one.get_help_record(context) if isinstance(one, click.Option) else None
+        if record is not None:
+            yield f".TP\n.B {_escaped(record[0])}\n{_escaped(' '.join(record[1].split()))}"
+
+
+def _escaped(text: str) -> str:
+    r"""Text as roff prints it: a hyphen that can be copied, and no line that begins a request.
+
+    >>> print(_escaped(".log --all 'a'"))
+    \&.log \-\-all \(aqa\(aq
+    """
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
+    return f"\\&{text}" if text.startswith(".") else text
 
 
 def tell(error: FlexwireError) -> str:

@@ -21,7 +21,6 @@ from flexwire.cli.frames import (
     refuse_for_frames,
     words_argument,
 )
-from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     Notation,
@@ -37,11 +36,13 @@ from flexwire.cli.options import (
     specs_options,
 )
 from flexwire.cli.standard_input import spec_name, takes_standard_input
-from flexwire.cli.terminal import print_line
+from flexwire.cli.terminal import note, print_line
 from flexwire.errors import DecodeError, FlexwireError
+from flexwire.printable import printable
+from flexwire.protocol.shown import name_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.codec import Message
     from flexwire.schema.parse import Mode
@@ -215,7 +216,7 @@ def _print_message(title: str, form: dict[str, Any], output: Format, *, compact:
     if output is Format.JSON:
         _print(form, compact=compact)
         return
-    from flexwire.cli.outline import print_outline
+    from flexwire.cli.decode import print_outline
 
     print_outline(title, form)
 
@@ -224,8 +225,8 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     if output is Format.JSON:
         _print(form, compact=compact)
         return
+    from flexwire.cli.decode import print_outline
     from flexwire.cli.explain import withheld_note
-    from flexwire.cli.outline import print_outline
     from flexwire.report.units import plural
 
     where = f"{form['where']}: " if "where" in form else ""
@@ -270,3 +271,56 @@ def _print_lines(
     if failed:
         print(f"{failed} of the lines did not decode", file=sys.stderr)
         sys.exit(1)
+
+
+_WITHIN = "  "
+
+
+def outline(form: Mapping[str, Any]) -> Iterator[str]:
+    """Give the lines of a form: values as JSON has them, and an error code's name behind its code.
+
+    Every element of an array begins with a dash. Arrays of plain values stay on one line.
+
+    >>> for line in outline({"topics": [{"name": "a", "ids": [1, 2]}, {"name": "b", "ids": []}]}):
+    ...     print(line)
+    topics:
+      - name: "a"
+        ids: [1, 2]
+      - name: "b"
+        ids: []
+    """
+    keys = {name_key(name) for name in form}
+    for name, value in form.items():
+        if name not in keys:
+            yield from _field(name, value, form.get(name_key(name)))
+
+
+def print_outline(title: str, form: Mapping[str, Any]) -> None:
+    """Print a title, and the form's lines below it."""
+    print(title)
+    for line in outline(form):
+        print(f"{_WITHIN}{line}")
+
+
+def _field(name: str, value: Any, called: str | None) -> Iterator[str]:
+    told = printable(name)
+    if isinstance(value, dict) and value:
+        yield f"{told}:"
+        yield from (_WITHIN + line for line in outline(value))
+    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        yield f"{told}:"
+        for one in value:
+            yield from (_WITHIN + line for line in _element(one))
+    else:
+        yield f"{told}: {_plain(value)}" + (f" {called}" if called else "")
+
+
+def _element(one: Any) -> Iterator[str]:
+    lines = outline(one) if isinstance(one, dict) and one else iter([_plain(one)])
+    yield f"- {next(lines)}"
+    yield from (_WITHIN + line for line in lines)
+
+
+def _plain(value: Any) -> str:
+    # What a terminal would obey comes from the network.
+    return printable(json.dumps(value, ensure_ascii=False))

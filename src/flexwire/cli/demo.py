@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.options import Format, format_option, memory_option
-from flexwire.cli.progress import progress_bar
-from flexwire.cli.terminal import print_line, styled
+from flexwire.cli.terminal import print_line, progress_bar, styled
 
 if TYPE_CHECKING:
     from flexwire.demo.run import DemoOutcome
@@ -36,7 +35,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     """
     from rich.console import Console
 
-    from flexwire.cli.audit import print_audit
+    from flexwire.cli.analyze import print_audit
     from flexwire.extras import needed_by
 
     with needed_by("the demo", "demo"):
@@ -57,7 +56,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
 
 
 def _as_json(outcome: DemoOutcome) -> dict[str, Any]:
-    from flexwire.cli.analysis_form import analysis_form
+    from flexwire.cli.analyze import analysis_form
 
     clients = [
         {

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     Notation,
@@ -24,6 +23,7 @@ from flexwire.cli.options import (
     version_option,
 )
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import note
 from flexwire.errors import MissingFieldsError
 
 if TYPE_CHECKING:

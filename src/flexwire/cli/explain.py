@@ -20,7 +20,6 @@ from flexwire.cli.frames import (
     refuse_for_frames,
     words_argument,
 )
-from flexwire.cli.loudness import note
 from flexwire.cli.options import (
     Format,
     Notation,
@@ -35,6 +34,7 @@ from flexwire.cli.options import (
     specs_options,
 )
 from flexwire.cli.standard_input import spec_name, takes_standard_input
+from flexwire.cli.terminal import note
 from flexwire.printable import printable
 
 if TYPE_CHECKING:

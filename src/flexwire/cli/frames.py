@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.completion import message_names
-from flexwire.cli.loudness import note
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
 from flexwire.cli.standard_input import capture_name, kept_input
+from flexwire.cli.terminal import note
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 
 if TYPE_CHECKING:

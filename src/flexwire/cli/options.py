@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import click
 
 from flexwire.cli.completion import message_names, release_names
-from flexwire.cli.loudness import note
+from flexwire.cli.terminal import note
 from flexwire.errors import FlexwireError, short
 from flexwire.versions import HIGHEST
 

@@ -29,7 +29,7 @@ from flexwire.cli.terminal import styled
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.cli.records_dump_records import Row
+    from flexwire.cli.records_dump_rows import Row
     from flexwire.records.conventions import Convention
 
 FINDINGS = 100
@@ -276,7 +276,7 @@ def _json(encode: Callable[[Row], bytes], row: Row) -> str:
 @contextmanager
 def _progress() -> Iterator[Callable[[Path, int, int], None]]:
     """Give a callable that shows how far a log has been read, unless rows fill the terminal."""
-    from flexwire.cli.progress import progress_bar
+    from flexwire.cli.terminal import progress_bar
 
     if sys.stdout.isatty() or not sys.stderr.isatty():
         yield lambda path, done, total: None  # noqa: ARG005 - the names are the protocol's

@@ -19,7 +19,7 @@ from flexwire.protocol.credentials import WITHHELD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.cli.records_dump_records import Row
+    from flexwire.cli.records_dump_rows import Row
 
 # Position, size, offsets, count, leader epoch, max timestamp: 75 characters, so that they fit 80.
 _BATCH = "{:>9}  {:>8}  {:<13}  {:>6}  {:>5}  {:<24}"

@@ -11,10 +11,21 @@ from __future__ import annotations
 import codecs
 import io
 import logging
+import platform
 import sys
-from typing import Any, TextIO, cast
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import click
 
 from flexwire.printable import escaped, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.spark.progress import Progress as Listener
+
 
 # Lines are ours; a line break in a foreign text is the business of the command that prints it.
 _KEPT = "\n"
@@ -129,3 +140,124 @@ class LogFormatter(logging.Formatter):
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
         """Give the line of one message, escaped."""
         return printable(super().formatMessage(record))
+
+
+_QUIET = "flexwire.quiet"
+_LOGGER = "flexwire"
+
+
+def note(text: str) -> None:
+    """Say something that is neither the result nor an error, on standard error."""
+    if not is_quiet():
+        # A line break in a foreign text begins no line.
+        print(printable(text), file=sys.stderr)
+
+
+def is_quiet() -> bool:
+    """Whether ``-q`` was given."""
+    context = click.get_current_context(silent=True)
+    return bool(context and context.meta.get(_QUIET))
+
+
+def _be_quiet(context: click.Context, _option: click.Parameter, given: bool) -> None:  # noqa: FBT001 - as click calls it
+    if given:
+        context.meta[_QUIET] = True
+        _log(context, logging.WARNING)
+
+
+def _be_verbose(context: click.Context, _option: click.Parameter, given: bool) -> None:  # noqa: FBT001 - as click calls it
+    if not given:
+        return
+    _log(context, logging.DEBUG)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("%(asctime)s %(name)s: %(message)s"))
+    # The root's, as commands that log by themselves have theirs there: a line comes once.
+    root = logging.getLogger()
+    root.addHandler(handler)
+    context.find_root().call_on_close(partial(root.removeHandler, handler))
+    # What a report of a fault has to say.
+    from flexwire import __version__, kernels
+
+    which = f"flexwire {__version__}, Python {platform.python_version()}, {kernels()}"
+    logging.getLogger(__name__).debug(which)
+
+
+def _log(context: click.Context, level: int) -> None:
+    logger = logging.getLogger(_LOGGER)
+    context.find_root().call_on_close(partial(logger.setLevel, logger.level))
+    logger.setLevel(level)
+
+
+_OPTIONS = (
+    click.option(
+        "-q",
+        "--quiet",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_be_quiet,
+        help="No progress bar and no notes on standard error; errors are told.",
+    ),
+    click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        expose_value=False,
+        is_eager=True,
+        callback=_be_verbose,
+        help="Log on standard error what goes on, and what runs it.",
+    ),
+)
+
+
+def loudness_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command ``--quiet`` and ``--verbose``."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def progress_bar() -> Iterator[Listener]:
+    """Give a callable that takes a stage, what is done of it, and its total (0: unknown).
+
+    The bar goes to standard error, so that standard output can be piped.
+    """
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
+    console = Console(file=styled(sys.stderr))
+    if is_quiet() or not sys.stderr.isatty():
+        yield lambda stage, done, total: None  # noqa: ARG005 - the names are the protocol's
+        return
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<28}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        # What is printed meanwhile goes where it belongs, a pipe perhaps.
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    tasks = {}
+    with bar:
+
+        def hear(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                for task in bar.tasks:
+                    bar.update(task.id, total=task.total or 1, completed=task.total or 1)
+                tasks[stage] = bar.add_task(printable(stage), total=total or None)
+            bar.update(tasks[stage], completed=done, total=total or None)
+
+        yield hear
+        for task in bar.tasks:
+            bar.update(task.id, total=task.total or 1, completed=task.total or 1)

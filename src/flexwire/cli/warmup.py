@@ -75,7 +75,7 @@ def _as_json(running: Running, seconds: float | None, classes: float | None) -> 
 
 
 def _compile() -> None:
-    from flexwire.cli.progress import progress_bar
+    from flexwire.cli.terminal import progress_bar
     from flexwire.errors import FlexwireError
     from flexwire.kernels import cache, engine
 

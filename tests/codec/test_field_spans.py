@@ -9,12 +9,11 @@ import pytest
 from flexwire.codec import message
 from flexwire.errors import DecodeError
 from flexwire.schema.catalog import catalog
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.field_spans import BoundedReader, Replacement, field_spans, replace_fields
-from flexwire.wire.reader import Reader
 from flexwire.wire.schema import Schema, struct_of
 from flexwire.wire.types import String
-from flexwire.wire.writer import Writer
 from tests.codec.values import random_message
 from tests.each import each
 

@@ -17,7 +17,7 @@ from flexwire.columnar import decode_messages, encode_messages, message_sizes
 from flexwire.columnar.types import message_type
 from flexwire.errors import EncodeError
 from flexwire.kernels.engine import kernel
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 from tests.codec.boundaries import DECODED, ENCODED, FLEXIBLE, REFUSED, Case
 
 Group = tuple[str, str, int]

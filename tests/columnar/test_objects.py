@@ -11,10 +11,10 @@ import pytest
 from flexwire.codec import Message, message
 from flexwire.columnar.objects import TAGGED_FIELD_USES, TaggedFieldUses, message_column
 from flexwire.columnar.types import message_type
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Uuid
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 from tests.codec.vectors import has_changed, load
 from tests.each import each
 

@@ -11,8 +11,8 @@ import pytest
 from flexwire.errors import DecodeError
 from flexwire.kernels.wire import lengths, numbers, operations, tags, text, varint
 from flexwire.wire import types
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.limits import HIGHEST_TAG_IN_BUFFER, LONGEST, RANGES, UINT32_MAX
-from flexwire.wire.reader import Reader
 from flexwire.wire.schema import NullableStruct, Schema
 from flexwire.wire.tags import TagForm, join
 from flexwire.wire.varint import (
@@ -21,7 +21,6 @@ from flexwire.wire.varint import (
     write_unsigned_varint,
     write_varint,
 )
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

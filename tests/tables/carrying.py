@@ -13,7 +13,7 @@ from flexwire.tables.message_schema import table_schema
 from flexwire.tables.record_objects import object_rows
 from flexwire.tables.record_places import RECORDS_FIELDS, RecordsField
 from flexwire.tables.schema import RECORDS
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

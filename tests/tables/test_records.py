@@ -20,7 +20,7 @@ from flexwire.tables.message_schema import table_schema
 from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import RECORDS, RECORDS_TABLE
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS

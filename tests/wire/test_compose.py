@@ -32,8 +32,7 @@ from flexwire.wire import (
     TaggedFieldsSection,
     Type,
 )
-from flexwire.wire.reader import Reader
-from flexwire.wire.writer import Writer
+from flexwire.wire.cursor import Reader, Writer
 
 # KIP-482, "Compact Arrays", "Compact Bytes", "Compact String": 0 is null, 1 is length 0, 2 is 1.
 COMPACT: list[tuple[Type, Any, str]] = [

@@ -9,8 +9,8 @@ import pytest
 from flexwire.errors import EncodeError
 from flexwire.records import Record, decode_batches, encode_batch
 from flexwire.wire import batch_layout, limits, types
+from flexwire.wire.cursor import Writer
 from flexwire.wire.varint import write_unsigned_varint, write_varint
-from flexwire.wire.writer import Writer
 
 CODES = {"INT8": "b", "INT16": "h", "UINT16": "H", "INT32": "i", "UINT32": "I", "INT64": "q"}
 FIELDS = list(batch_layout.HEADER_FIELDS)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.errors import DecodeError, EncodeError
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.limits import HIGHEST_TAG
-from flexwire.wire.reader import Reader
 from flexwire.wire.tags import (
     TagForm,
     interleave,
@@ -19,7 +19,6 @@ from flexwire.wire.tags import (
     write_tagged_fields,
 )
 from flexwire.wire.varint import read_unsigned_varlong, write_unsigned_varint
-from flexwire.wire.writer import Writer
 
 FORMS = list(TagForm)
 

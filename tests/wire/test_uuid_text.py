@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.wire.uuid_text import parse_uuid_text, uuid_text
+from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 
 @given(st.uuids())

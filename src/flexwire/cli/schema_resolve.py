@@ -126,7 +126,7 @@ def _default(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {}
     if isinstance(value, uuid.UUID):
-        from flexwire.wire.uuid_text import uuid_text
+        from flexwire.wire.varint import uuid_text
 
         return uuid_text(value)
     if isinstance(value, bytes):

@@ -19,9 +19,8 @@ from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
 from flexwire.kernels.loading import kernels, load_kernels
 from flexwire.schema.served import key_of
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.encoding import Encoding
-from flexwire.wire.reader import Reader
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_version
 from flexwire.codec.explain_records import explain_records
 from flexwire.errors import DecodeError
+from flexwire.wire.cursor import Reader, format_path
 from flexwire.wire.encoding import Encoding
-from flexwire.wire.reader import Reader, format_path
 from flexwire.wire.types import RECORDS
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from flexwire.codec.explain import Annotation, ExplainingReader, Explanation, explained
 from flexwire.codec.json_form import UNKNOWN, double_form
 from flexwire.errors import DecodeError
+from flexwire.wire.cursor import format_path
 from flexwire.wire.limits import LONGEST, VARINT_BYTES
-from flexwire.wire.reader import format_path
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     import struct

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import JsonFormError, MissingFieldsError, short
-from flexwire.wire.reader import format_path
+from flexwire.wire.cursor import format_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Type, Uuid
-from flexwire.wire.uuid_text import parse_uuid_text, uuid_text
+from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
     import uuid

@@ -14,8 +14,8 @@ from flexwire.forks import lock_over_forks
 from flexwire.schema.catalog import catalog, on_change
 from flexwire.schema.served import SpecSource, served_of
 from flexwire.schema.spec import MessageSpec
+from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

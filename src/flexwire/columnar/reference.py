@@ -19,11 +19,10 @@ from flexwire.errors import CodecError, DecodeError, FlexwireError, UnknownMessa
 from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.engine import kernel
 from flexwire.schema.served import served_of
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Type, Uuid
-from flexwire.wire.uuid_text import parse_uuid_text, uuid_text
-from flexwire.wire.writer import Writer
+from flexwire.wire.varint import parse_uuid_text, uuid_text
 
 if TYPE_CHECKING:
     import uuid

@@ -36,7 +36,7 @@ from flexwire.schema.catalog import per_catalog
 from flexwire.schema.resolve import resolve, types_of
 from flexwire.schema.served import check_message, served_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader
 
 if TYPE_CHECKING:
     from flexwire.wire.schema import Schema

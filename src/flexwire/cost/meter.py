@@ -15,8 +15,8 @@ from flexwire.cost.tagging import Share, tagged_now
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
 from flexwire.protocol.headers import header_version
+from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from flexwire.cost.carry import Matched, matched
 from flexwire.errors import EncodeError
 from flexwire.wire import types
+from flexwire.wire.cursor import Writer
 from flexwire.wire.schema import Presence
 from flexwire.wire.tags import join
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -13,7 +13,7 @@ from flexwire.report.units import shorten
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.wire.schema import NullableStruct, Schema, struct_of
 from flexwire.wire.types import Array
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

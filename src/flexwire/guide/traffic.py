@@ -22,7 +22,7 @@ from flexwire.schema.resolve import resolve
 from flexwire.tables.reading import output
 from flexwire.wire.schema import Schema, struct_of
 from flexwire.wire.types import Array
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.headers import parse_correlation_id
 from flexwire.protocol.sasl import Authentication, SaslExchange
 from flexwire.schema.catalog import catalog
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader
 from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from flexwire.arguments import refuse, to_buffer, to_kind, to_list, to_text
 from flexwire.errors import DecodeError, EncodeError, short
 from flexwire.records.typed import PlainValue, Typed, TypedDialect, ValueType
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.types import INT32
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from flexwire.arguments import to_bytes, to_kind, to_text
 from flexwire.errors import DecodeError, EncodeError, short
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.types import BOOLEAN, FLOAT64, INT8, INT16, INT32, INT64, UINT16, Type
-from flexwire.wire.writer import Writer
 
 PlainValue: TypeAlias = bool | int | float | str | bytes | None
 

@@ -19,7 +19,7 @@ from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import RANGES
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
-from flexwire.wire.uuid_text import parse_uuid_text
+from flexwire.wire.varint import parse_uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

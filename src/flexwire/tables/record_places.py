@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from flexwire.tables.record_objects import OF_PARTITION, object_rows
 from flexwire.tables.record_places import KNOWN_TOPICS
 from flexwire.tables.run_rows import RunRows
 from flexwire.tables.schema import RECORDS
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from flexwire.protocol.credentials import METADATA_CARRIER, METADATA_TOPIC, METADATA_TOPIC_ID
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from flexwire.arguments import to_kind
 from flexwire.errors import short
 from flexwire.wire import types
+from flexwire.wire.cursor import Writer
 from flexwire.wire.schema import Field, tagged_fields
 from flexwire.wire.tags import TagForm, read_tagged_fields, write_tagged_fields
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.wire.reader import Reader
+    from flexwire.wire.cursor import Reader
     from flexwire.wire.types import Type
 
 TAGGED_FIELDS = "_tagged_fields"

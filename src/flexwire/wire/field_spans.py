@@ -11,12 +11,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.schema import NullableStruct, Schema
 from flexwire.wire.tags import tag_headers
 from flexwire.wire.types import Array
 from flexwire.wire.varint import write_unsigned_varint
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

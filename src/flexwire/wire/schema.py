@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_text
 from flexwire.errors import ArgumentError, CodecError, DecodeError, short
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.limits import HIGHEST_TAG
-from flexwire.wire.reader import Reader
 from flexwire.wire.tags import TagForm, read_tagged_fields, skip_tagged_fields, write_tagged_fields
 from flexwire.wire.types import Array, Type, checked_type
-from flexwire.wire.writer import Writer
 
 if TYPE_CHECKING:
     from typing import Self

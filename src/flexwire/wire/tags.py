@@ -17,9 +17,8 @@ from flexwire.wire.varint import write_unsigned_varint, write_varint
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from flexwire.wire.reader import Reader
+    from flexwire.wire.cursor import Reader, Writer
     from flexwire.wire.types import Type
-    from flexwire.wire.writer import Writer
 
 _INT16 = struct.Struct(">h")
 # From one run of 32 bits to every second bit of 64, halving the runs at each step.

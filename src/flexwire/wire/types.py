@@ -19,8 +19,7 @@ from flexwire.errors import ArgumentError, short
 from flexwire.wire.limits import LONGEST, LONGEST_STRING, RANGES
 
 if TYPE_CHECKING:
-    from flexwire.wire.reader import Reader
-    from flexwire.wire.writer import Writer
+    from flexwire.wire.cursor import Reader, Writer
 
 # A string's length is an int16 even where a compact length could say more.
 

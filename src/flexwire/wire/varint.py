@@ -6,6 +6,9 @@ a record batch.
 
 from __future__ import annotations
 
+import base64
+import uuid
+
 from flexwire.errors import DecodeError
 from flexwire.wire.limits import VARINT_BITS, VARINT_BYTES, VARLONG_BITS, VARLONG_BYTES
 
@@ -84,3 +87,25 @@ def write_varint(value: int) -> bytes:
     ('01', 'ac02')
     """
     return write_unsigned_varint(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def uuid_text(value: uuid.UUID) -> str:
+    """Write a uuid as Kafka prints it.
+
+    >>> from uuid import UUID
+    >>> uuid_text(UUID(int=1))
+    'AAAAAAAAAAAAAAAAAAAAAQ'
+    """
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def parse_uuid_text(text: str) -> uuid.UUID:
+    """Read what `uuid_text` writes, and with padding too. Raises `ValueError`.
+
+    The last character holds four bits more than a uuid: more than one text stands for each.
+
+    >>> uuid_text(parse_uuid_text("AAAAAAAAAAAAAAAAAAAAAf=="))
+    'AAAAAAAAAAAAAAAAAAAAAQ'
+    """
+    raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    return uuid.UUID(bytes=raw)

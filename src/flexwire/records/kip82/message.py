@@ -17,9 +17,8 @@ from flexwire.wire.batch_layout import (
     PREFIXES,
     TIMESTAMP_TYPE_MASK,
 )
-from flexwire.wire.reader import Reader
+from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.types import INT32, NULLABLE_BYTES
-from flexwire.wire.writer import Writer
 
 MAGIC = 2
 # The compression types of the document's time, in the order of their numbers.

@@ -19,7 +19,7 @@ from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.inflated import PLAIN, Meter
 from flexwire.tables.record_objects import object_rows
 from flexwire.tables.schema import RECORDS
-from flexwire.wire.uuid_text import uuid_text
+from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

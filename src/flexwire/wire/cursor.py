@@ -1,11 +1,11 @@
-"""A position in bytes, the path of the field being read, and how strict to be."""
+"""A position in bytes that are read, and a growing buffer that is written."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.errors import DecodeError
-from flexwire.wire.varint import read_unsigned_varint, read_unsigned_varlong
+from flexwire.errors import DecodeError, EncodeError
+from flexwire.wire.varint import read_unsigned_varint, read_unsigned_varlong, write_unsigned_varint
 
 if TYPE_CHECKING:
     import struct
@@ -96,3 +96,30 @@ class Reader:
         except DecodeError as error:
             raise self.error(error.reason, error.offset) from None
         return value
+
+
+class Writer:
+    """Collects bytes. Raises `EncodeError` with the path of the field that cannot be written.
+
+    A ``lenient`` one judges values only: it takes what the lenient reader gives, and what it
+    collects is not a message.
+    """
+
+    __slots__ = ("buffer", "lenient", "path")
+
+    def __init__(self, *, lenient: bool = False) -> None:
+        self.buffer = bytearray()
+        self.lenient = lenient
+        self.path: list[str] = []
+
+    def error(self, reason: str) -> EncodeError:
+        """Make the error for the field being written."""
+        return EncodeError(reason, path=format_path(self.path))
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Append bytes as they are."""
+        self.buffer += data
+
+    def write_unsigned_varint(self, value: int) -> None:
+        """Append an unsigned varint: 0 to 2**32-1."""
+        self.buffer += write_unsigned_varint(value)

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from flexwire.demo.content import TOPICS, Sample, samples
-from flexwire.demo.extras import require
+from flexwire.demo.content import TOPICS, Sample, require, samples
 from flexwire.demo.outcome import Ledger
 from flexwire.errors import FlexwireError
 

@@ -39,8 +39,7 @@ def demo(*, out: Path, memory: str, output: Format) -> None:
     from flexwire.extras import needed_by
 
     with needed_by("the demo", "demo"):
-        from flexwire.demo.run import run_demo
-        from flexwire.demo.summary import print_summary
+        from flexwire.demo.run import print_summary, run_demo
 
     with progress_bar() as progress:
         outcome = run_demo(out, progress=progress, memory=memory)

@@ -1,14 +1,130 @@
-"""The embedded cluster: three mock brokers on loopback, each with a front that repairs it."""
+"""The embedded cluster: three mock brokers on loopback, each with a front that repairs it.
+
+confluent-kafka's Python interface can only start the mock with default topics. The C interface
+also creates topics, limits versions and sets advertised addresses, which the demo needs.
+"""
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Self
 
+from flexwire.demo.content import require
 from flexwire.demo.front import Front
-from flexwire.demo.librdkafka import MockBrokers
+from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import TracebackType
+
+
+_PRODUCER = 0  # rd_kafka_type_t
+_TEXT = ctypes.c_char_p
+_HANDLE = ctypes.c_void_p
+
+# name → result type, argument types
+_FUNCTIONS: dict[str, tuple[type | None, Sequence[type]]] = {
+    "rd_kafka_conf_new": (_HANDLE, ()),
+    "rd_kafka_conf_set_log_cb": (None, (_HANDLE, ctypes.c_void_p)),
+    "rd_kafka_new": (_HANDLE, (ctypes.c_int, _HANDLE, _TEXT, ctypes.c_size_t)),
+    "rd_kafka_destroy": (None, (_HANDLE,)),
+    "rd_kafka_err2str": (_TEXT, (ctypes.c_int,)),
+    "rd_kafka_mock_cluster_new": (_HANDLE, (_HANDLE, ctypes.c_int)),
+    "rd_kafka_mock_cluster_destroy": (None, (_HANDLE,)),
+    "rd_kafka_mock_cluster_bootstraps": (_TEXT, (_HANDLE,)),
+    "rd_kafka_mock_group_initial_rebalance_delay_ms": (None, (_HANDLE, ctypes.c_int32)),
+    "rd_kafka_mock_set_apiversion": (
+        ctypes.c_int,
+        (_HANDLE, ctypes.c_int16, ctypes.c_int16, ctypes.c_int16),
+    ),
+    "rd_kafka_mock_topic_create": (ctypes.c_int, (_HANDLE, _TEXT, ctypes.c_int, ctypes.c_int)),
+    "rd_kafka_mock_broker_set_host_port": (
+        None,
+        (_HANDLE, ctypes.c_int32, _TEXT, ctypes.c_int),
+    ),
+}
+
+
+def _library() -> ctypes.CDLL:
+    # The extension module is linked to librdkafka, and a look-up in its handle searches what it
+    # is linked to: no guess at the file name of the library, which differs with every wheel.
+    cimpl = require("confluent_kafka.cimpl")
+    library = ctypes.CDLL(str(cimpl.__file__))
+    for name, (result, arguments) in _FUNCTIONS.items():
+        try:
+            function = getattr(library, name)
+        except AttributeError as error:
+            raise FlexwireError(
+                f"the installed confluent-kafka has no mock cluster we know: {name} is missing; "
+                "pip install 'flexwire[demo]' to get one that has it"
+            ) from error
+        function.restype = result
+        function.argtypes = list(arguments)
+    return library
+
+
+class MockBrokers:
+    """The brokers of one mock cluster, which live until `close`.
+
+    They have the ids 1 to ``count`` and listen on ports of 127.0.0.1 that the system picks.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._library = _library()
+        error = ctypes.create_string_buffer(512)
+        conf = self._library.rd_kafka_conf_new()
+        # The mock prints what it makes of hostile input on standard error; the capture shows it
+        # better.
+        self._library.rd_kafka_conf_set_log_cb(conf, None)
+        self._client = self._library.rd_kafka_new(_PRODUCER, conf, error, len(error))
+        if not self._client:
+            raise FlexwireError(f"the mock cluster did not start: {error.value.decode()}")
+        self._cluster = self._library.rd_kafka_mock_cluster_new(self._client, count)
+        if not self._cluster:
+            self._library.rd_kafka_destroy(self._client)
+            raise FlexwireError(f"the mock cluster did not start its {count} brokers on loopback")
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where the brokers listen, in the order of their ids."""
+        text = self._library.rd_kafka_mock_cluster_bootstraps(self._cluster).decode()
+        pairs = (address.rpartition(":") for address in text.split(","))
+        return [(host, int(port)) for host, _, port in pairs]
+
+    def advertise(self, broker_id: int, host: str, port: int) -> None:
+        """Have every response name this address for the broker."""
+        self._library.rd_kafka_mock_broker_set_host_port(
+            self._cluster, broker_id, host.encode(), port
+        )
+
+    def create_topic(self, name: str, partitions: int, replicas: int) -> None:
+        """Create a topic; its partitions get leaders in turn. `FlexwireError` if it exists."""
+        code = self._library.rd_kafka_mock_topic_create(
+            self._cluster, name.encode(), partitions, replicas
+        )
+        self._expect(code, f"topic {name!r} was not created")
+
+    def limit_versions(self, api_key: int, lowest: int, highest: int) -> None:
+        """Support the api key in these versions only."""
+        code = self._library.rd_kafka_mock_set_apiversion(self._cluster, api_key, lowest, highest)
+        self._expect(code, f"api key {api_key} was not limited to versions {lowest}-{highest}")
+
+    def set_rebalance_delay(self, milliseconds: int) -> None:
+        """How long a new classic group waits for more members before its first generation."""
+        self._library.rd_kafka_mock_group_initial_rebalance_delay_ms(self._cluster, milliseconds)
+
+    def close(self) -> None:
+        """Stop the brokers and close their connections."""
+        if self._cluster:
+            self._library.rd_kafka_mock_cluster_destroy(self._cluster)
+            self._library.rd_kafka_destroy(self._client)
+            self._cluster = self._client = None
+
+    def _expect(self, code: int, failure: str) -> None:
+        if code:
+            reason = self._library.rd_kafka_err2str(code).decode()
+            raise FlexwireError(f"{failure} in the mock cluster: {reason}")
+
 
 _BROKERS = 3
 _REBALANCE_DELAY_MS = 200

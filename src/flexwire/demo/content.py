@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import random
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from flexwire.extras import needed_by
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
 
 # topic → partitions. A topic belongs to one client, so that what it reads back is what it wrote.
 TOPICS = {
@@ -97,3 +105,15 @@ def _headers(
         ("flag", b""),
         ("tenant", None if null_headers and number % 2 else b"acme"),
     )
+
+
+def require(module: str) -> ModuleType:
+    """Import a module of the demo, or say which extra to install.
+
+    Raises `MissingExtraError` if a package that the module needs is not installed.
+
+    >>> require("flexwire.demo.content").__name__
+    'flexwire.demo.content'
+    """
+    with needed_by("the demo", "demo"):
+        return importlib.import_module(module)

@@ -1,19 +1,21 @@
-"""The demo: real clients → tap → embedded cluster; then the capture → Spark → report."""
+"""The demo: clients, tap and embedded cluster; then capture, Spark and report."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
+from rich.table import Table
+from rich.text import Text
 
 from flexwire.demo.clients import CLIENTS, OLD_CLIENTS
 from flexwire.demo.cluster import MockCluster
-from flexwire.demo.content import TOPICS
-from flexwire.demo.extras import require
+from flexwire.demo.content import TOPICS, require
 from flexwire.demo.old_broker import old_broker
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.net import Tap
@@ -22,9 +24,13 @@ from flexwire.spark.progress import silent
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
+
     from flexwire.net import TapStatistics
+    from flexwire.report.facts import Facts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.progress import Progress
+
 
 _CLIENT_SECONDS = 180.0
 _CAPTURE_PREFIX = "demo"
@@ -178,3 +184,42 @@ async def run_client(
 
 def _failed(name: str, reason: str) -> ClientOutcome:
     return ClientOutcome(client=name, version="", failures=(reason,))
+
+
+def print_summary(console: Console, outcome: DemoOutcome) -> None:
+    """A short table of the clients, the counts of the analysis, and failures."""
+    facts = outcome.analysis.facts
+    console.print(_clients(outcome.traffic.clients, facts))
+    totals = facts.totals
+    console.print(
+        f"{totals.frames:,} frames on {totals.connections:,} connections, {totals.bytes:,} bytes; "
+        f"{totals.decode_failures:,} did not decode"
+        + (f", {totals.lenient_frames:,} only leniently" if totals.lenient_frames else ""),
+        highlight=False,
+    )
+    for count in facts.failure_counts:
+        times = "once" if count.count == 1 else f"{count.count:,} times"
+        console.print(Text(f"  {times}: {count.reason}", style="yellow"))
+    for failure in outcome.failures:
+        console.print(Text(f"failed: {failure}", style="bold red"))
+
+
+def _clients(clients: tuple[ClientOutcome, ...], facts: Facts) -> Table:
+    requests = Counter[str | None]()
+    for seen in facts.clients:
+        requests[seen.client.client_id] += seen.requests
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("Client", no_wrap=True)
+    table.add_column("What it did", ratio=1)
+    for heading in ("Written", "Read", "Requests", "Failures"):
+        table.add_column(heading, justify="right")
+    for one in clients:
+        table.add_row(
+            Text(one.client),
+            Text(", ".join(filter(None, (one.version.partition(" ")[0], one.part))) or "—"),
+            str(one.produced),
+            str(one.consumed),
+            str(sum(requests[client_id] for client_id in one.client_ids)),
+            Text(str(len(one.failures)), style="bold red" if one.failures else ""),
+        )
+    return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, cast
 
-from flexwire.demo.extras import require
+from flexwire.demo.content import require
 
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome

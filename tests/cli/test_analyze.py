@@ -12,7 +12,7 @@ from flexwire.cli.analyze import _tell_where
 from flexwire.cli.app import app
 from flexwire.spark.analyze import Analysis
 from flexwire.storage.place import Place
-from flexwire.tables.reading import Output
+from flexwire.tables.output import Output
 from tests.report.sample import EMPTY, SAMPLE
 
 if TYPE_CHECKING:

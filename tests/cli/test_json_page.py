@@ -36,7 +36,7 @@ from flexwire.report.request_log_facts import RequestLogFacts
 from flexwire.spark.analyze import Analysis
 from flexwire.spark.answers.asking import Given
 from flexwire.storage.place import Place
-from flexwire.tables.reading import Output
+from flexwire.tables.output import Output
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload
 from tests.report.sample import EMPTY, SAMPLE

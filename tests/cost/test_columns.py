@@ -17,7 +17,7 @@ from flexwire.cost.specs import bundled_specs
 from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
-from flexwire.tables.record_sizes import without_record_bytes
+from flexwire.tables.schema import without_record_bytes
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load
 from tests.each import each

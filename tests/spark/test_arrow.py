@@ -9,7 +9,7 @@ import pyarrow as pa
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import catalog
 from flexwire.spark.batches import record_batches, row_tuples, spark_schema
-from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
     import pytest

@@ -10,7 +10,7 @@ from flexwire.codec import message
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.spark.analyze import analyze
-from flexwire.tables.layouts import body_type, class_of
+from flexwire.tables.message_schema import body_type, class_of
 from tests.codec.values import random_message
 from tests.spark.traffic import Traffic, request, response
 

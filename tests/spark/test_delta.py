@@ -36,9 +36,9 @@ from flexwire.spark.reading import table as spark_table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.message_schema import table_schema
+from flexwire.tables.output import SUCCESS
+from flexwire.tables.output import output as read_output
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.reading import SUCCESS
-from flexwire.tables.reading import output as read_output
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.storage.servers import s3

@@ -19,7 +19,7 @@ from flexwire.spark.delta.reading import output
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_SCHEMAS
-from flexwire.tables.reading import output as read_output
+from flexwire.tables.output import output as read_output
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.storage.servers import s3
 

@@ -36,7 +36,7 @@ from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import mark_place
 from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
-from flexwire.tables.reading import SUCCESS
+from flexwire.tables.output import SUCCESS
 from tests.spark.faulty import DIGEST, Store
 from tests.traced import traced
 

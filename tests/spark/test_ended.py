@@ -9,7 +9,7 @@ import pytest
 from flexwire.errors import FlexwireError
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
-from flexwire.tables.reading import SUCCESS
+from flexwire.tables.output import SUCCESS
 from tests.spark.test_staging import tree
 from tests.spark.traffic import Traffic, made
 

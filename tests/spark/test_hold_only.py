@@ -11,7 +11,7 @@ import pytest
 from flexwire.spark.answers.reading import Opened
 from flexwire.storage.place import Place
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.reading import output
+from flexwire.tables.output import output
 from tests.tables.test_reading import write_output
 
 if TYPE_CHECKING:

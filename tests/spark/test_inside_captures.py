@@ -16,7 +16,7 @@ from flexwire.spark.answers.client_metrics import client_metrics
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
 from flexwire.spark.answers.share_deliveries import share_deliveries
 from flexwire.spark.internal_topics import internal_records
-from flexwire.tables.record_objects import WITHHELD_RECORDS
+from flexwire.tables.records import WITHHELD_RECORDS
 from tests.protocol.test_telemetry import pushed
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
 from tests.tables.test_typed_records import real_records

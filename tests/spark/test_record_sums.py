@@ -25,7 +25,7 @@ from flexwire.spark.sums.undecodable import record_failures
 from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS, decoded
-from flexwire.tables.record_objects import OF_PARTITION, object_rows
+from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 from flexwire.tables.schema import RECORDS as RECORDS_SCHEMA
 from flexwire.tables.survey import Asked, Surveyor

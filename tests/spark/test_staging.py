@@ -15,7 +15,7 @@ from flexwire.errors import FlexwireError
 from flexwire.spark.publishing import staging as module
 from flexwire.spark.publishing.staging import ANSWERS, LOCK, PARTS, PREFIX, Staging, staging
 from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
-from flexwire.tables.reading import MARKER, SUCCESS
+from flexwire.tables.output import MARKER, SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

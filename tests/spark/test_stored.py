@@ -12,7 +12,7 @@ import pytest
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing.stored import StoredStaging, stored_staging
 from flexwire.storage.place import Place
-from flexwire.tables.reading import CURRENT, output, published
+from flexwire.tables.output import CURRENT, output, published
 from tests.spark.faulty import Store
 from tests.storage.faulty_store import Store as FaultyStore
 from tests.storage.faulty_store import serving

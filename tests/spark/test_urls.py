@@ -27,7 +27,7 @@ from flexwire.spark.settings import SMALL_CONF
 from flexwire.spark.unreadable import SHOWN, Unreadable
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
-from flexwire.tables.reading import output
+from flexwire.tables.output import output
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tables_of
 from tests.storage.servers import s3

@@ -22,7 +22,7 @@ from flexwire.storage import uploads
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
-from flexwire.tables.reading import output
+from flexwire.tables.output import output
 from tests.storage.faulty_store import AFTER, BEFORE, OF_BODIES, Asked, Store, Version, serving
 from tests.tables.test_reading import write_output
 

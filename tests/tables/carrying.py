@@ -10,9 +10,9 @@ import pyarrow as pa
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.record_objects import object_rows
-from flexwire.tables.record_places import RECORDS_FIELDS, RecordsField
+from flexwire.tables.records import object_rows
 from flexwire.tables.schema import RECORDS
+from flexwire.tables.spec_places import RECORDS_FIELDS, RecordsField
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:

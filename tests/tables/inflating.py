@@ -14,8 +14,7 @@ from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, Inflation, records_within
 from flexwire.spark.functions.options import MODE, read_options
 from flexwire.spark.functions.records import record_lists
-from flexwire.tables.record_objects import object_rows
-from flexwire.tables.records import record_runs
+from flexwire.tables.records import object_rows, record_runs
 from flexwire.tables.schema import RECORDS
 from tests.records.batches import batch, record
 from tests.tables.carrying import PRODUCE, Carrier, Topic, message_rows

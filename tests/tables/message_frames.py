@@ -11,9 +11,8 @@ from flexwire.errors import EncodeError, UnknownMessageError
 from flexwire.protocol import parse_request, request_header_version, response_header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
-from flexwire.tables.bodies import Bodies
-from flexwire.tables.layouts import class_of
-from flexwire.tables.message_schema import NEEDED, table_schema
+from flexwire.tables.message_schema import NEEDED, class_of, table_schema
+from flexwire.tables.messages import Bodies
 from tests.codec.values import random_message
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from flexwire.tables.conforming import conform
+from flexwire.tables.message_schema import conform
 
 NARROW = pa.struct(
     [

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from flexwire.capture.connections import CapturedConnection
 from flexwire.spark.by_objects.frames import CONNECTION_FACTS, _Connection
-from flexwire.tables.connections import _RENAMED, connection_rows, packet_rows
+from flexwire.tables.frames import _RENAMED, connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE
 
 CONNECTION = CapturedConnection(

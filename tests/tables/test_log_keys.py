@@ -11,8 +11,8 @@ import pytest
 
 from flexwire.columnar.batch_digests import KEYS_DTYPE, hash_of
 from flexwire.storage.listing import list_files
-from flexwire.tables import log_keys
-from flexwire.tables.log_keys import (
+from flexwire.tables import log_rows
+from flexwire.tables.log_rows import (
     PARTS,
     KeyRuns,
     KeyWork,
@@ -55,7 +55,7 @@ def counted(keys: list[Key], place: Path, tasks: int, most: int) -> Superseded:
         (place / f"{runs:06d}").write_bytes(run)
         runs += 1
 
-    with patch.object(log_keys, "MOST_HELD", most):
+    with patch.object(log_rows, "MOST_HELD", most):
         each = -(-len(keys) // tasks)
         for start in range(0, len(keys), each):
             held = KeyRuns(spill)

@@ -18,9 +18,8 @@ from flexwire.protocol.credentials import (
 )
 from flexwire.schema.catalog import catalog
 from flexwire.tables import messages
-from flexwire.tables.bodies import Bodies
-from flexwire.tables.layouts import body_type, class_of
-from flexwire.tables.messages import message_rows
+from flexwire.tables.message_schema import body_type, class_of
+from flexwire.tables.messages import Bodies, message_rows
 from tests.codec.test_random_specs import damage
 from tests.each import each
 from tests.spark.planted import MARK, holding

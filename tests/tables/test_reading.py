@@ -14,8 +14,8 @@ from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.storage.place import Place
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
+from flexwire.tables.output import CURRENT, MARKER, SUCCESS, output
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.reading import CURRENT, MARKER, SUCCESS, output
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.schema.catalog import catalog
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import message_rows
-from flexwire.tables.record_places import RECORDS_FIELDS
-from flexwire.tables.record_sizes import without_record_bytes
+from flexwire.tables.schema import without_record_bytes
+from flexwire.tables.spec_places import RECORDS_FIELDS
 from tests.each import each
 from tests.tables.message_frames import batch, bodies, frame
 

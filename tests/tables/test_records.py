@@ -17,9 +17,9 @@ from flexwire.records import Compression, Record, encode_batch
 from flexwire.spark.by_objects.records import carried_records, decode_records, name_topics
 from flexwire.tables import records
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import RECORDS, RECORDS_TABLE
+from flexwire.tables.spec_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 from flexwire.wire.varint import uuid_text
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.tables.record_places import RecordsField
+    from flexwire.tables.spec_places import RecordsField
 
 DOCUMENTS = [bytes.fromhex(vector["hex"]) for vector in VECTORS]
 ANY_PARTITION = st.lists(record_batches() | message_sets(), max_size=3)

@@ -19,18 +19,25 @@ from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case
 from flexwire.storage.source import Source
-from flexwire.tables import request_log_bodies, request_log_columns
-from flexwire.tables.record_places import RECORDS_FIELDS, RecordsField
+from flexwire.tables import request_log_bodies
+from flexwire.tables import request_log_bodies as request_log_columns
 from flexwire.tables.request_log_bodies import (
     MOST_STRUCTURES,
     MOST_VALUES,
+    body_rows,
     is_too_large,
     rows_by_objects,
 )
-from flexwire.tables.request_log_columns import body_rows
-from flexwire.tables.request_log_listeners import LONGEST_NAME, MOST_LISTENERS, Listeners
 from flexwire.tables.request_log_text import body_of_text
-from flexwire.tables.request_logs import Placed, RequestLogRows, Told
+from flexwire.tables.request_logs import (
+    LONGEST_NAME,
+    MOST_LISTENERS,
+    Listeners,
+    Placed,
+    RequestLogRows,
+    Told,
+)
+from flexwire.tables.spec_places import RECORDS_FIELDS, RecordsField
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read
 from tests.each import each
 

@@ -13,8 +13,7 @@ from flexwire.spark.sums.records import RecordSums
 from flexwire.spark.sums.undecodable import record_failures
 from flexwire.tables import parquet
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.records import record_runs
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows, record_runs
 from tests.tables.carrying import PRODUCE, Carrier, Topic, message_rows
 from tests.tables.test_records import BAD_CRC, CONTROL, DOCUMENTS, EMPTY, PARTIAL, some_batch
 

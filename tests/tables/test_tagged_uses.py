@@ -13,7 +13,7 @@ from flexwire.codec import message
 from flexwire.columnar.objects import TaggedFieldUses, message_column
 from flexwire.columnar.types import message_type
 from flexwire.tables.messages import message_rows
-from flexwire.tables.tagged_uses import tagged_field_uses
+from flexwire.tables.tagged import tagged_field_uses
 from tests.codec.made_up import made as made_up
 from tests.codec.values import random_message
 from tests.tables.message_frames import batch, frame

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from flexwire.tables.value_ranges import Ranges
+from flexwire.tables.parquet import Ranges
 
 if TYPE_CHECKING:
     from pathlib import Path

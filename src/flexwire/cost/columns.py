@@ -25,7 +25,7 @@ from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.served import served_of
 from flexwire.schema.spec import MessageType
-from flexwire.tables.record_sizes import SIZE_SUFFIX
+from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.types import Integer
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.cost.columns import FRAME_SIZES, NEEDED, frame_sizes
-from flexwire.tables.value_ranges import Ranges
+from flexwire.tables.parquet import Ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

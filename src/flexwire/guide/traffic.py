@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
-from flexwire.tables.reading import output
+from flexwire.tables.output import output
 from flexwire.wire.schema import Schema, struct_of
 from flexwire.wire.types import Array
 from flexwire.wire.varint import uuid_text
@@ -69,7 +69,7 @@ class Traffic:
 
 
 def read_traffic(analysis: str | Path) -> Traffic:
-    """Count what the message tables of an analysis hold, by `flexwire.tables.reading.output`.
+    """Count what the message tables of an analysis hold, by `flexwire.tables.output.output`.
 
     Raises `FlexwireError` where there is no complete analysis. What did not decode counts nowhere.
     """

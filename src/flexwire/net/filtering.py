@@ -25,7 +25,7 @@ from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.frames import Frames, framed
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.tables.entities import entity_paths, fields_with_paths
+from flexwire.tables.spec_places import entity_paths, fields_with_paths
 from flexwire.wire.field_spans import BoundedReader, field_spans
 
 if TYPE_CHECKING:

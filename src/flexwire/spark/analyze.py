@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.staging import Staging
     from flexwire.spark.surveying import Surveyed
     from flexwire.storage.source import Source
-    from flexwire.tables.reading import Output
+    from flexwire.tables.output import Output
 
 # Below so many bytes of captures, compiling takes longer than running what was compiled: where
 # Spark reads all of it, and where it only runs tasks.

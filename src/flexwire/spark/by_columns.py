@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.spark.reading import FilePart
-    from flexwire.tables.reading import Output
-    from flexwire.tables.value_ranges import Ranges
+    from flexwire.tables.output import Output
+    from flexwire.tables.parquet import Ranges
 
     # What is made of the batches of the table of that name.
     Task = Callable[[str, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]

@@ -24,8 +24,8 @@ from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.surveying import KEPT, kept, surveyed
 from flexwire.spark.tasks import begin_task
 from flexwire.tables import schema
-from flexwire.tables.connections import connection_rows, packet_rows
 from flexwire.tables.decoding import FRAMES, RECORDS, decoded_rows
+from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.survey import RANGE_BYTES
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.surveying import Surveyed
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
     from flexwire.tables.survey import Asked, Survey
 
 LEAST_RANGE_BYTES: Final = 64 << 20

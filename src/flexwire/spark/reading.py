@@ -22,8 +22,8 @@ from flexwire.extras import needed_by
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
 from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place
-from flexwire.tables.conforming import conform
-from flexwire.tables.reading import Output, is_delta, output
+from flexwire.tables.message_schema import conform
+from flexwire.tables.output import Output, is_delta, output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.tables.value_ranges import Ranges
+    from flexwire.tables.parquet import Ranges
 
 PART_BYTES: Final = 128 << 20
 """Of a larger file several tasks read some row groups each."""

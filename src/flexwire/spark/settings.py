@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from pyspark.sql import SparkSession
 
-    from flexwire.tables.reading import Output
+    from flexwire.tables.output import Output
 
 SMALL_BYTES: Final = 64 * 1024 * 1024
 SMALL_VALUES: Final = 10_000_000

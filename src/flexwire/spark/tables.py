@@ -26,7 +26,7 @@ from flexwire.report.facts import SOURCES_SHOWN
 from flexwire.spark.batches import spark_schema
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.reading import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
+from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
 from flexwire.tables.schema import OUTCOMES, REQUEST_LOG_TABLES
 
 if TYPE_CHECKING:

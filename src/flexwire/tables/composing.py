@@ -24,7 +24,7 @@ from flexwire.tables.proofs import (
     correlation_ids,
     prove,
 )
-from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,10 +10,10 @@ import pyarrow as pa
 from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.segments import FileNotes
 from flexwire.capture.columns.turns import Turns, paired
-from flexwire.tables.run_rows import Rows, RunRows
+from flexwire.tables.frames import TableRows
+from flexwire.tables.records import Rows, RunRows
 from flexwire.tables.spans import reader_between
 from flexwire.tables.survey import NAMES, Known, Snapshot, known_name, start_name
-from flexwire.tables.table_rows import TableRows
 from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
 from flexwire.schema.catalog import catalog
 from flexwire.tables.messages import message_rows
-from flexwire.tables.record_places import TOPIC_NAMES_MESSAGE
+from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.tables.survey_parts import (
     NAMES,
     Known,

@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.capture.columns.turns import Facts, Said
     from flexwire.capture.connections import CapturedConnection
-    from flexwire.tables.frames import Software
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.frames import Software, TableRows
+    from flexwire.tables.records import Rows
     from flexwire.tables.survey_parts import Asked
-    from flexwire.tables.table_rows import TableRows
     from flexwire.tables.wanted import Wanted
 
     Array = np.ndarray[Any, np.dtype[Any]]

@@ -20,9 +20,9 @@ from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.tables.followed import Followed, rows_of
+from flexwire.tables.frames import TableRows
 from flexwire.tables.inputs import looks, opener
 from flexwire.tables.pieces import COMPRESSED
-from flexwire.tables.table_rows import TableRows
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.storage.source import Source
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
     from flexwire.tables.survey_parts import Asked
     from flexwire.tables.wanted import Wanted
 

@@ -1,4 +1,4 @@
-"""The rows of the table of frames: each frame's facts, with what became of it when it was decoded.
+"""The rows of the tables of frames, connections and packets.
 
 ``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, and decodes as
 Kafka's Java reads it), "failed", or what the frame was without a body to decode.
@@ -7,21 +7,32 @@ Kafka's Java reads it), "failed", or what the frame was without a body to decode
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.columns.turns_outcomes import FAILED
-from flexwire.tables.schema import FRAMES_TABLE
+from flexwire.columnar.record_columns import Hints
+from flexwire.tables.messages import message_rows, without_record_bytes
+from flexwire.tables.records import record_runs
+from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
+from flexwire.tables.spec_places import RECORDS_FIELDS
+from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    Words = np.ndarray[Any, Any]
-    # A name and a version.
+    from flexwire.capture.connections import CapturedConnection
+    from flexwire.tables.records import Rows
+    from flexwire.tables.survey_parts import Asked
+
+    Array = np.ndarray[Any, np.dtype[Any]]
     Software = tuple[str | None, str | None]
+    Words = np.ndarray[Any, Any]
+
 
 DECODED, LENIENT = "decoded", "lenient"
 
@@ -139,3 +150,116 @@ def ends_of(connection: str) -> tuple[str, str]:
     """Give the client's end and the broker's of a connection, by its name."""
     found = _CONNECTION.fullmatch(connection)
     return (found[1], found[2]) if found else ("", "")
+
+
+# What a connection's row calls by another name than the connection does.
+_RENAMED = {"first_time": "first_us", "last_time": "last_us"}
+
+
+class UnusedPackets(Protocol):
+    """How many packets were not used, by reason, and the bytes of one of each, if they are told."""
+
+    @property
+    def packets(self) -> Mapping[str, int]:
+        """By reason."""
+
+    @property
+    def samples(self) -> Mapping[str, bytes]:
+        """By reason."""
+
+
+class FileNotes(Protocol):
+    """What is told of a capture file: how many packets it has, and those that were not used."""
+
+    @property
+    def file(self) -> str:
+        """Which file it is."""
+
+    @property
+    def packets(self) -> int:
+        """All of them."""
+
+    def unused(self) -> UnusedPackets:
+        """Give those that were not used."""
+
+
+def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch:
+    """Give the rows of the table of connections, in their order."""
+    told = [msgspec.structs.asdict(one) for one in connections]
+    columns = [
+        pa.array([one.get(_RENAMED.get(column.name, column.name)) for one in told], column.type)
+        for column in CONNECTIONS_TABLE
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
+
+
+def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
+    """Give the rows of the table of packets: of each file one for all, then one for each reason."""
+    rows: list[tuple[str, str | None, int, bytes | None]] = []
+    for one in notes:
+        unused = one.unused()
+        rows.append((one.file, None, one.packets, None))
+        rows += [
+            (one.file, reason, packets, unused.samples.get(reason))
+            for reason, packets in unused.packets.items()
+        ]
+    columns = [
+        pa.array([row[at] for row in rows], column.type) for at, column in enumerate(PACKETS_TABLE)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PACKETS_TABLE)
+
+
+_OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
+
+
+class TableRows:
+    """Makes the rows of paired frames, batch after batch."""
+
+    def __init__(self, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
+        self._asked = asked
+        self._wanted = wanted
+        # Of this range alone, so that it gives the same batches each time.
+        self._hints = {name: Hints() for name in _OF_RECORDS}
+
+    def of(
+        self, batch: pa.RecordBatch, names: dict[str, str], software: Mapping[str, Software]
+    ) -> Iterator[tuple[str, Rows]]:
+        """Give the rows of some frames, each batch with the name of its table.
+
+        ``names`` are those of topics by their ids; ``software`` is what the client of a connection
+        is.
+        """
+        wanted, shows = self._wanted, self._asked.show_credentials
+        outcomes: list[pa.RecordBatch] = []
+        bodies = batch["body"].dictionary_encode()
+        codes = np.asarray(bodies.indices.fill_null(-1))
+        for code, name in enumerate(bodies.dictionary.to_pylist()):
+            if not wanted.reads(name):
+                continue
+            rows = np.flatnonzero(codes == code)
+            messages = message_rows(
+                batch, name, release=self._asked.release, show_credentials=shows, rows=rows
+            )
+            outcomes.append(_outcomes(rows, messages))
+            if name in _OF_RECORDS and wanted.gives(RECORDS):
+                where, hints = _OF_RECORDS[name], self._hints[name]
+                inflation = self._asked.inflation
+                for records in record_runs(messages, where, names, hints, inflation):
+                    yield RECORDS, wanted.records(records)
+            if wanted.gives(MESSAGES):
+                if not self._asked.record_bytes:
+                    messages = without_record_bytes(messages)
+                yield f"{MESSAGES}/{name}", messages
+        if wanted.gives(FRAMES):
+            told = (
+                pa.concat_batches(outcomes)
+                if outcomes
+                else pa.RecordBatch.from_pylist([], BODY_OUTCOMES)
+            )
+            yield FRAMES, frame_rows(batch, told, software)
+
+
+def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:
+    """What the rows of message tables say of the frames that stand in these rows."""
+    columns = [messages[name] for name in BODY_OUTCOMES.names[1:]]
+    return pa.RecordBatch.from_arrays([pa.array(rows, pa.int32()), *columns], schema=BODY_OUTCOMES)

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 
 from flexwire.records.inflation import BEYOND, RECORD_COST
 from flexwire.records.record import Compression
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows
 from flexwire.wire.batch_layout import COMPRESSION_MASK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from flexwire.records.inflation import Inflation
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
 
     Words = np.ndarray[Any, Any]
 

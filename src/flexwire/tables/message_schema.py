@@ -4,18 +4,105 @@ The message is in ``body``, one struct with every field of every version (see
 `flexwire.columnar.types`). It is one column so that no field's name meets that of a fact:
 ``select(client_id, body.topics)``. A body that does not decode has the bytes and the reason. One
 that breaks its spec, and that Kafka's Java reads nevertheless, has all three.
+
+A few versions were laid out anew under the same number, mostly while they were a preview. A person
+who knows the release of the captured brokers names it, and their bytes are read as it wrote them.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from flexwire.schema.catalog import per_catalog
-from flexwire.tables.layouts import body_type
-from flexwire.tables.record_sizes import type_without_record_bytes
-from flexwire.tables.schema import OUTCOMES
+from flexwire.codec import message
+from flexwire.columnar.types import merge, message_type
+from flexwire.protocol.credentials import METADATA_CARRIER, METADATA_TOPIC, METADATA_TOPIC_ID
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.pairs import same_bytes
+from flexwire.schema.resolve import resolve
+from flexwire.tables.schema import OUTCOMES, type_without_record_bytes
+from flexwire.versions import Versions
+from flexwire.wire.varint import uuid_text
+
+if TYPE_CHECKING:
+    from flexwire.codec import Message
+
+
+@per_catalog
+@cache
+def class_of(name: str, version: int, release: str | None) -> type[Message]:
+    """The class that reads a version as ``release`` wrote it; None: as the newest with it.
+
+    Where the bytes are the same it is the newest one, with its names.
+    """
+    newest = message(name)
+    entry = catalog().entry(name)
+    if release is None or version not in entry.releases.get(release, Versions.NONE):
+        return newest
+    spec = entry.spec(version, release)
+    if same_bytes(resolve(spec, version), newest.definition.schema(version)):
+        return newest
+    return message(name, release)
+
+
+@per_catalog
+@cache
+def body_type(name: str, release: str | None) -> pa.StructType:
+    """The type of a message's column: every field of every version, and those of ``release``."""
+    newest, own = message_type(name), message(name)
+    for version in catalog().entry(name).releases.get(release or "", ()):
+        made = class_of(name, version, release)
+        if made is not own:
+            return merge(name, [newest, message_type(made)])
+    return newest
+
+
+def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give a column as a type that has its fields and perhaps more, as `merge` makes one.
+
+    Fields that it does not have are null, numbers become wider; what is as it was is not copied.
+    """
+    if array.type == kind:
+        return array
+    if pa.types.is_struct(kind):
+        names = [one.name for one in array.type]
+        fields = [
+            conform(array.field(names.index(one.name)), one.type)
+            if one.name in names
+            else pa.nulls(len(array), one.type)
+            for one in kind
+        ]
+        nulls = array.is_null() if array.null_count else None
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
+    if pa.types.is_list(kind):
+        children = [conform(array.values, kind.value_type)]
+        buffers = array.buffers()[:2]
+        return pa.Array.from_buffers(
+            kind, len(array), buffers, array.null_count, array.offset, children
+        )
+    return array.cast(kind)
+
+
+def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[Any, Any]:
+    """Whether each message of a column brings records of the cluster's metadata."""
+    found = np.zeros(len(column), bool)
+    carrier, topics, name, topic_id = METADATA_CARRIER
+    if message_name == carrier:
+        lists = column.field(topics)
+        offsets = np.asarray(lists.offsets)
+        each = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
+        by_name = pc.equal(each.field(name), METADATA_TOPIC)
+        by_id = pc.equal(each.field(topic_id), uuid_text(METADATA_TOPIC_ID))
+        is_metadata = pc.or_kleene(by_name, by_id)
+        if is_metadata.true_count:
+            rows = np.repeat(np.arange(len(column)), np.diff(offsets))
+            found[rows[np.asarray(is_metadata.fill_null(False))]] = True
+    return found
+
 
 # What a message's row has from its frame as it is.
 COPIED = (

@@ -1,38 +1,316 @@
-"""From frames of one message to the rows of its table, in columns.
+"""The rows of a message's table, from the frames that carry it.
 
 Bodies are cut out of the payloads and decoded as one column. What columns refuse, or cannot say as
 the reference says it, goes row by row through `flexwire.tables.bodies`: damaged and lenient bodies,
 headers that are not the plain ones, and whatever holds credentials. Then all stand in order again.
+
+Each body is read strictly, then as Kafka's Java reads it; credentials are withheld from the object.
+`flexwire.tables.messages` gives the same rows in columns, and leaves here what columns refuse.
+
+A response says itself where its body begins. Its header is plain if its tag section is empty, or it
+has none: then it has one length in all responses of a version, and no row is looked at alone.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.capture.columns.gathering import gathered
+from flexwire.capture.columns.withheld import WITHHELD_BYTES, withheld_tagged_fields
+from flexwire.codec import message
 from flexwire.columnar import decode_messages
-from flexwire.errors import UnknownMessageError
+from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
+from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.kernels.engine import kernel
-from flexwire.protocol import carries_credentials
-from flexwire.tables.bodies import Bodies
-from flexwire.tables.body_places import BodyPlaces, Carried, bodies, body_places
-from flexwire.tables.conforming import conform
-from flexwire.tables.layouts import class_of
-from flexwire.tables.message_schema import COPIED, NEEDED, READ, table_schema
-from flexwire.tables.record_sizes import without_record_bytes
-from flexwire.tables.schema import OUTCOMES
-from flexwire.tables.tagged_uses import tagged_field_uses
-from flexwire.tables.withheld import rows_of_metadata
+from flexwire.protocol import carries_credentials, parse_response, response_header_version, withhold
+from flexwire.schema.catalog import per_catalog
+from flexwire.tables.message_schema import (
+    COPIED,
+    NEEDED,
+    READ,
+    class_of,
+    conform,
+    rows_of_metadata,
+    table_schema,
+)
+from flexwire.tables.schema import OUTCOMES, without_record_bytes
+from flexwire.tables.tagged import tagged_field_uses
+from flexwire.wire.types import Integer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from flexwire.codec import Message
 
     Words = np.ndarray[Any, Any]
+
+
+class Carried:
+    """The frames of a batch that stand in some of its rows, ascending; without these, all.
+
+    ``facts`` are their columns but for the payloads, which stay where they are: ``begins`` and
+    ``ends`` say where in ``data`` each is.
+    """
+
+    def __init__(self, frames: pa.RecordBatch, rows: Words | None = None) -> None:
+        self._frames = frames
+        self._rows = None if rows is None or len(rows) == len(frames) else rows
+        payload = frames["payload"]
+        facts = frames.select([name for name in frames.schema.names if name != "payload"])
+        offsets, valid = _offsets(payload), _valid(payload)
+        self.begins, self.ends, self.is_valid = offsets[:-1], offsets[1:], valid
+        if self._rows is not None:
+            facts = facts.take(pa.array(self._rows))
+            chosen = self.begins[rows], self.ends[rows], valid[rows]
+            self.begins, self.ends, self.is_valid = chosen
+        self.facts = facts
+        self.data = payload.buffers()[2]
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def frames(self, some: Words) -> pa.RecordBatch:
+        """Give some of them with their payloads."""
+        rows = some if self._rows is None else self._rows[some]
+        return self._frames if len(rows) == len(self._frames) else self._frames.take(pa.array(rows))
+
+
+class BodyPlaces(NamedTuple):
+    """Where each frame's body begins in its payload, and what its header says.
+
+    ``is_sure`` says for which frames: the others have a header that only `parse_response` reads, or
+    lack what says where it ends.
+    """
+
+    is_sure: Words
+    starts: Words
+    header_versions: pa.Int32Array
+    unknown_tagged_fields: pa.ListArray
+
+
+def body_places(carried: Carried) -> BodyPlaces:
+    """Look for the bodies of frames, which have the columns of `NEEDED`."""
+    frames = carried.facts
+    direction = frames["direction"]
+    sizes = carried.ends - carried.begins
+    starts = np.asarray(frames["body_offset"].fill_null(-1))
+    header_versions = frames["header_version"]
+    is_sure = carried.is_valid & _valid(direction) & _valid(frames["api_version"])
+    is_response = np.asarray(pc.equal(direction, "response").fill_null(False))
+    if is_response.any():
+        sure, at, versions = _responses(carried, sizes)
+        is_sure &= sure | ~is_response
+        starts = np.where(is_response, at, starts)
+        answered = pa.array(is_response)
+        header_versions = pc.if_else(answered, pa.array(versions), header_versions)
+    is_sure &= (starts >= 0) & (starts <= sizes)
+    tagged = frames["header_unknown_tagged_fields"]
+    # A frame of a response says nothing of its header, and a null is a list of nothing.
+    has_tags = np.diff(np.asarray(tagged.offsets)) > 0
+    is_sure &= ~(has_tags & (is_response | ~_valid(tagged)))
+    return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))
+
+
+def bodies(carried: Carried, starts: Words, rows: Words) -> pa.BinaryArray:
+    """Give the bodies of some frames by where each begins in its payload."""
+    begins = carried.begins[rows] + starts[rows]
+    offsets = np.zeros(len(rows) + 1, np.int32)
+    np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
+    data = gathered(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
+
+
+class _Header(NamedTuple):
+    """A response header without tagged fields; one of no size is not to be relied on."""
+
+    size: int
+    version: int
+    has_tag_section: bool
+
+
+_UNSURE = _Header(0, 0, has_tag_section=False)
+_INT32_BITS = 32
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _plain_header(api_key: int, version: int) -> _Header:
+    """Give the header of responses; unsure where it has no one length, or none has the api key."""
+    made = message("ResponseHeader")
+    try:
+        plain = made().encode(response_header_version(api_key, version))
+        read = parse_response(plain, api_key, version)
+    except FlexwireError:
+        return _UNSURE
+    schema = made.definition.schema(read.header_version)
+    if not all(isinstance(one.type, Integer) for one in schema.inline):
+        return _UNSURE
+    return _Header(read.body_offset, read.header_version, schema.flexible)
+
+
+def _responses(carried: Carried, sizes: Words) -> tuple[Words, Words, Words]:
+    """Give whether each frame begins as a response with a plain header, its size and version."""
+    headers, which = _headers(carried.facts)
+    width, number, has_tags = (np.array(one)[which] for one in zip(*headers, strict=True))
+    is_plain = (width > 0) & (width <= sizes)
+    # The last byte says how many tagged fields there are.
+    last = np.flatnonzero(is_plain & has_tags)
+    data = np.frombuffer(carried.data or b"", np.uint8)
+    is_plain[last] = data[carried.begins[last] + width[last] - 1] == 0
+    return is_plain, width, number.astype(np.int32)
+
+
+def _headers(frames: pa.RecordBatch) -> tuple[list[_Header], Words]:
+    """Give the header of each api key and version, and which of them each frame's is."""
+    keys = np.asarray(frames["api_key"].fill_null(-1)).astype(np.int64)
+    versions = np.asarray(frames["api_version"].fill_null(-1))
+    both = pa.array(keys << _INT32_BITS | versions.view(np.uint32)).dictionary_encode()
+    each = np.asarray(both.dictionary)
+    pairs = zip((each >> _INT32_BITS).tolist(), each.astype(np.int32).tolist(), strict=True)
+    return [_plain_header(key, version) for key, version in pairs], np.asarray(both.indices)
+
+
+def _offsets(array: pa.Array) -> Words:
+    raw = array.buffers()[1]
+    if not len(array):
+        return np.zeros(1, np.int32)
+    return np.frombuffer(raw, np.int32, len(array) + 1, 4 * array.offset)
+
+
+def _valid(array: pa.Array) -> Words:
+    return np.asarray(array.is_valid())
+
+
+def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
+    if not tagged.null_count:
+        return tagged
+    buffers = [None, tagged.buffers()[1]]
+    return pa.Array.from_buffers(
+        RAW_TAGGED_FIELDS, len(tagged), buffers, 0, tagged.offset, children=[tagged.values]
+    )
+
+
+@dataclass(slots=True)
+class _Body:
+    """A frame, and the message in it or the reason why there is none; both if read leniently."""
+
+    frame: dict[str, Any]
+    header_version: int | None
+    header_unknown_tagged_fields: list[dict[str, Any]] = field(default_factory=list)
+    message: Message | None = None
+    version: int | None = None
+    withheld: int = 0
+    error: str | None = None
+    bytes: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bodies:
+    """The bodies of one message, read as ``release`` wrote them."""
+
+    name: str
+    release: str | None
+    show_credentials: bool
+
+    def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Give the frames' rows, those of one version at a time, and which of the frames they are.
+
+        So a column's presence is asked once and not per message.
+        """
+        by_version: dict[int | None, list[tuple[int, _Body]]] = defaultdict(list)
+        for row, frame in enumerate(frames.select(NEEDED.names).to_pylist()):
+            try:
+                body = self._body(frame)
+            except Exception as error:
+                where = f"{frame['direction']} {frame['frame_index']} of {frame['connection']}"
+                error.add_note(f"while decoding {self.name}, {where}")
+                raise
+            by_version[body.version].append((row, body))
+        schema = table_schema(self.name, self.release)
+        for version, found in by_version.items():
+            bodies = [body for _, body in found]
+            yield [row for row, _ in found], self._batch(schema, version, bodies)
+
+    def _body(self, frame: dict[str, Any]) -> _Body:
+        body = _Body(frame, frame["header_version"], frame["header_unknown_tagged_fields"] or [])
+        try:
+            self._read(body)
+        except (CodecError, FrameError, UnknownMessageError) as error:
+            body.message = body.version = None
+            body.error = str(error)
+            with suppress(CodecError, FrameError, UnknownMessageError):
+                self._read(body, lenient=True)
+        # Bytes that do not decode may not be those of this message.
+        is_guarded = body.error is not None and frame["is_guarded"]
+        if not self.show_credentials:
+            _withhold(body, is_secret=carries_credentials(self.name) or is_guarded)
+        elif body.error is not None:
+            body.bytes = frame["payload"]
+        return body
+
+    def _read(self, body: _Body, *, lenient: bool = False) -> None:
+        frame = body.frame
+        payload, version = frame["payload"], frame["api_version"]
+        offset = frame["body_offset"]
+        if frame["direction"] == "response":
+            response = parse_response(payload, frame["api_key"], version)
+            header: Any = response.header
+            body.header_version = response.header_version
+            body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
+            offset, version = response.body_offset, response.body_version
+        made = class_of(self.name, version, self.release)
+        body.message = made.decode(payload[offset:], version, lenient=lenient)
+        body.version = version
+
+    def _batch(
+        self, schema: pa.Schema, version: int | None, bodies: Sequence[_Body]
+    ) -> pa.RecordBatch:
+        kind = schema.field("body").type
+        uses = TaggedFieldUses(WITHHELD_BYTES)
+        if version is None:
+            column: pa.Array = pa.nulls(len(bodies), kind)
+        else:
+            made = class_of(self.name, version, self.release).definition.schema(version)
+            column = message_column(made, kind, [body.message for body in bodies], uses)
+        columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one in COPIED}
+        columns |= {
+            "message": [self.name] * len(bodies),
+            "header_version": [body.header_version for body in bodies],
+            "header_unknown_tagged_fields": [body.header_unknown_tagged_fields for body in bodies],
+            "body_version": [version] * len(bodies),
+            "withheld_credentials": [body.withheld for body in bodies],
+            "tagged_fields": [uses.of(row) for row in range(len(bodies))],
+            "error": [body.error for body in bodies],
+            "bytes": [body.bytes for body in bodies],
+        }
+        arrays = [pa.array(columns[one.name], one.type) for one in OUTCOMES]
+        return pa.RecordBatch.from_arrays([*arrays, column], schema=schema)
+
+
+def _withhold(body: _Body, *, is_secret: bool) -> None:
+    if body.message is not None:
+        body.withheld = withhold(body.message)
+    if is_secret:
+        tagged = body.header_unknown_tagged_fields
+        body.header_unknown_tagged_fields = withheld_tagged_fields(tagged)
+        body.withheld += len(tagged)
+    if body.error is not None:
+        if is_secret:
+            body.withheld = max(1, body.withheld)
+        else:
+            body.bytes = body.frame["payload"]
+
 
 # Rows that were put side by side are copied at once, unless there are many of them.
 _RUNS = 16

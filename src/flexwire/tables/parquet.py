@@ -1,4 +1,4 @@
-"""Writes one file of a table, as Parquet that Spark reads as its own.
+"""One file of a table, written as Parquet that Spark reads as its own.
 
 Row groups are bounded by rows and by bytes, because a frame may have 100 MiB and a row beside it a
 hundred bytes. The same batches give the same bytes. What repeats is in dictionaries: facts of a
@@ -9,19 +9,23 @@ looked up. There are no statistics of bytes and of what stands in lists, which n
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.storage.local import create_private_file
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
+
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """So many bytes of a row group are held in memory; compressed they are about a tenth of it."""
@@ -164,3 +168,28 @@ def _repeats(path: str, kind: pa.DataType) -> bool:
     # Numbers in lists are so many that to look them up takes longer than to compress them.
     is_listed = _ELEMENT in path and pa.types.is_integer(kind)
     return not is_listed and path not in _DIFFERENT
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """Values of a column from the first to the last of a range, both included, for some ranges."""
+
+    column: str
+    ranges: tuple[tuple[int, int], ...]
+
+    def has(self, values: pa.Array) -> pa.BooleanArray:
+        """Which of these values are in a range."""
+        found: list[Any] = [
+            pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
+            for first, last in self.ranges
+        ]
+        return reduce(pc.or_, found)
+
+    def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
+        """Whether a row group may have such a value, by what the file says of it."""
+        for place in range(group.num_columns):
+            column = group.column(place)
+            if column.path_in_schema == self.column and column.statistics is not None:
+                least, most = column.statistics.min, column.statistics.max
+                return any(least <= last and first <= most for first, last in self.ranges)
+        return True

@@ -1,41 +1,182 @@
-"""From message rows to the records table, in columns.
+"""The rows of the table of records, from rows of messages.
 
 All partitions of a batch of messages are read at once: what columns give is a group of record
 batches with their records, of which each record's batch is known, and each batch's partition. So
 facts of a partition and of a batch are taken to their records by number, and no row is a Python
 object but those that columns refuse; these take their places between the others.
+
+A row is a record, with the facts of its batch. There are two other kinds of row, both without an
+offset: a batch that holds no records (compaction leaves such) with its facts; and bytes that are
+not a record batch, with the reason in ``error``. The start of a batch that a full Fetch response
+was cut off in is a row of the second kind too.
+
+All records of a record batch have two dozen columns in common. To put these into every row takes
+longer than decoding the records, and whoever reads the rows would look for the runs again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.columnar.record_columns import OF_RECORD, batch_fact
+from flexwire.capture.columns.withheld import WITHHELD_BYTES
+from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, batch_fact
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.records import Wanted
+from flexwire.errors import RecordError
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
-from flexwire.records.inflation import INFLATION, Inflation
+from flexwire.records import RecordBatch, decode_batches
+from flexwire.records.inflation import INFLATION, Inflation, records_within
 from flexwire.schema.resolve import ZERO_UUID
-from flexwire.tables.record_objects import OF_PARTITION, object_rows
-from flexwire.tables.record_places import KNOWN_TOPICS
-from flexwire.tables.run_rows import RunRows
 from flexwire.tables.schema import RECORDS
+from flexwire.tables.spec_places import KNOWN_TOPICS
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.columnar.record_columns import Hints
     from flexwire.columnar.record_pieces import Group, Refused
-    from flexwire.tables.record_places import RecordsField
+    from flexwire.tables.spec_places import RecordsField
 
+    Row = tuple[Any, ...]
     Words = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """Rows of a table with the columns of ``schema``.
+
+    ``own`` has the columns that each row has for itself. ``facts`` has the others, once for each
+    run, and ``counts`` how many rows are in each run, one at least.
+    """
+
+    schema: pa.Schema
+    own: pa.RecordBatch
+    facts: pa.RecordBatch
+    counts: Words
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    @cached_property
+    def nbytes(self) -> int:
+        """About how many bytes of memory the rows take."""
+        return int(self.own.nbytes) + int(self.facts.nbytes)
+
+    def batch(self) -> pa.RecordBatch:
+        """Give the rows with their facts in each of them."""
+        runs = pa.array(np.repeat(np.arange(len(self.counts)), self.counts))
+        facts = self.facts.take(runs)
+        columns = [
+            self.own[name] if name in self.own.schema.names else facts[name]
+            for name in self.schema.names
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Give the rows as objects."""
+        rows: list[dict[str, Any]] = self.batch().to_pylist()
+        return rows
+
+    def slice(self, start: int, length: int | None = None) -> RunRows:
+        """Give some of the rows, copying none."""
+        stop = len(self) if length is None else min(len(self), start + length)
+        ends = np.cumsum(self.counts)
+        first, last = np.searchsorted(ends, [start, stop - 1], side="right")
+        part = slice(int(first), int(last) + 1)
+        counts = np.minimum(ends[part], stop) - np.maximum(ends[part] - self.counts[part], start)
+        facts = self.facts.slice(part.start, part.stop - part.start)
+        return RunRows(self.schema, self.own.slice(start, stop - start), facts, counts)
+
+    @classmethod
+    def joined(cls, rows: Sequence[RunRows]) -> RunRows:
+        """Give the rows of some, which have the same columns."""
+        return cls(
+            rows[0].schema,
+            pa.concat_batches([one.own for one in rows]),
+            pa.concat_batches([one.facts for one in rows]),
+            np.concatenate([one.counts for one in rows]),
+        )
+
+
+Rows: TypeAlias = pa.RecordBatch | RunRows
+"""Rows of a table."""
+
+OF_PARTITION = RECORDS.names[RECORDS.names.index("offset") :]
+"""The columns of the records table that the bytes of a partition give, in order."""
+PARTIAL_BATCH = "partial batch"
+WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
+# A row's own weight, beside its key, value and record headers.
+_ROW_BYTES = 100
+
+
+def object_rows(
+    data: bytes, begin: int = 0, inflation: Inflation = INFLATION
+) -> Iterator[tuple[Row, int]]:
+    """The rows of all batches in ``data``, as tuples of `OF_PARTITION`, and how large each is.
+
+    ``data`` are a partition's bytes from ``begin`` on, which is where a batch begins. ``inflation``
+    bounds what each batch inflates to.
+    """
+    if data == WITHHELD_BYTES and not begin:
+        yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
+        return
+    batches = decode_batches(data, max_inflated=inflation.max_inflated)
+    while True:
+        start = batches.position
+        try:
+            batch = next(batches, None)
+        except RecordError as error:
+            yield _failure(_located(error, begin), data[start : batches.position])
+            continue
+        if batch is None:
+            break
+        batch.position += begin
+        yield from _batch_rows(batch, inflation.ratio)
+    if batches.partial is not None:
+        whole = batches.partial.declared_size or "an unknown number"
+        reason = f"{PARTIAL_BATCH}: {batches.partial.size} of {whole} bytes"
+        yield _failure(reason, data[batches.partial.position :])
+
+
+def _located(error: RecordError, begin: int) -> str:
+    return str(RecordError(error.reason, offset=begin + error.offset))
+
+
+def _batch_rows(batch: RecordBatch, ratio: int | None) -> Iterator[tuple[Row, int]]:
+    facts = _batch_facts(batch)
+    try:
+        records = records_within(batch, ratio)
+    except RecordError as error:
+        yield _failure(str(error), batch.data, facts)
+        return
+    if not records:
+        yield _row(facts), _ROW_BYTES
+    for record in records:
+        own = {name: of(record) for name, of in OF_RECORD.items()}
+        size = len(record.key or b"") + len(record.value or b"")
+        size += sum(len(key) + len(value or b"") for key, value in record.headers)
+        yield _row(facts | own), _ROW_BYTES + size
+
+
+def _batch_facts(batch: RecordBatch) -> dict[str, Any]:
+    facts = {name: of(batch) for name, of in OF_BATCH.items()}
+    return facts | {"batch_records": batch.record_count}
+
+
+def _failure(reason: str, data: bytes, facts: dict[str, Any] | None = None) -> tuple[Row, int]:
+    return _row({**(facts or {}), "error": reason, "bytes": data}), _ROW_BYTES + len(data)
+
+
+def _row(told: dict[str, Any]) -> Row:
+    return tuple(told.get(name) for name in OF_PARTITION)
+
 
 _OF_FRAME = ("connection", "direction", "frame_index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)

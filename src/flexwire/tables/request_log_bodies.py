@@ -1,27 +1,43 @@
-"""Bodies of request logs through objects: the reference, and the way of what columns refuse.
+"""The bodies of request logs, in columns, or as objects where columns refuse them.
 
 A broker writes a body in the form of Kafka's JSON converters, with the names of its release, how
 many bytes records are in their place, and without what it leaves out. What is left out is null, or
 an empty array, and counted; what does not fit the spec has no body, and the reason.
+
+It is told the fields of one version, so an unknown name, a wrong type and a number beyond its field
+are refused, and so is a field that the broker left out: all bodies that were read together then go
+through `flexwire.tables.request_log_bodies`, which words what is wrong.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json as arrow_json
 
 from flexwire.capture.columns.withheld import WITHHELD_BYTES
 from flexwire.codec import message
 from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.types import RAW_TAGGED_FIELDS, in_column
 from flexwire.errors import CodecError, UnknownMessageError
 from flexwire.protocol import carries_credentials, withhold
-from flexwire.tables.layouts import body_type
-from flexwire.tables.record_sizes import with_sizes, without_record_bytes
-from flexwire.tables.schema import OUTCOMES
-from flexwire.wire.schema import NullableStruct, Presence, Schema
+from flexwire.schema.catalog import per_catalog
+from flexwire.tables.message_schema import body_type, conform
+from flexwire.tables.schema import (
+    OUTCOMES,
+    type_without_record_bytes,
+    with_sizes,
+    without_record_bytes,
+)
+from flexwire.tables.schema import SIZE_SUFFIX as SIZED
+from flexwire.tables.tagged import tagged_field_uses
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import (
     COMPACT_NULLABLE_RECORDS,
     COMPACT_RECORDS,
@@ -29,12 +45,20 @@ from flexwire.wire.types import (
     RECORDS,
     Array,
     Bytes,
+    Float64,
+    String,
+    Uuid,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.codec import Message
+    from flexwire.wire.schema import Field
+    from flexwire.wire.types import Type
+
+    Names = Mapping[str, Mapping[str, str]]
+
 
 SIZE_SUFFIX: Final = "SizeInBytes"
 """What a broker puts after the name of a field of records, and its size in the field's place."""
@@ -244,3 +268,231 @@ def _sized_column(
     sizes = [size for one in bodies for size in one.sizes if one.message is not None]
     found = with_sizes(rows, sizes) if sizes else without_record_bytes(rows)
     return found.column(0)
+
+
+# Fewer take longer in columns than as objects.
+_FEWEST: Final = 4
+# Each byte of base64url that a uuid is made of, without padding.
+_UUID: Final = "^[A-Za-z0-9_-]{22}$"
+
+
+def body_rows(
+    name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
+) -> BodyRows:
+    """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    there = [one for one in texts if one is not None]
+    is_plain = show_credentials or not carries_credentials(name)
+    is_plain = is_plain and not any(map(is_too_large, there))
+    if is_plain and len(there) == len(texts) >= _FEWEST:
+        for plan in _plans(name, version):
+            found = _in_columns(plan, there)
+            if found is not None:
+                return BodyRows(found)
+    try:
+        return rows_by_objects(name, version, texts, show_credentials=show_credentials)
+    except UnknownMessageError as error:
+        return _unread(name, texts, str(error))
+
+
+def _unread(name: str, texts: Sequence[bytes | None], error: str) -> BodyRows:
+    """What is said of bodies of a version that no release has."""
+    count = len(texts)
+    told: dict[str, list[Any]] = {
+        "body_version": [None] * count,
+        "withheld_credentials": [0] * count,
+        "tagged_fields": [[]] * count,
+        "error": [None if one is None else error for one in texts],
+    }
+    columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
+    return BodyRows({**columns, "body": pa.nulls(count, _table_type(name))})
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How bodies of a version are read: what they are in JSON, by the names of a release."""
+
+    name: str
+    version: int
+    schema: Schema
+    json: pa.Schema
+    names: Mapping[str, Mapping[str, str]]
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _table_type(name: str) -> pa.StructType:
+    return type_without_record_bytes(body_type(name, None))
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _plans(name: str, version: int) -> tuple[_Plan, ...]:
+    """The ways to read a version: by the newest names, and by those of other releases."""
+    made = message(name)
+    try:
+        schema = made.definition.schema(version)
+    except UnknownMessageError:
+        return ()
+    found = []
+    former = made.definition.served.former_names(version)
+    for names in ({}, former) if former else ({},):
+        # The names there by those here.
+        turned = {
+            struct: {new: old for old, new in pairs.items()} for struct, pairs in names.items()
+        }
+        kind = _json_struct(schema, _table_type(name), turned)
+        if kind is not None and kind.num_fields:
+            found.append(_Plan(name, version, schema, pa.schema(list(kind)), turned))
+    return tuple(found)
+
+
+def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.StructType | None:
+    """The type of a structure in JSON; None where it has what columns do not read."""
+    fields = []
+    for one in schema.fields:
+        if one.presence is Presence.ABSENT:
+            continue
+        told = names.get(schema.name, {}).get(one.json_name, one.json_name)
+        at = kind.get_field_index(one.attribute + SIZED)
+        if isinstance(one.type, Bytes) and at >= 0:
+            fields.append(pa.field(told + SIZE_SUFFIX, pa.int64()))
+            continue
+        if one.presence is Presence.TAGGED and one.nullable and one.default is not None:
+            # That it is null and that it is not there would look alike.
+            return None
+        inner = _json_type(one.type, kind.field(one.attribute).type, names)
+        if inner is None:
+            return None
+        fields.append(pa.field(told, inner))
+    return pa.struct(fields)
+
+
+def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | None:
+    if isinstance(wire, Array):
+        inner = _json_type(wire.element, kind.value_type, names)
+        return None if inner is None else pa.list_(inner)
+    if isinstance(wire, NullableStruct):
+        wire = wire.schema
+    if isinstance(wire, Schema):
+        return _json_struct(wire, kind, names)
+    return None if isinstance(wire, Bytes | Float64) else kind
+
+
+class _RefusedError(Exception):
+    """What is not plain was found: its row is not known."""
+
+
+def _in_columns(plan: _Plan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
+    """Give the columns; None where anything is not plain."""
+    data = b"\n".join(texts)
+    if data.count(b"\n") != len(texts) - 1:
+        return None
+    try:
+        table = arrow_json.read_json(
+            pa.BufferReader(data),
+            arrow_json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            arrow_json.ParseOptions(explicit_schema=plan.json, unexpected_field_behavior="error"),
+        )
+        if len(table) != len(texts):
+            return None
+        columns = [one.combine_chunks() for one in table.select(plan.json.names).columns]
+        body = _struct(plan.schema, columns, _table_type(plan.name), len(texts), None)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _RefusedError):
+        return None
+    versions = np.full(len(texts), plan.version, np.int32)
+    return {
+        "body_version": pa.array(versions, pa.int32()),
+        "withheld_credentials": pa.array(np.zeros(len(texts), np.int32)),
+        "tagged_fields": tagged_field_uses(body, versions, {plan.version: message(plan.name)}),
+        "error": pa.nulls(len(texts), pa.string()),
+        "body": body,
+    }
+
+
+def _struct(
+    schema: Schema, columns: Sequence[pa.Array], kind: pa.StructType, count: int, nulls: Any
+) -> pa.StructArray:
+    """Give a structure's column as the table has it, of the columns that JSON has.
+
+    ``nulls`` says which are null: of those nothing is missing.
+    """
+    made: dict[str, pa.Array] = {}
+    present = [one for one in schema.fields if one.presence is not Presence.ABSENT]
+    for one, column in zip(present, columns, strict=True):
+        is_size = kind.get_field_index(one.attribute) < 0
+        name = one.attribute + SIZED if is_size else one.attribute
+        if one.presence is Presence.TAGGED:
+            made[name] = _tagged(one, column, kind.field(name).type, nulls)
+            continue
+        missing = column.is_null() if column.null_count else None
+        if missing is not None and not (one.nullable or is_size):
+            left_out = missing if nulls is None else pc.and_not(missing, nulls)
+            if left_out.true_count:
+                raise _RefusedError
+        made[name] = column if is_size else _value(one.type, column, kind.field(name).type)
+    made[UNKNOWN_TAGGED_FIELDS] = _nothing(RAW_TAGGED_FIELDS, count)
+    fields = [made[one.name] if one.name in made else pa.nulls(count, one.type) for one in kind]
+    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
+
+
+def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(wire, Array):
+        inner = _value(wire.element, column.values, kind.value_type)
+        if isinstance(wire.element, Schema) and column.values.null_count:
+            raise _RefusedError
+        buffers = column.buffers()[:2]
+        found = column.null_count, column.offset, [inner]
+        return pa.Array.from_buffers(pa.list_(inner.type), len(column), buffers, *found)
+    if isinstance(wire, NullableStruct):
+        wire = wire.schema
+    if isinstance(wire, Schema):
+        nulls = column.is_null() if column.null_count else None
+        columns = [column.field(at) for at in range(column.type.num_fields)]
+        return _struct(wire, columns, kind, len(column), nulls)
+    if isinstance(wire, Uuid) and len(column):
+        is_uuid = pc.match_substring_regex(column, _UUID)
+        if is_uuid.false_count:
+            raise _RefusedError
+    if not isinstance(wire, String | Uuid) and column.type != kind:
+        return conform(column, kind)
+    return column
+
+
+def _tagged(one: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
+    """Give a tagged field, which is not in JSON where it has its default."""
+    if not column.null_count or one.default is None:
+        return _value(one.type, column, kind)
+    wire = one.type.schema if isinstance(one.type, NullableStruct) else one.type
+    if isinstance(wire, Schema):
+        missing = column.is_null()
+        columns = [
+            _defaulted(each, column.field(at), missing)
+            for at, each in enumerate(
+                each for each in wire.fields if each.presence is not Presence.ABSENT
+            )
+        ]
+        return _struct(wire, columns, kind, len(column), nulls)
+    filled = _defaulted(one, column, column.is_null())
+    return _value(one.type, filled, kind)
+
+
+def _defaulted(one: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
+    """Give a column with the field's default where it is missing."""
+    if isinstance(one.type, Schema | NullableStruct):
+        raise _RefusedError
+    if not isinstance(one.type, Array):
+        default = pa.scalar(in_column(one.default), column.type)
+        return pc.if_else(missing, default, column)
+    if one.default is None:
+        return column
+    if column.null_count > missing.true_count:
+        raise _RefusedError
+    # An array that is not there takes no value, so its offsets are those of an empty one.
+    found = 0, column.offset, [column.values]
+    return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *found)
+
+
+def _nothing(kind: pa.ListType, count: int) -> pa.ListArray:
+    offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
+    inner = pa.nulls(0, kind.value_type)
+    return pa.Array.from_buffers(kind, count, [None, offsets], 0, 0, [inner])

@@ -1,17 +1,20 @@
-"""The rows that lines of request logs are in all tables: as if a capture had their frames.
+"""Lines of request logs as rows of all tables, as if a capture had their frames.
 
 A line is a request and, where there was one, its response. Sizes of frames are not in it, and bytes
 of records neither, so ``size`` is null and there are no rows of ``records``. Forwarded requests,
 which a broker passes on to the controller for a client, are rows of a table of their own.
+
+A log may be anybody's, and name as many as it likes. Which ones are kept does not depend on how the
+lines were cut into tasks: those that come first in the alphabet.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -26,17 +29,77 @@ from flexwire.schema.catalog import per_catalog
 from flexwire.tables.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
-from flexwire.tables.request_log_columns import body_rows
-from flexwire.tables.request_log_listeners import Listeners
+from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.capture.request_log.reading import LogFile
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
+
+MOST_LISTENERS: Final = 1_000
+"""So many are told apart; a cluster has a handful."""
+LONGEST_NAME: Final = 200
+"""Of a longer name so many characters are kept."""
+
+Listener: TypeAlias = tuple[str | None, str | None]
+"""A listener's name and its security protocol; None where a line does not say them."""
+
+
+@dataclass(slots=True)
+class Listeners:
+    """Requests by listener, and the fetches of replicas among them.
+
+    ``beyond`` are the requests to listeners that are too many to be told apart.
+    """
+
+    requests: Counter[Listener] = field(default_factory=Counter)
+    replicas: Counter[Listener] = field(default_factory=Counter)
+    beyond: int = 0
+
+    def add(self, listeners: Iterable[Listener]) -> None:
+        """Count a request of each."""
+        self.requests.update(map(_shortened, listeners))
+        self._prune()
+
+    def add_replicas(self, listener: Listener, fetches: int) -> None:
+        """Count fetches of replicas among the requests that were counted."""
+        name = _shortened(listener)
+        if name in self.requests:
+            self.replicas[name] += fetches
+
+    def merge(self, other: Listeners) -> None:
+        """Take in what others counted."""
+        self.requests.update(other.requests)
+        self.replicas.update(other.replicas)
+        self.beyond += other.beyond
+        self._prune()
+
+    def _prune(self) -> None:
+        if len(self.requests) > MOST_LISTENERS:
+            for one in sorted(self.requests, key=_order)[MOST_LISTENERS:]:
+                self.beyond += self.requests.pop(one)
+                self.replicas.pop(one, None)
+
+
+def _shortened(listener: Listener) -> Listener:
+    name, protocol = listener
+    return _short(name), _short(protocol)
+
+
+def _short(text: str | None) -> str | None:
+    if text is None or len(text) <= LONGEST_NAME:
+        return text
+    return f"{text[:LONGEST_NAME]}…"
+
+
+def _order(listener: Listener) -> tuple[tuple[bool, str], ...]:
+    return tuple((one is not None, one or "") for one in listener)
+
 
 FORWARDED: Final = "forwarded_requests"
 HEADER_ONLY: Final = "header"

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.tables.record_places import RECORDS_FIELDS
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows
+from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
 
 FRAMES, RECORDS, MESSAGES = "frames", "records", "messages"
 _CARRY_RECORDS: Final = frozenset(one.message for one in RECORDS_FIELDS)

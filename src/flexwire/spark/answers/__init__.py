@@ -93,7 +93,7 @@ from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
 from flexwire.spark.tables import Tables
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.reading import MESSAGES, Output
+from flexwire.tables.output import MESSAGES, Output
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

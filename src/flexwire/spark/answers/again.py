@@ -24,7 +24,7 @@ from flexwire.spark.marks import mark_notes
 from flexwire.spark.reading import output_of
 from flexwire.spark.session import Start
 from flexwire.spark.settings import answering, are_small, java_for
-from flexwire.tables.reading import Output
+from flexwire.tables.output import Output
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:

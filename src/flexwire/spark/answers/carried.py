@@ -10,14 +10,14 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.spark.answers.topic_names import known_id
 from flexwire.tables.keys import frame_key
-from flexwire.tables.record_places import RECORDS_FIELDS
-from flexwire.tables.record_sizes import SIZE_SUFFIX
+from flexwire.tables.schema import SIZE_SUFFIX
+from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from flexwire.spark.answers.reading import AnalysisTables
-    from flexwire.tables.record_places import RecordsField
+    from flexwire.tables.spec_places import RecordsField
 
 TOPIC_IDS = {
     one.message: [("body", one.topics, one.topic_id)] for one in RECORDS_FIELDS if one.topic_id

@@ -14,8 +14,8 @@ from flexwire.spark.answers.carried import TOPIC_IDS, carried_topics
 from flexwire.spark.answers.labels import read_labels, team_column, to_labels
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.tables.keys import connection_key, frame_key
-from flexwire.tables.record_places import CARRYING_RESPONSES
 from flexwire.tables.schema import Column
+from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 from flexwire.protocol.error_codes import NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.spark.answers import group_events as event
 from flexwire.spark.answers.exchanges import Wanted
-from flexwire.tables.error_places import error_places
+from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -11,7 +11,7 @@ from pyspark.sql.types import ArrayType, StructField, StructType
 
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.spark.answers.topic_names import known_id
-from flexwire.tables.error_places import error_places
+from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-    from flexwire.tables.error_places import ErrorPlace, Path
+    from flexwire.tables.spec_places import ErrorPlace, Path
 
 _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id: string>>"
 

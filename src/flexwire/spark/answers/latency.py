@@ -19,8 +19,8 @@ from flexwire.spark.answers.carried import record_bytes_of
 from flexwire.spark.answers.clients import address
 from flexwire.spark.answers.throttles import throttled_waits, throttles
 from flexwire.tables.keys import connection_key, frame_key
-from flexwire.tables.record_places import CARRYING_RESPONSES
 from flexwire.tables.schema import Column
+from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables

@@ -13,7 +13,7 @@ from flexwire.spark.by_columns import of_files, of_rows
 from flexwire.spark.reading import output_of
 from flexwire.spark.reading import read as read_stored
 from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.reading import MESSAGES, Output
+from flexwire.tables.output import MESSAGES, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from flexwire.spark.answers.internal_logs import InternalLogs
     from flexwire.spark.by_columns import Task
-    from flexwire.tables.error_places import Path
-    from flexwire.tables.value_ranges import Ranges
+    from flexwire.tables.parquet import Ranges
+    from flexwire.tables.spec_places import Path
 
 # How Parquet calls what is in a list, in its specification and as Arrow once did.
 _IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.record_places import KNOWN_TOPICS, TOPIC_NAMES_MESSAGE
+from flexwire.tables.spec_places import KNOWN_TOPICS, TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
-    from flexwire.tables.error_places import Path
+    from flexwire.tables.spec_places import Path
 
 # What a uuid that nobody set is as text.
 _NO_ID: Final = "A" * 22

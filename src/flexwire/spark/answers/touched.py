@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import ArrayType, StructType
 
 from flexwire.spark.conducts import KEY, SHOWN, Touched, key_of
-from flexwire.tables.entities import entity_paths
 from flexwire.tables.keys import connection_key
+from flexwire.tables.spec_places import entity_paths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

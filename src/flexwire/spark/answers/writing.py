@@ -20,7 +20,7 @@ from flexwire.spark.answers import LOG_ANSWERS
 from flexwire.spark.publishing.staging import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.tables import FORMAT
-from flexwire.tables.reading import MARKER
+from flexwire.tables.output import MARKER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

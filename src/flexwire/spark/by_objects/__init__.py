@@ -3,5 +3,5 @@
 Every packet, frame, message and record is a Python object, Spark joins them, and queries over the
 finished tables give the facts. Tests read captures so, and `flexwire.spark.analyze` those of which
 too many files overlap in time to be merged. The body of one message that columns refuse is
-`flexwire.tables.bodies`, for both.
+`flexwire.tables.messages`, for both.
 """

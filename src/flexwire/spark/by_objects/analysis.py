@@ -45,8 +45,8 @@ from flexwire.spark.unreadable import SHOWN, Unreadable
 from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import without_record_bytes
-from flexwire.tables.record_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 from flexwire.tables.schema import RECORDS
+from flexwire.tables.spec_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """From frames of one message to its table: typed nested columns, or the bytes and the reason.
 
-Row by row, through the objects of `flexwire.tables.bodies`: the reference of the tables that
+Row by row, through the objects of `flexwire.tables.messages`: the reference of the tables that
 `flexwire.tables.messages` gives in columns.
 """
 
@@ -10,8 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from flexwire.spark.tasks import map_in_arrow
-from flexwire.tables.bodies import Bodies
 from flexwire.tables.message_schema import NEEDED, table_schema
+from flexwire.tables.messages import Bodies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

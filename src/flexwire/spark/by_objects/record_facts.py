@@ -8,8 +8,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.records.inflation import BEYOND
 from flexwire.report.facts import CompressionUse, RecordHeaderFacts, Side, TopicFacts
-from flexwire.tables.record_objects import PARTIAL_BATCH, WITHHELD_RECORDS
-from flexwire.tables.record_places import RECORDS_FIELDS
+from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS
+from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

@@ -1,6 +1,6 @@
 """From the bodies of Produce and Fetch to the table of records, through objects: the reference.
 
-What a row is, `flexwire.tables.record_objects` says. `flexwire.tables.records` gives the same rows
+What a row is, `flexwire.tables.records` says. `flexwire.tables.records` gives the same rows
 in columns.
 """
 
@@ -17,7 +17,7 @@ from flexwire.spark.answers.topic_names import known_name
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.inflated import PLAIN, Meter
-from flexwire.tables.record_objects import object_rows
+from flexwire.tables.records import object_rows
 from flexwire.tables.schema import RECORDS
 from flexwire.wire.varint import uuid_text
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame
 
-    from flexwire.tables.record_places import RecordsField
+    from flexwire.tables.spec_places import RecordsField
 
 __all__ = ["RECORDS", "carried_records", "decode_records", "name_topics"]
 

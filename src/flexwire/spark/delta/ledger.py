@@ -21,7 +21,7 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.spark.delta.logs import make_private, open_table
 from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.storage.filesystems import reason_of, reported
-from flexwire.tables.reading import LEDGER
+from flexwire.tables.output import LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

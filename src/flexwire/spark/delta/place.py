@@ -14,7 +14,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_SCHEMAS
-from flexwire.tables.reading import MESSAGES, RUNS
+from flexwire.tables.output import MESSAGES, RUNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

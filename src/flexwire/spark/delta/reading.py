@@ -15,7 +15,7 @@ from flexwire.spark.delta.place import ALWAYS, TABLES, split, with_logs
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
 from flexwire.tables.keys import ANALYSIS
-from flexwire.tables.reading import LEDGER, RUNS, Output
+from flexwire.tables.output import LEDGER, RUNS, Output
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

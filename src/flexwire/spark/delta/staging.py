@@ -33,7 +33,7 @@ from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, new_run
 from flexwire.storage.local import make_private_directory
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.reading import CURRENT, MARKER, RUNS, is_delta
+from flexwire.tables.output import CURRENT, MARKER, RUNS, is_delta
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -12,7 +12,7 @@ from flexwire.spark.delta.logs import Log
 from flexwire.spark.delta.place import AT_ONCE, DeltaPlace
 from flexwire.spark.publishing.drop import SCRATCH
 from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING
-from flexwire.tables.reading import RUN
+from flexwire.tables.output import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

@@ -11,12 +11,12 @@ from flexwire.errors import EncodeError
 from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.functions.variant import VARIANT
 from flexwire.spark.functions.variant_columns import struct_variants
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
 
 _BODY, _ERROR = "body", "error"
 

@@ -23,7 +23,7 @@ from flexwire.columnar.types import validate
 from flexwire.errors import CodecError, RecordError
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of it
 from flexwire.spark.functions.messages import with_error
-from flexwire.tables.record_objects import PARTIAL_BATCH
+from flexwire.tables.records import PARTIAL_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

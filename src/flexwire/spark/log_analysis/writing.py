@@ -20,8 +20,14 @@ from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.tables.inflated import beyond, within_allowance
-from flexwire.tables.log_keys import MOST_HELD, KeyWork, superseded_between
-from flexwire.tables.log_rows import LogRows, LogWork, key_row
+from flexwire.tables.log_rows import (
+    MOST_HELD,
+    KeyWork,
+    LogRows,
+    LogWork,
+    key_row,
+    superseded_between,
+)
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import TABLES, check_ours, mark_place
 from flexwire.storage.local import FILE_MODE, make_private_directory, make_tree_private
 from flexwire.storage.place import Place
-from flexwire.tables.reading import MARKER, SUCCESS
+from flexwire.tables.output import MARKER, SUCCESS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import mark_place
-from flexwire.tables.reading import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, current_run
+from flexwire.tables.output import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, current_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

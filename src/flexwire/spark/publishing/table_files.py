@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.places import Place
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
 
 
 def write_one_file(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from flexwire.capture.brokers import Brokers
-    from flexwire.tables.run_rows import Rows
+    from flexwire.tables.records import Rows
 
 CONNECTIONS, PACKETS = "connections", "packets"
 

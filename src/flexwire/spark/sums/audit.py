@@ -59,7 +59,7 @@ from flexwire.spark.sums.chosen_clients import (
 from flexwire.spark.sums.groups import Coded, Groups, coded
 from flexwire.spark.sums.owners import attributed, owning
 from flexwire.spark.sums.values import Distinct, hash_of
-from flexwire.tables.entities import KINDS
+from flexwire.tables.spec_places import KINDS
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from flexwire.spark.cluster_told import CONFIGURING, cluster_rows
 from flexwire.spark.conducts import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
 from flexwire.spark.sums.by_connection import CONNECTION, Kind
 from flexwire.spark.sums.groups import Coded, Groups, coded, coded_steps
-from flexwire.tables.entities import KINDS, entity_paths
 from flexwire.tables.frames import ends_of
 from flexwire.tables.request_logs import LOGGED
 from flexwire.tables.schema import CONNECTIONS_TABLE
+from flexwire.tables.spec_places import KINDS, entity_paths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

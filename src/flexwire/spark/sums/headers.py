@@ -13,7 +13,7 @@ from flexwire.report.facts import RecordHeaderFacts
 from flexwire.spark.sums.bounded import merge_all, prune, shortened
 from flexwire.spark.sums.runs import bits, changes, extents, grouped, run_starts, topic_names
 from flexwire.spark.sums.values import Distinct, Lengths, hashes_and_texts
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
     from flexwire.spark.sums.runs import Words

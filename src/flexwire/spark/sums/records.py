@@ -18,7 +18,7 @@ from flexwire.spark.sums.bounded import merge_all, prune, shortened
 from flexwire.spark.sums.runs import bits, extents, grouped, run_starts, topic_names
 from flexwire.spark.sums.undecodable import undecodable
 from flexwire.tables.inflated import beyond
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
     from flexwire.spark.sums.runs import Words

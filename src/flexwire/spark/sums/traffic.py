@@ -8,7 +8,7 @@ from flexwire.capture.columns.turns_outcomes import FAILED
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.report.facts import ApiFacts, ClientFacts, VersionUse
-from flexwire.tables.record_places import CARRYING_RESPONSES
+from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping

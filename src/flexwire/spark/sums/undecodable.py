@@ -6,10 +6,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES
-from flexwire.tables.record_objects import PARTIAL_BATCH, WITHHELD_RECORDS
-from flexwire.tables.record_places import RECORDS_FIELDS
-from flexwire.tables.run_rows import RunRows
+from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS, RunRows
 from flexwire.tables.schema import RECORDS
+from flexwire.tables.spec_places import RECORDS_FIELDS
 
 _SOURCES = pa.array([one.source for one in RECORDS_FIELDS])
 _NONE = pa.RecordBatch.from_pylist([], RECORDS)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from flexwire.storage.pages import Entry
 
+
 # Spark leaves names with an underscore before them alone.
 MARKER: Final = "_flexwire.json"
 SUCCESS: Final = "_SUCCESS"

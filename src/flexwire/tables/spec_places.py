@@ -1,0 +1,151 @@
+"""Where messages hold groups, topics, error codes and records, as their specs say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
+from flexwire.protocol.error_codes import is_error_code
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.spec import MessageType
+from flexwire.wire.varint import uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import FieldSpec
+
+
+_ENTITIES = {"groupId": "groups", "topicName": "topics"}
+KINDS = tuple(_ENTITIES.values())
+"""What `entity_paths` tells apart."""
+
+
+@per_catalog
+@cache
+def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """Where in a message's body the name of one of `KINDS` stands: paths of columns, and the kind.
+
+    >>> entity_paths("JoinGroupRequest")
+    ((('group_id',), 'groups'),)
+    """
+    found: dict[tuple[tuple[str, ...], str], None] = {}
+    for spec in catalog().entry(message).all_specs():
+        structs = spec.structs()
+        for path, one in fields_with_paths(spec.fields, structs, ()):
+            if one.entity_type in _ENTITIES and one.type.name == "string":
+                found[path, _ENTITIES[one.entity_type]] = None
+    return tuple(found)
+
+
+def fields_with_paths(
+    fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
+    """The fields with those in their structures, and by which columns one comes to each."""
+    for one in fields:
+        path = (*above, one.attribute)
+        yield path, one
+        if one.type.is_struct:
+            yield from fields_with_paths(structs[one.type.name], structs, path)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsField:
+    """Where a message has the records of partitions: its names, outer before inner.
+
+    ``topic_name`` and ``topic_id`` are beside the array of partitions, either may be missing.
+    """
+
+    message: str
+    source: str
+    topics: str
+    topic_name: str | None
+    topic_id: str | None
+    partitions: str
+    partition: str
+    records: str
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The way to the records: through the topics, then their partitions."""
+        return self.topics, self.partitions, self.records
+
+
+# The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
+# at any byte, so its "unaligned records" are no record batches and stay in its message table.
+RECORDS_FIELDS = (
+    RecordsField(
+        "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
+        "records",
+    ),
+    RecordsField(
+        "FetchResponse", "fetch", "responses", "topic", "topic_id", "partitions",
+        "partition_index", "records",
+    ),
+    RecordsField(
+        "ShareFetchResponse", "share_fetch", "responses", None, "topic_id", "partitions",
+        "partition_index", "records",
+    ),
+)  # fmt: skip
+
+CARRYING_RESPONSES: Final = tuple(
+    one.message for one in RECORDS_FIELDS if one.message.endswith("Response")
+)
+"""The responses that carry records. A broker may wait for these before it responds."""
+
+# Where the names of topics stand beside their ids.
+TOPIC_NAMES_MESSAGE = "MetadataResponse"
+
+KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
+"""By id, as text, the name of each topic that always has this id: Metadata does not tell it."""
+
+Path = tuple[str, ...]
+
+_TOPIC_NAME = ("topicName", "string")
+_TOPIC_ID = ("TopicId", "uuid")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorPlace:
+    """An error code in a message's body, by columns, and the topic that it is about.
+
+    ``topic`` and ``topic_id`` stand in the same structure, or in the next one around it that has
+    them; None where there is none.
+    """
+
+    path: Path
+    topic: Path | None
+    topic_id: Path | None
+
+
+@per_catalog
+@cache
+def error_places(message: str) -> tuple[ErrorPlace, ...]:
+    """Where a response has error codes, in any of its versions; nowhere in other messages.
+
+    >>> [".".join(one.path) for one in error_places("MetadataResponse")]
+    ['topics.error_code', 'topics.partitions.error_code', 'error_code']
+    """
+    entry = catalog().entry(message)
+    if entry.type is not MessageType.RESPONSE:
+        return ()
+    codes: dict[Path, None] = {}
+    topics: dict[Path, Path] = {}
+    ids: dict[Path, Path] = {}
+    for spec in entry.all_specs():
+        for path, one in fields_with_paths(spec.fields, spec.structs(), ()):
+            kind = str(one.type)
+            if is_error_code(one.name, kind):
+                codes[path] = None
+            elif (one.entity_type, kind) == _TOPIC_NAME:
+                topics[path[:-1]] = path
+            elif (one.name, kind) == _TOPIC_ID:
+                ids[path[:-1]] = path
+    return tuple(ErrorPlace(path, _nearest(path, topics), _nearest(path, ids)) for path in codes)
+
+
+def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
+    around = (path[:end] for end in range(len(path) - 1, -1, -1))
+    return next((places[one] for one in around if one in places), None)

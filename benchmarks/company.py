@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
 from flexwire.records import Record, encode_batch

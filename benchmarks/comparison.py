@@ -28,7 +28,7 @@ from pathlib import Path
 from kio.serial import entity_reader, entity_writer
 
 import flexwire
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.protocol import request_header_version, response_header_version
 
 VECTORS = Path(__file__).parents[1] / "tests" / "vectors" / "messages.jsonl.gz"

@@ -23,9 +23,9 @@ import pyarrow as pa
 from captures import make
 from pipeline import ROOT, Case, parse_case
 
-from flexwire.capture.columns.flows import Flows
-from flexwire.capture.columns.segments import SegmentReader
-from flexwire.capture.columns.turns import Turns
+from flexwire.capture.pairing.turns import Turns
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.listing import list_sources
 from flexwire.tables import decoding

@@ -20,8 +20,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.errors import FlexwireError
 from flexwire.tables.proofs import OverlapError, UnprovenError
 from flexwire.tables.survey import Asked, Survey, in_order
@@ -37,7 +37,7 @@ from tests.tables.test_ranges import Rows, rows_of, surveyed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection
 
 Found = tuple[Asked, Survey, dict[str, bytes]]
 

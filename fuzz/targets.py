@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.segments import SegmentCounts, Unreadable, read_segments
+from flexwire.capture.files.tcp_segments import SegmentCounts, Unreadable, read_segments
+from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.codec import Encoding, message
 from flexwire.errors import (
     CaptureError,

@@ -63,7 +63,7 @@ IMPORTS = [
     ("flexwire.columnar", "pyarrow", "columnar"),
     ("flexwire.columnar.decoding", "pyarrow", "columnar"),
     ("flexwire.capture.logs", "numpy", "columnar"),
-    ("flexwire.capture.columns.flows", "numpy", "columnar"),
+    ("flexwire.capture.reassembly.flows", "numpy", "columnar"),
     ("flexwire.spark", "pyspark", "spark"),
     ("flexwire.spark", "pyarrow", "spark"),
     ("flexwire.spark", "pandas", "spark"),

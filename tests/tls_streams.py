@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from flexwire.capture.packets import Endpoint, tcp_packet
-from flexwire.capture.pcapng import block
+from flexwire.capture.files.packets import Endpoint, tcp_packet
+from flexwire.capture.files.pcapng import block
 from flexwire.wire.segment_layout import ACK, FIN, SYN
 
 if TYPE_CHECKING:

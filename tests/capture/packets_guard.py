@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.packet_scan import Scan
-from flexwire.capture.files import PcapHead, Section, Source, begin_blocks
+from flexwire.capture.files.reading import PcapHead, Section, Source, begin_blocks
+from flexwire.capture.reassembly.packet_scan import Scan
 from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - as in the room
 from tests.capture.columns.captures import damaged, made_capture
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
 if TYPE_CHECKING:
-    from flexwire.capture.files import Head
+    from flexwire.capture.files.reading import Head
 
 ROWS = 2
 PCAP_HEAD, SECTION_HEAD = 24, 28

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.assembly import OPEN_CONNECTIONS, FrameAssembler
-from flexwire.capture.course import FAR_BYTES, NEAR_BYTES, WIDEST_GAP
-from flexwire.capture.streams import Piece, Stream
+from flexwire.capture.reassembly.assembly import OPEN_CONNECTIONS, FrameAssembler
+from flexwire.capture.reassembly.course import FAR_BYTES, NEAR_BYTES, WIDEST_GAP
+from flexwire.capture.reassembly.streams import Piece, Stream
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import (
     CLIENT,
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.connections import CapturedConnection
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedConnection
 
 FRAMES = 5
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.boundaries import file_head, guessed_boundary
-from flexwire.capture.files import read_packets
-from flexwire.capture.model import CapturedPacket
+from flexwire.capture.files.boundaries import file_head, guessed_boundary
+from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.reading import read_packets
 from tests.capture.interleaved import Shape, write_capture
 
 if TYPE_CHECKING:

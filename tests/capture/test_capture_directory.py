@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture import pcapng
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.files import pcapng
+from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.errors import CaptureError
 from tests.capture.test_pcapng import CLIENT, SERVER, frames
 from tests.capture.traffic import request
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from io import FileIO
     from pathlib import Path
 
-    from flexwire.capture.pcapng import TappedConnection
+    from flexwire.capture.files.pcapng import TappedConnection
 
 SMALL = 200  # each request begins a file
 

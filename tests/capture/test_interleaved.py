@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.assembly import FrameAssembler, connection_key
+from flexwire.capture.files.tcp_segments import Segment, SegmentCounts, read_segments
 from flexwire.capture.messages import CapturedMessage, read_messages
-from flexwire.capture.segments import Segment, SegmentCounts, read_segments
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.interleaved import (
     CLEAN,

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture import packets, pcapng
-from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.packets import word_sum
-from flexwire.capture.pcapng import SEGMENT_BYTES, PcapngWriter
-from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.files import packets, pcapng
+from flexwire.capture.files.packets import word_sum
+from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
+from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.traffic import framed, of, request, response

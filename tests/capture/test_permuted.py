@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.course import NEAR_BYTES
-from flexwire.capture.streams import REORDER_SEGMENTS
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.course import NEAR_BYTES
+from flexwire.capture.reassembly.streams import REORDER_SEGMENTS
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, SYN
 from tests.capture.columns.test_flows import by_columns
 from tests.capture.test_accounts import assembled
 from tests.capture.traffic import CLIENT, CONNECTION, SERVER, request, response, tcp
 
 if TYPE_CHECKING:
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
+    from flexwire.capture.reassembly.assembly import CapturedFrame
 
 NONE = Brokers()
 # Fewer places than a gap waits.

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from flexwire.capture.plausible import (
+from flexwire.capture.reassembly.plausible import (
     LIKELY_LENGTH,
     REQUEST_HEAD_BYTES,
     leads_to_a_response,
@@ -14,7 +14,7 @@ from flexwire.capture.plausible import (
     looks_like_response,
     looks_like_responses,
 )
-from flexwire.capture.waiting import NOTED_FRAMES, Waiting
+from flexwire.capture.reassembly.waiting import NOTED_FRAMES, Waiting
 from tests.capture.traffic import framed, request, response
 
 LIMIT = 1000

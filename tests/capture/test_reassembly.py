@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.segments import Segment
-from flexwire.capture.streams import MAX_PENDING_BYTES, REORDER_SEGMENTS
+from flexwire.capture.files.tcp_segments import Segment
+from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.streams import MAX_PENDING_BYTES, REORDER_SEGMENTS
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import ACK, RST, SYN
 from tests.capture.traffic import (

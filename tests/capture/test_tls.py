@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.files import read_packets
-from flexwire.capture.model import CapturedPacket
-from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.reading import read_packets
+from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.tls import KeyLog, OpenedCaptures, open_captures
 from flexwire.capture.tls.connections import NO_HANDSHAKE
 from flexwire.capture.tls.opening import NO_SECRET, NOT_WHOLE, NOTHING, RENEGOTIATED

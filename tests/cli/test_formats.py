@@ -32,7 +32,7 @@ import pyarrow as pa
 import pytest
 
 import flexwire
-from flexwire.capture.model import Unreadable
+from flexwire.capture.files.model import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.counts import TlsCounts
 from flexwire.cli import main

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.packets import tcp_packet
+from flexwire.capture.files.packets import tcp_packet
 from flexwire.codec import explain, message
 from flexwire.protocol.nested import with_nested
 from flexwire.records import Record, encode_batch

@@ -20,7 +20,7 @@ import click
 import pyarrow as pa
 from click.testing import CliRunner
 
-from flexwire.capture.model import Unreadable
+from flexwire.capture.files.model import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.counts import TlsCounts
 from flexwire.cli import capture_open, warmup

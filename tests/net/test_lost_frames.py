@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.capture import pcapng
+from flexwire.capture.files import pcapng
 from flexwire.cli.app import app
 from flexwire.errors import CaptureError
 from flexwire.net import Tap, TapStatistics

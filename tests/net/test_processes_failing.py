@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.kept_files import KeepLimit
+from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.errors import TapError
 from flexwire.net import HostPort, Tap, processes
 from flexwire.net.carrying import Manner

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture import pcapng
+from flexwire.capture.files import pcapng
 from flexwire.errors import CaptureError
 from flexwire.net import HostPort
 from tests.net.broker import (
@@ -28,7 +28,7 @@ from tests.protocol.payloads import frame, make, request_payload, response_paylo
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.pcapng import TappedConnection
+    from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol import RequestFrame
 
 PRODUCE, METADATA, LIST_GROUPS, SASL_HANDSHAKE, API_VERSIONS = 0, 3, 16, 17, 18

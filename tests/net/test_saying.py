@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import flexwire.net
-from flexwire.capture import pcapng
+from flexwire.capture.files import pcapng
 from flexwire.net import saying
 from flexwire.net.saying import SECONDS, Saying
 from tests.net.broker import settled

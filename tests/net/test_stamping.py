@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flexwire.capture.columns.segments import SegmentColumns, SegmentReader
-from flexwire.capture.model import Unreadable
-from flexwire.capture.segments import read_segments
-from flexwire.capture.stamps import MOST_HEADER_TAGS, read_stamps, stamp_comment
+from flexwire.capture.files.model import Unreadable
+from flexwire.capture.files.stamps import MOST_HEADER_TAGS, read_stamps, stamp_comment
+from flexwire.capture.files.tcp_segments import read_segments
+from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.net import TapStatistics
@@ -360,7 +360,7 @@ def test_tls_goes_on_as_it_came(first: int, tmp_path: Path) -> None:
     ],
 )
 def test_comments_of_others_say_nothing(comment: bytes, tmp_path: Path) -> None:
-    from flexwire.capture.pcapng import PcapngWriter  # noqa: PLC0415 - only this one writes
+    from flexwire.capture.files.pcapng import PcapngWriter  # noqa: PLC0415 - only this one writes
 
     with PcapngWriter(tmp_path) as writer:
         connection = writer.open_connection(("10.0.0.9", 50000), ("10.0.0.1", 9092))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.capture.kept_files import KeepLimit
+from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.cli.app import app
 from flexwire.cli.options import InputError
 from flexwire.net import Tap, TapStatistics, run_tap
@@ -90,7 +90,7 @@ def test_a_capture_that_cannot_be_rotated_goes_on(
         ):
             await client.ask(asking(b"one"))
             with monkeypatch.context() as patched:
-                patched.setattr("flexwire.capture.pcapng.create_private_file", full)
+                patched.setattr("flexwire.capture.files.pcapng.create_private_file", full)
                 tap.rotate()
             await client.ask(asking(b"two"))
             assert len(frames(tap.capture_paths)) == 4

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.net import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap

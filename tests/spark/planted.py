@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.packets import endpoints, tcp_packet
+from flexwire.capture.files.packets import endpoints, tcp_packet
 from flexwire.codec import message
 from flexwire.errors import EncodeError, UnknownMessageError
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture.assembly import CapturedFrame
-from flexwire.capture.columns.turns_objects import FrameReader
-from flexwire.capture.columns.turns_outcomes import UNPAIRED
+from flexwire.capture.pairing.turns_objects import FrameReader
+from flexwire.capture.pairing.turns_outcomes import UNPAIRED
+from flexwire.capture.reassembly.assembly import CapturedFrame
 from flexwire.net.ends import End
 from flexwire.net.passing import AsTheyCome
 from flexwire.net.recording import Recorder

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import google_crc32c
 
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
 

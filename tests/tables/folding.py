@@ -7,7 +7,7 @@ import random
 import struct
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.storage.listing import list_sources
 from flexwire.tables.fold import Fold
 from flexwire.tables.piece_survey import survey_piece

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 import pyarrow as pa
 
-from flexwire.capture.connections import CapturedConnection
+from flexwire.capture.reassembly.connections import CapturedConnection
 from flexwire.spark.by_objects.frames import CONNECTION_FACTS, _Connection
 from flexwire.tables.frames import _RENAMED, connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE

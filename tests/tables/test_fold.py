@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from flexwire.capture.files import read_packets
-from flexwire.capture.model import CapturedPacket
-from flexwire.capture.pcapng import SEGMENT_BYTES, PcapngWriter
+from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
+from flexwire.capture.files.reading import read_packets
 from flexwire.storage.listing import list_sources
 from flexwire.storage.source import Source
 from flexwire.tables.findings import Findings, Order
@@ -45,8 +45,8 @@ from tests.tables.test_ranges import rows_of, surveyed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.turns import Facts
+    from flexwire.capture.pairing.turns import Facts
+    from flexwire.capture.reassembly.frames import FrameColumns
 
 
 TIME_IN_BLOCK = 12  # the two halves of a packet's time, after its head and interface

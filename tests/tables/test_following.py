@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.columns.flows import Flows
-from flexwire.capture.columns.segments import SegmentColumns, SegmentReader
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import decoded

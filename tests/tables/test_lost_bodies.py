@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.assembly import connection_key
-from flexwire.capture.columns.turns_objects import FrameReader
+from flexwire.capture.files.model import Segment
+from flexwire.capture.files.tcp_segments import read_segments
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
-from flexwire.capture.model import Segment
-from flexwire.capture.segments import read_segments
+from flexwire.capture.pairing.turns_objects import FrameReader
+from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.tables.wanted import FRAMES
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import Shape, write_capture
@@ -25,7 +25,7 @@ from tests.tables.test_ranges import rows_of, surveyed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.reassembly.assembly import CapturedFrame
 
 Key = tuple[str, str, int]
 Said = dict[Key, tuple[Any, ...]]

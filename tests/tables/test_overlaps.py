@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.columns.segments import SegmentColumns
+from flexwire.capture.reassembly.segments import SegmentColumns
 from flexwire.storage.listing import list_sources
 from flexwire.tables import overlaps
 from flexwire.tables.findings import clocks

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.segments import Segment
+from flexwire.capture.files.tcp_segments import Segment
+from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, decoded
 from flexwire.tables.parquet import TableWriter
@@ -25,8 +25,8 @@ from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.tables.survey import Survey
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -177,7 +177,7 @@ def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedCo
 def test_too_many_files_at_once_are_not_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.capture.columns.merging.MOST_OPEN", 2)
+    monkeypatch.setattr("flexwire.capture.reassembly.merging.MOST_OPEN", 2)
     files = write_capture(tmp_path, 1, SHAPES["HOSTS"])
     found = surveyed(files)[1]
     assert found.is_crowded

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import numpy as np
 
-from flexwire.capture.assembly import CapturedFrame
-from flexwire.capture.columns.frames import FrameColumns
-from flexwire.capture.columns.turns import Turns
+from flexwire.capture.pairing.turns import Turns
+from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
 from flexwire.tables.findings import topics_told

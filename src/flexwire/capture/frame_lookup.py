@@ -9,11 +9,11 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.files import read_packets
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import Unreadable
+from flexwire.capture.files.reading import read_packets
 from flexwire.capture.heard import heard
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import Unreadable
+from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.errors import CaptureError
 from flexwire.protocol import Conversation
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
     from flexwire.protocol import Turn
 
 

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.arguments import to_kind, to_list
-from flexwire.capture.assembly import FrameAssembler, connection_key
+from flexwire.capture.files.model import Unreadable
+from flexwire.capture.files.tcp_segments import SegmentCounts, read_segments
 from flexwire.capture.heard import heard
-from flexwire.capture.model import Unreadable
-from flexwire.capture.segments import SegmentCounts, read_segments
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType
@@ -27,8 +27,8 @@ from flexwire.schema.spec import MessageType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
+    from flexwire.capture.reassembly.assembly import CapturedFrame
     from flexwire.codec import Message
     from flexwire.protocol import RequestFrame
 

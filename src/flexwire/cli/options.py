@@ -392,7 +392,7 @@ def _written(content: bytes, notation: Notation, source: str) -> bytes:
         except UnicodeDecodeError:
             found = None
         if found is None:
-            from flexwire.capture.files import is_capture
+            from flexwire.capture.files.reading import is_capture
 
             if is_capture(content):
                 raise InputError(

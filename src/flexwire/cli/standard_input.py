@@ -52,7 +52,7 @@ def segment_name(head: bytes) -> str:
 
 def input_name(head: bytes) -> str:
     """What an analysis takes by this name: a capture, a log segment, or a broker's request log."""
-    from flexwire.capture.files import is_capture
+    from flexwire.capture.files.reading import is_capture
 
     if not head:
         raise InputError("standard input is empty")

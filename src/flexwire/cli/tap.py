@@ -19,7 +19,7 @@ from flexwire.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.filtering import CaptureFilter
+    from flexwire.capture.files.filtering import CaptureFilter
     from flexwire.net import ListenTls, MetricsPort, TapSecurity, UpstreamTls
     from flexwire.net.ports import PortRange
     from flexwire.net.stamping import HeaderTag, Stamping
@@ -299,7 +299,7 @@ def service_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
     """What the options say, as arguments of `flexwire.net.run_tap`."""
-    from flexwire.capture.kept_files import KeepLimit
+    from flexwire.capture.files.kept_files import KeepLimit
 
     rotate, keep_mib, processes = told.pop("rotate"), told.pop("keep_mib"), told["processes"]
     if keep_mib is not None and keep_mib < (processes + 1) * rotate:
@@ -323,7 +323,7 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
 
 
 def _only(told: dict[str, Any]) -> CaptureFilter:
-    from flexwire.capture.filtering import CaptureFilter
+    from flexwire.capture.files.filtering import CaptureFilter
     from flexwire.errors import ArgumentError
     from flexwire.net.filtering import parse_api
 

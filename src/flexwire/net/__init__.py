@@ -4,7 +4,7 @@ It stands before a cluster without the cluster's help: clients bootstrap at the 
 response advertises a broker's address the tap puts one of its own in its place, so that the next
 connection comes to it too. All else passes byte for byte, as fast as it comes, and the capture gets
 what was really sent. Which bytes are frames, and which response answers which request, is
-`flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.pcapng`'s.
+`flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
 
 Beside it, in `flexwire.net.calling`, stands what asks brokers itself; both begin TLS by `tls`.
 """

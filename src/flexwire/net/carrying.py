@@ -8,11 +8,11 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from flexwire.capture.filtering import ALL_FRAMES, CaptureFilter, filter_comment
-from flexwire.capture.kept_files import NO_LIMIT, KeepLimit, KeptFiles
-from flexwire.capture.pcapng import PcapngWriter
-from flexwire.capture.sampling import sampling_comment
-from flexwire.capture.stamps import added_tags_comment
+from flexwire.capture.files.filtering import ALL_FRAMES, CaptureFilter, filter_comment
+from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit, KeptFiles
+from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.sampling import sampling_comment
+from flexwire.capture.files.stamps import added_tags_comment
 from flexwire.errors import CaptureError
 from flexwire.net.brokers import Brokers
 from flexwire.net.ends import FLUSH_SECONDS, End
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from flexwire.capture.pcapng import TappedConnection
+    from flexwire.capture.files.pcapng import TappedConnection
 
 log = logging.getLogger("flexwire.tap")
 

@@ -19,7 +19,7 @@ from flexwire.protocol.frames import framed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.pcapng import Direction, TappedConnection
+    from flexwire.capture.files.pcapng import Direction, TappedConnection
     from flexwire.net.filtering import FrameFilter, WhenKept
     from flexwire.net.sampling import Uncaptured
     from flexwire.net.statistics import TapStatistics

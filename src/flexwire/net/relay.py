@@ -27,7 +27,7 @@ from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from flexwire.capture.pcapng import Direction
+    from flexwire.capture.files.pcapng import Direction
     from flexwire.net.ends import End
     from flexwire.net.passing import Passing
     from flexwire.net.recording import Recorder

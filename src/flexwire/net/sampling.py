@@ -11,7 +11,7 @@ from flexwire.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.pcapng import Direction
+    from flexwire.capture.files.pcapng import Direction
     from flexwire.net.statistics import TapStatistics
 
 _OF: Final = 1 << 53

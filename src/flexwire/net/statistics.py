@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.kept_files import KeptFiles
+    from flexwire.capture.files.kept_files import KeptFiles
 
 
 @dataclass(slots=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 import flexwire
 from flexwire.arguments import to_int
-from flexwire.capture.filtering import ALL_FRAMES, CaptureFilter
-from flexwire.capture.kept_files import NO_LIMIT, KeepLimit
+from flexwire.capture.files.filtering import ALL_FRAMES, CaptureFilter
+from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.net.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
 from flexwire.net.host_port import HostPort
 from flexwire.net.limits import MOST_HELD

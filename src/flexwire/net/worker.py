@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.kept_files import NO_LIMIT, KeptFiles
+from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.net.carrying import Carrier
 from flexwire.net.host_port import HostPort
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from flexwire.capture.kept_files import FinishedFile
+    from flexwire.capture.files.kept_files import FinishedFile
     from flexwire.net.carrying import Manner
 
 log = logging.getLogger("flexwire.tap")

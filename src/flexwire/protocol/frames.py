@@ -1,7 +1,7 @@
 """Frames on a connection: an int32 length, then as many bytes of payload.
 
 For bytes that arrive in order and without gaps, as from a socket. A capture may lack some, and
-`flexwire.capture.framing` finds frames again after that.
+`flexwire.capture.reassembly.framing` finds frames again after that.
 """
 
 from __future__ import annotations

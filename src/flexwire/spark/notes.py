@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.columns.merging import MOST_OPEN
+from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.report.answer_facts import moment_notes
 from flexwire.spark.surveying import LEAST_BYTES
 from flexwire.tables.pieces import COMPRESSED

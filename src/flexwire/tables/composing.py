@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.flows import joined
-from flexwire.capture.columns.frames import FrameColumns, taken
-from flexwire.capture.columns.packet_notes import FileNotes
 from flexwire.capture.columns.supposed import Run, key_of
-from flexwire.capture.columns.turns import Facts
-from flexwire.capture.columns.turns_apis import apis
+from flexwire.capture.pairing.turns import Facts
+from flexwire.capture.pairing.turns_apis import apis
+from flexwire.capture.reassembly.flows import joined
+from flexwire.capture.reassembly.frames import FrameColumns, taken
+from flexwire.capture.reassembly.packet_notes import FileNotes
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.schema.catalog import catalog
 from flexwire.tables.exchanges import Apart, first_steps
@@ -29,9 +29,9 @@ from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.capture.assembly import CapturedFrame, FrameAssembler
-    from flexwire.capture.columns.segments import Position, SegmentColumns, SegmentReader
     from flexwire.capture.columns.supposed import Log
+    from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
+    from flexwire.capture.reassembly.segments import Position, SegmentColumns, SegmentReader
     from flexwire.tables.findings import Findings
     from flexwire.tables.pieces import Frames, Summary
     from flexwire.tables.spans import InTurn

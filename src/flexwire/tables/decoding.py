@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexwire.capture.columns.flows import Flows
-from flexwire.capture.columns.segments import FileNotes
-from flexwire.capture.columns.turns import Turns, paired
+from flexwire.capture.pairing.turns import Turns, paired
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
 from flexwire.tables.spans import reader_between
@@ -19,7 +19,7 @@ from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.tables.survey import Asked
 
 __all__ = ["FRAMES", "MESSAGES", "RECORDS", "decoded", "decoded_rows"]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.columns.frames import taken
 from flexwire.capture.columns.supposed import Run, key_of
+from flexwire.capture.reassembly.frames import taken
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.capture.columns.supposed import Log
-    from flexwire.capture.columns.turns import Turns
+    from flexwire.capture.pairing.turns import Turns
     from flexwire.tables.pieces import Frames
 
     Array = np.ndarray[Any, np.dtype[Any]]

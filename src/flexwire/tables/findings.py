@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.columns.flows import Flows
-from flexwire.capture.columns.gathering import gathered
 from flexwire.capture.columns.supposed import key_of
-from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
+from flexwire.capture.pairing.turns import Judgement, Told, Turns, paired
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.gathering import gathered
 from flexwire.schema.catalog import catalog
 from flexwire.tables.messages import message_rows
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
@@ -32,9 +32,9 @@ from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.segments import SegmentColumns
-    from flexwire.capture.columns.turns import Facts
+    from flexwire.capture.pairing.turns import Facts
+    from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.tables.spans import Files, Place
     from flexwire.tables.survey_parts import Asked
 

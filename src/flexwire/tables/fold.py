@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.columns.packet_notes import FURTHER_REASONS, FileNotes
-from flexwire.capture.columns.segments import Position
-from flexwire.capture.files import SectionHead
+from flexwire.capture.files.reading import SectionHead
+from flexwire.capture.reassembly.packet_notes import FURTHER_REASONS, FileNotes
+from flexwire.capture.reassembly.segments import Position
 from flexwire.tables.composing import Composing
 from flexwire.tables.findings import Findings
 from flexwire.tables.inputs import reader_of
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from flexwire.capture.files import Head
+    from flexwire.capture.files.reading import Head
     from flexwire.storage.source import Source
     from flexwire.tables.pieces import Piece, Summary
     from flexwire.tables.survey_parts import Asked, Survey

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.supposed import key_of
-from flexwire.capture.columns.turns import Judgement, Told, Turns, paired
-from flexwire.capture.columns.turns_objects import FrameReader, OneConnection
-from flexwire.capture.evidence import Evidence
+from flexwire.capture.pairing.turns import Judgement, Told, Turns, paired
+from flexwire.capture.pairing.turns_objects import FrameReader, OneConnection
+from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.capture.reassembly.evidence import Evidence
+from flexwire.capture.reassembly.flows import Flows
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import ends_of
@@ -28,10 +28,10 @@ from flexwire.tables.wanted import FRAMES, RECORDS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.segments import SegmentColumns
-    from flexwire.capture.columns.turns import Facts, Said
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.pairing.turns import Facts, Said
+    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.tables.frames import Software, TableRows
     from flexwire.tables.records import Rows
     from flexwire.tables.survey_parts import Asked

@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.columns.segments import FileNotes, Position, SegmentReader
-from flexwire.capture.whole_blocks import WholeBlocks
+from flexwire.capture.files.whole_blocks import WholeBlocks
+from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.listing import list_sources
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from flexwire.capture.columns.segments import SegmentColumns
+    from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.storage.source import Source
     from flexwire.tables.records import Rows
     from flexwire.tables.survey_parts import Asked

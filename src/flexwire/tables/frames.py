@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.columns.turns_outcomes import FAILED
+from flexwire.capture.pairing.turns_outcomes import FAILED
 from flexwire.columnar.record_columns import Hints
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
@@ -25,7 +25,7 @@ from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.tables.records import Rows
     from flexwire.tables.survey_parts import Asked
 

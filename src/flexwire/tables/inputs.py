@@ -7,12 +7,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.columns.segments import FileNotes, SegmentReader
-from flexwire.capture.files import open_capture, packets_of
-from flexwire.capture.filtering import Part, part_in
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import CapturedPacket
-from flexwire.capture.stamps import added_tags_in
+from flexwire.capture.files.filtering import Part, part_in
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.reading import open_capture, packets_of
+from flexwire.capture.files.stamps import added_tags_in
+from flexwire.capture.reassembly.segments import FileNotes, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import scheme_of
 from flexwire.storage.source import PIECE_BYTES
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterable
 
-    from flexwire.capture.columns.segments import Position
-    from flexwire.capture.files import Opener
+    from flexwire.capture.files.reading import Opener
+    from flexwire.capture.reassembly.segments import Position
     from flexwire.storage.source import Source
     from flexwire.tables.survey_parts import Asked
 

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.columns.segments import SegmentColumns
+from flexwire.capture.reassembly.segments import SegmentColumns
 from flexwire.tables.findings import clocks
 from flexwire.tables.inputs import LOOK_BYTES, reader_of
 from flexwire.tables.pieces import COMPRESSED, Piece

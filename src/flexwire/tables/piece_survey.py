@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.segments import FileNotes
 from flexwire.capture.columns.supposed import SupposedFlows
-from flexwire.capture.columns.turns import Facts, Turns
+from flexwire.capture.pairing.turns import Facts, Turns
+from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.segments import Position, SegmentColumns
     from flexwire.capture.columns.supposed import Log
+    from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.capture.reassembly.segments import Position, SegmentColumns
     from flexwire.tables.findings import Clocks, Topic
     from flexwire.tables.pieces import Piece
     from flexwire.tables.survey_parts import Asked, Software

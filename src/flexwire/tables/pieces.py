@@ -1,8 +1,8 @@
 """The pieces that a capture is surveyed in, and what the survey of one piece hands over.
 
 A piece begins where a file does, or at a block in its middle, whose place is a guess
-(`flexwire.capture.boundaries`). What its survey says depends on that, and on more that is supposed;
-`flexwire.tables.fold` proves it.
+(`flexwire.capture.files.boundaries`). What its survey says depends on that, and on more that is
+supposed; `flexwire.tables.fold` proves it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.boundaries import file_head, guessed_boundary
-from flexwire.capture.columns.segments import Position
+from flexwire.capture.files.boundaries import file_head, guessed_boundary
+from flexwire.capture.reassembly.segments import Position
 from flexwire.tables.inputs import opener
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from flexwire.capture.assembly import FrameAssembler
-    from flexwire.capture.columns.packet_notes import FileNotes
     from flexwire.capture.columns.supposed import Log
-    from flexwire.capture.columns.turns import Facts
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.pairing.turns import Facts
+    from flexwire.capture.reassembly.assembly import FrameAssembler
+    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.packet_notes import FileNotes
     from flexwire.storage.source import Source
     from flexwire.tables.findings import Clocks, Topic
     from flexwire.tables.survey_parts import Software

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from flexwire.capture.columns.merging import Front, MergedReader, Waiting
-from flexwire.capture.columns.segments import Position, SegmentReader
+from flexwire.capture.reassembly.merging import Front, MergedReader, Waiting
+from flexwire.capture.reassembly.segments import Position, SegmentReader
 from flexwire.tables.inputs import opener, reader_of
 from flexwire.tables.survey_parts import AtOnce
 

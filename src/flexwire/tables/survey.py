@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.capture.columns.merging import CrowdedError
-from flexwire.capture.columns.segments import FileNotes
+from flexwire.capture.reassembly.merging import CrowdedError
+from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.tables.findings import Findings
 from flexwire.tables.inputs import NO_MARKS, looks, reader_of
 from flexwire.tables.proofs import OverlapError
@@ -32,8 +32,8 @@ from flexwire.tables.survey_parts import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from flexwire.capture.columns.merging import MergedReader
-    from flexwire.capture.columns.segments import SegmentReader
+    from flexwire.capture.reassembly.merging import MergedReader
+    from flexwire.capture.reassembly.segments import SegmentReader
     from flexwire.storage.source import Source
     from flexwire.tables.findings import Order
     from flexwire.tables.inputs import Look

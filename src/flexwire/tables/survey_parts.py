@@ -6,19 +6,19 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.columns.segments import CHUNK_BYTES, FileNotes
-from flexwire.capture.columns.turns import Told
+from flexwire.capture.pairing.turns import Told
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.segments import CHUNK_BYTES, FileNotes
 from flexwire.records.inflation import INFLATION, Inflation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.columns.flows import Flows
-    from flexwire.capture.columns.merging import Front, Waiting
-    from flexwire.capture.columns.segments import Position
-    from flexwire.capture.columns.turns import Turns
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.pairing.turns import Turns
+    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.flows import Flows
+    from flexwire.capture.reassembly.merging import Front, Waiting
+    from flexwire.capture.reassembly.segments import Position
     from flexwire.errors import CaptureError
     from flexwire.storage.source import Source
     from flexwire.tables.inputs import Marks

@@ -5,15 +5,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.assembly import CapturedFrame
-from flexwire.capture.connections import CapturedConnection
+from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedConnection
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from tests.protocol.payloads import make, request_payload, response_payload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from flexwire.capture.model import Direction
+    from flexwire.capture.files.model import Direction
 
 PRODUCE, FETCH, METADATA, CONTROLLED_SHUTDOWN, HEARTBEAT = 0, 1, 3, 7, 12
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, ALTER_CONFIGS = 17, 18, 36, 33

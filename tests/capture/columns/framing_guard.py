@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.columns import flows
-from flexwire.capture.columns.flows import Flows
+from flexwire.capture.reassembly import flows
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.flows import Flows
 from flexwire.kernels.engine import kernel
 from flexwire.wire.segment_layout import MODULUS
 from tests.capture.columns.test_flows import (

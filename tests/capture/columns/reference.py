@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.columns.turns_objects import FrameReader
-from flexwire.capture.columns.turns_outcomes import (
+from flexwire.capture.pairing.turns_objects import FrameReader
+from flexwire.capture.pairing.turns_outcomes import (
     FAILED,
     NOT_KAFKA,
     UNBELIEVED,
@@ -16,8 +16,8 @@ from flexwire.capture.columns.turns_outcomes import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedConnection
 
     Row = dict[str, Any]
 

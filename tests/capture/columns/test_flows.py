@@ -15,12 +15,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from flexwire.capture.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.columns import flows
-from flexwire.capture.columns.flows import Flows
-from flexwire.capture.framing import Framer
-from flexwire.capture.segments import Segment
+from flexwire.capture.files.tcp_segments import Segment
+from flexwire.capture.reassembly import flows
+from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.framing import Framer
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
 from tests.searching import times
@@ -28,7 +28,7 @@ from tests.searching import times
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection
 
 pytestmark = pytest.mark.slow
 

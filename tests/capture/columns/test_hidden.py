@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.framing import DEFAULT_FRAME_LIMIT as LIMIT
-from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT as LIMIT
 from flexwire.schema.catalog import catalog
 from flexwire.wire.segment_layout import ACK, SYN
 from tests.capture.columns.test_flows import by_columns, by_objects

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.columns import merging
-from flexwire.capture.columns.merging import CrowdedError, Front, MergedReader, UnderWay, Waiting
-from flexwire.capture.columns.segments import FileNotes, SegmentColumns
+from flexwire.capture.reassembly import merging
+from flexwire.capture.reassembly.merging import CrowdedError, Front, MergedReader, UnderWay, Waiting
+from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
 from flexwire.spark.by_objects.segments import SEGMENTS, _file_rows
 from flexwire.storage.listing import list_sources
 from flexwire.tables import inputs

@@ -17,7 +17,7 @@ from tests.capture.columns.reference import COLUMNS, paired_rows, read_rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from flexwire.capture.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection
 
 pytestmark = pytest.mark.spark
 

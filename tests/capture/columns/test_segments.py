@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.assembly import connection_key
-from flexwire.capture.columns import packet_scan, segments
-from flexwire.capture.columns.packet_notes import DIFFERENT_REASONS, FURTHER_REASONS
-from flexwire.capture.columns.segments import FileNotes, Position, SegmentColumns, SegmentReader
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import CapturedPacket
-from flexwire.capture.packets import Endpoint, endpoints, tcp_packet
-from flexwire.capture.segments import Segment, read_segments
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.packets import Endpoint, endpoints, tcp_packet
+from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.reassembly import packet_scan, segments
+from flexwire.capture.reassembly.assembly import connection_key
+from flexwire.capture.reassembly.packet_notes import DIFFERENT_REASONS, FURTHER_REASONS
+from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentColumns, SegmentReader
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from flexwire.kernels.engine import kernel
 from flexwire.spark.by_objects.segments import _file_rows, _note

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from flexwire.capture.assembly import CapturedFrame
-from flexwire.capture.columns import gathering, turns_state
-from flexwire.capture.columns import turns as turns_module
-from flexwire.capture.columns.frames import FrameColumns
-from flexwire.capture.columns.turns import PAIRED, Judgement, Said, Told, Turns, paired
-from flexwire.capture.columns.turns_apis import apis
+from flexwire.capture.pairing import turns as turns_module
+from flexwire.capture.pairing import turns_state
+from flexwire.capture.pairing.turns import PAIRED, Judgement, Said, Told, Turns, paired
+from flexwire.capture.pairing.turns_apis import apis
+from flexwire.capture.reassembly import gathering
+from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels.engine import kernel
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
@@ -34,8 +35,8 @@ from tests.protocol.payloads import request_payload, response_payload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from flexwire.capture.connections import CapturedConnection
-    from flexwire.capture.model import Direction
+    from flexwire.capture.files.model import Direction
+    from flexwire.capture.reassembly.connections import CapturedConnection
 
 
 def cut(frames: list[CapturedFrame], chance: random.Random) -> list[FrameColumns]:

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from flexwire.capture.columns.frames import FrameColumns
-from flexwire.capture.columns.turns import Told, Turns, paired
+from flexwire.capture.pairing.turns import Told, Turns, paired
+from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels.engine import kernel
 from tests.capture.columns.conversing import FETCH, HEARTBEAT, heartbeat, produce
 from tests.kernels.guard import Guarded

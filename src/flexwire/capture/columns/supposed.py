@@ -17,21 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from flexwire.capture.assembly import FrameAssembler, key_of_ends
-from flexwire.capture.columns.flows import Flows
 from flexwire.capture.columns.supposed_frames import Rows
-from flexwire.capture.lent import Lent, Standing
+from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
+from flexwire.capture.reassembly.flows import Flows
+from flexwire.capture.reassembly.lent import Lent, Standing
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.brokers import Brokers
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.segments import SegmentColumns
-    from flexwire.capture.connections import CapturedConnection
-    from flexwire.capture.lent import Taken, Went
-    from flexwire.capture.model import Direction, Segment
+    from flexwire.capture.files.model import Direction, Segment
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.brokers import Brokers
+    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.frames import FrameColumns
+    from flexwire.capture.reassembly.lent import Taken, Went
+    from flexwire.capture.reassembly.segments import SegmentColumns
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.plausible import (
+from flexwire.capture.reassembly.plausible import (
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
     SHORTEST_HEAD,
@@ -17,7 +17,7 @@ from flexwire.capture.plausible import (
     looks_like_request,
     looks_like_response,
 )
-from flexwire.capture.resemblance import (
+from flexwire.capture.reassembly.resemblance import (
     TLS_FIRST_TYPE,
     TLS_HEAD_BYTES,
     TLS_LAST_TYPE,
@@ -31,9 +31,9 @@ from flexwire.wire.segment_layout import ACK, HALF_MODULUS, MODULUS, PREFIX_LENG
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.columns.segments import SegmentColumns
     from flexwire.capture.columns.supposed import Supposed
-    from flexwire.capture.model import Direction
+    from flexwire.capture.files.model import Direction
+    from flexwire.capture.reassembly.segments import SegmentColumns
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

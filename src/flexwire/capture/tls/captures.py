@@ -11,11 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.assembly import connection_key
-from flexwire.capture.files import read_packets
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import CapturedPacket, Unreadable
-from flexwire.capture.pcapng import PcapngWriter
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import CapturedPacket, Unreadable
+from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.reading import read_packets
+from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.tls.connections import Ends
 from flexwire.capture.tls.copying import PacketCopier
 from flexwire.capture.tls.counts import TlsCounts
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from flexwire.capture.files import Opener
-    from flexwire.capture.pcapng import TappedConnection
+    from flexwire.capture.files.pcapng import TappedConnection
+    from flexwire.capture.files.reading import Opener
     from flexwire.capture.tls.keylog import KeyLog
 
 MOST_ENDS: Final = 16 * 1024

@@ -11,18 +11,18 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.framing import Found, Framer
+from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.framing import Found, Framer
 from flexwire.capture.tls.hello import begins_client_hello, looks_encrypted, random_of
 from flexwire.capture.tls.opening import NO_SECRET, TlsConnection
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.model import CapturedPacket, Segment
-    from flexwire.capture.pcapng import TappedConnection
-    from flexwire.capture.streams import Piece
+    from flexwire.capture.files.model import CapturedPacket, Segment
+    from flexwire.capture.files.pcapng import TappedConnection
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.streams import Piece
     from flexwire.capture.tls.counts import TlsCounts
     from flexwire.capture.tls.keylog import KeyLog
     from flexwire.capture.tls.opening import Plain

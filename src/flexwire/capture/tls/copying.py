@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, Final, Self
 
-from flexwire.capture.pcapng import block, option
+from flexwire.capture.files.pcapng import block, option
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     ENHANCED_PACKET,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from flexwire.capture.model import CapturedPacket
+    from flexwire.capture.files.model import CapturedPacket
 
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
 _UNKNOWN_LENGTH: Final = 0xFFFFFFFFFFFFFFFF

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flexwire.capture.model import Unreadable
+    from flexwire.capture.files.model import Unreadable
 
 
 @dataclass(slots=True)

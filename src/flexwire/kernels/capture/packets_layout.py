@@ -1,6 +1,6 @@
 """The numbers of capture files and of the headers in packets, and the words of one run over them.
 
-Objects (`flexwire.capture.files` and `links`) and kernels both have them from here.
+Objects (`flexwire.capture.files.reading` and `links`) and kernels both have them from here.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from flexwire.capture.columns.merging import MOST_OPEN
+from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.batches import BATCH_ROWS

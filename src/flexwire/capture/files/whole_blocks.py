@@ -10,7 +10,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.files import BYTE_ORDERS, PCAP_MAGICS, SECTION_MAGIC, STEP_BYTES
+from flexwire.capture.files.reading import BYTE_ORDERS, PCAP_MAGICS, SECTION_MAGIC, STEP_BYTES
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import BLOCK_FRAME, MAX_BLOCK_BYTES
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
 
-    from flexwire.capture.files import Readable
+    from flexwire.capture.files.reading import Readable
 
 _MAGIC: Final = 4
 _PCAP_HEAD: Final = 24

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.assembly import connection_key
-from flexwire.capture.links import endpoint_name
-from flexwire.capture.model import Segment
+from flexwire.capture.files.links import endpoint_name
+from flexwire.capture.files.model import Segment
+from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.columnar.program import address
 from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - a word before some ten
 

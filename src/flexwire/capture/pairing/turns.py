@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.turns_objects import FrameReader, OneConnection, Said
-from flexwire.capture.columns.turns_paired import PAIRED, Judgement, Told, paired
-from flexwire.capture.columns.turns_reading import Facts, Run
-from flexwire.capture.columns.turns_state import WORD, Clients, Waiting, fresh_states
+from flexwire.capture.pairing.turns_objects import FrameReader, OneConnection, Said
+from flexwire.capture.pairing.turns_paired import PAIRED, Judgement, Told, paired
+from flexwire.capture.pairing.turns_reading import Facts, Run
+from flexwire.capture.pairing.turns_state import WORD, Clients, Waiting, fresh_states
 from flexwire.columnar.program import address
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -27,7 +27,7 @@ from flexwire.protocol.sasl import is_ticket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.capture.columns.frames import FrameColumns
+    from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.protocol import RequestFrame
 
     Words = np.ndarray[Any, Any]

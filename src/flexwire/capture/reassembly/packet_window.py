@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.files import DAMAGE, READ_AHEAD
+from flexwire.capture.files.reading import DAMAGE, READ_AHEAD
 from flexwire.columnar.program import address, allocate
 
 if TYPE_CHECKING:

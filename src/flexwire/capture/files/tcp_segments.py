@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexwire.capture.files import read_packets
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import SAMPLE_BYTES, Segment, SegmentCounts, Unreadable
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import SAMPLE_BYTES, Segment, SegmentCounts, Unreadable
+from flexwire.capture.files.reading import read_packets
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from flexwire.capture.model import CapturedPacket
+    from flexwire.capture.files.model import CapturedPacket
 
 __all__ = ["Segment", "SegmentCounts", "Unreadable", "read_segments"]
 

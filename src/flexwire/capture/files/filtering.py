@@ -1,7 +1,7 @@
 """What a capture says of itself where only some frames are in it: by API, client id or topic.
 
 It stands in a comment on the section header of each file, as the share of connections does
-(`flexwire.capture.sampling`), so that nobody takes a part for the whole.
+(`flexwire.capture.files.sampling`), so that nobody takes a part for the whole.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.arguments import refuse
-from flexwire.capture.sampling import comments_in, share_in
+from flexwire.capture.files.sampling import comments_in, share_in
 from flexwire.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.frames import taken
-from flexwire.capture.columns.turns_apis import SECRETS, Apis, apis
+from flexwire.capture.pairing.turns_apis import SECRETS, Apis, apis
+from flexwire.capture.reassembly.frames import taken
 from flexwire.columnar.program import address
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.turns_objects import Said
-    from flexwire.capture.columns.turns_state import Clients, Waiting
+    from flexwire.capture.pairing.turns_objects import Said
+    from flexwire.capture.pairing.turns_state import Clients, Waiting
+    from flexwire.capture.reassembly.frames import FrameColumns
 
     Words = np.ndarray[Any, Any]
 

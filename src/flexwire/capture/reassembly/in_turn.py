@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.streams import REORDER_SEGMENTS
+from flexwire.capture.reassembly.streams import REORDER_SEGMENTS
 from flexwire.wire.segment_layout import ACK, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
+    from flexwire.capture.reassembly.assembly import CapturedFrame
 
 BEGINNING_US: Final = 1_000_000
 BEGINNING_BYTES: Final = 1024 * 1024

@@ -1,7 +1,8 @@
 """From capture files to their TCP segments in columns, a chunk of a file at a time.
 
 The kernel takes the packets that it is sure of; at any other block the objects of the room above
-read that one. So the segments and the notes are those of `flexwire.capture.segments`, in order.
+read that one. So the segments and the notes are those of `flexwire.capture.files.tcp_segments`, in
+order.
 """
 
 from __future__ import annotations
@@ -11,10 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.columns.packet_notes import FileNotes
-from flexwire.capture.columns.packet_scan import BEGINS, Scan
-from flexwire.capture.columns.packet_window import PIECE, Window
-from flexwire.capture.files import (
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import Segment, Unreadable
+from flexwire.capture.files.reading import (
     STEP_BYTES,
     DamagedError,
     PcapngBlocks,
@@ -23,17 +23,18 @@ from flexwire.capture.files import (
     open_capture,
     resume_blocks,
 )
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import Segment, Unreadable
-from flexwire.capture.segments import unreadable_packet
+from flexwire.capture.files.tcp_segments import unreadable_packet
+from flexwire.capture.reassembly.packet_notes import FileNotes
+from flexwire.capture.reassembly.packet_scan import BEGINS, Scan
+from flexwire.capture.reassembly.packet_window import PIECE, Window
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import FULL, REFUSED, SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from flexwire.capture.files import Head, Opener
-    from flexwire.capture.model import CapturedPacket
+    from flexwire.capture.files.model import CapturedPacket
+    from flexwire.capture.files.reading import Head, Opener
 
     Numbers = np.ndarray[Any, Any]
 

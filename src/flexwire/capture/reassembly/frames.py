@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from flexwire.capture.assembly import CapturedFrame
+from flexwire.capture.reassembly.assembly import CapturedFrame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.columns.segments import Origins
+    from flexwire.capture.reassembly.segments import Origins
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Told = TypeVar("Told")

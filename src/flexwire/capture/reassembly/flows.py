@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.assembly import FrameAssembler
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.columns.frames import FrameColumns
-from flexwire.capture.framing import DEFAULT_FRAME_LIMIT
-from flexwire.capture.lent import Standing, Taken, Went
-from flexwire.capture.waiting import NOTED_FRAMES
+from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.frames import FrameColumns
+from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT
+from flexwire.capture.reassembly.lent import Standing, Taken, Went
+from flexwire.capture.reassembly.waiting import NOTED_FRAMES
 from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
@@ -30,10 +30,10 @@ from flexwire.wire.limits import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.capture.assembly import CapturedFrame
-    from flexwire.capture.columns.segments import SegmentColumns
-    from flexwire.capture.connections import CapturedConnection
-    from flexwire.capture.lent import Lent
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.lent import Lent
+    from flexwire.capture.reassembly.segments import SegmentColumns
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _NONE_GIVEN = Brokers()

@@ -12,15 +12,20 @@ from copy import copy
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.model import SAMPLE_BYTES
-from flexwire.capture.resemblance import HEAD_BYTES, TLS_HEAD_BYTES, looks_like, tls_record
+from flexwire.capture.files.model import SAMPLE_BYTES
+from flexwire.capture.reassembly.resemblance import (
+    HEAD_BYTES,
+    TLS_HEAD_BYTES,
+    looks_like,
+    tls_record,
+)
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.lent import Went
-    from flexwire.capture.streams import Piece
+    from flexwire.capture.reassembly.lent import Went
+    from flexwire.capture.reassembly.streams import Piece
 
 DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
 """The longest payload taken for a frame's; brokers take 100 MiB by default."""

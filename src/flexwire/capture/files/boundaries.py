@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.files import (
+from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.reading import (
     DamagedError,
     PcapHead,
     Section,
@@ -22,7 +23,6 @@ from flexwire.capture.files import (
     begin_blocks,
     open_capture,
 )
-from flexwire.capture.model import CapturedPacket
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     BLOCK_FRAME,
@@ -32,7 +32,7 @@ from flexwire.kernels.capture.packets_layout import (
 )
 
 if TYPE_CHECKING:
-    from flexwire.capture.files import Head, Opener
+    from flexwire.capture.files.reading import Head, Opener
 
     Numbers = np.ndarray[Any, Any]
 

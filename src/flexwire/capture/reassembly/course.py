@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.capture.streams import REORDER_SEGMENTS, unwrap
+from flexwire.capture.reassembly.streams import REORDER_SEGMENTS, unwrap
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
 
 WIDEST_GAP = 64 * 1024 * 1024
 """A segment further ahead than this does not follow a gap, but is of another connection.

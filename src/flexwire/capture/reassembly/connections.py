@@ -1,7 +1,7 @@
 """What a connection was: its ends, its bytes, how it ended, and whether it is Kafka.
 
 Where the caller has named brokers, they alone say which connections are Kafka. Otherwise the
-content of the frames does (see `flexwire.capture.evidence`).
+content of the frames does (see `flexwire.capture.reassembly.evidence`).
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from flexwire.capture.evidence import Evidence
-from flexwire.capture.resemblance import HEAD_BYTES, looks_like
+from flexwire.capture.reassembly.evidence import Evidence
+from flexwire.capture.reassembly.resemblance import HEAD_BYTES, looks_like
 from flexwire.wire.segment_layout import FIN, RST, SYN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-    from flexwire.capture.brokers import Brokers
-    from flexwire.capture.framing import Found
-    from flexwire.capture.lent import Taken, Went
-    from flexwire.capture.model import Direction, Segment
-    from flexwire.capture.streams import Piece, Stream
+    from flexwire.capture.files.model import Direction, Segment
+    from flexwire.capture.reassembly.brokers import Brokers
+    from flexwire.capture.reassembly.framing import Found
+    from flexwire.capture.reassembly.lent import Taken, Went
+    from flexwire.capture.reassembly.streams import Piece, Stream
 
 KAFKA = "Kafka"
 """The ``looks_like`` of a connection that reads as Kafka, but has no end that was given."""

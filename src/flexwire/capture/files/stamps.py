@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files import read_packets
-from flexwire.capture.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.model import Unreadable
-from flexwire.capture.sampling import comments_in
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.model import Unreadable
+from flexwire.capture.files.reading import read_packets
+from flexwire.capture.files.sampling import comments_in
 from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX, INT32_MIN
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Self
 
-from flexwire.capture.links import endpoint_name
+from flexwire.capture.files.links import endpoint_name
 from flexwire.errors import CaptureError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
 
 HIGHEST_PORT = 65535
 

@@ -11,7 +11,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.files import (
+from flexwire.capture.files.reading import (
     BYTE_ORDERS,
     DAMAGE,
     SECTION_MAGIC,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.packet_flows import Flows, Keys
-from flexwire.capture.links import other_link, other_network, other_transport
-from flexwire.capture.model import FRAME_COMMENTS, Direction
+from flexwire.capture.files.links import other_link, other_network, other_transport
+from flexwire.capture.files.model import FRAME_COMMENTS, Direction
+from flexwire.capture.reassembly.packet_flows import Flows, Keys
 from flexwire.columnar.program import address
 from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - a word before some ten
 from flexwire.kernels.engine import kernel
@@ -17,10 +17,10 @@ from flexwire.wire.limits import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.columns.packet_notes import UnusedPackets
-    from flexwire.capture.columns.packet_window import Window
-    from flexwire.capture.files import Interface, PcapHead, Section
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
+    from flexwire.capture.files.reading import Interface, PcapHead, Section
+    from flexwire.capture.reassembly.packet_notes import UnusedPackets
+    from flexwire.capture.reassembly.packet_window import Window
 
     Numbers = np.ndarray[Any, Any]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.capture.columns.turns_outcomes import FAILED, TOKEN
-from flexwire.capture.columns.withheld import withheld_tagged_fields
 from flexwire.capture.heard import heard
+from flexwire.capture.pairing.turns_outcomes import FAILED, TOKEN
+from flexwire.capture.pairing.withheld import withheld_tagged_fields
 from flexwire.codec import message
 from flexwire.columnar.types import raw_tagged_fields
 from flexwire.protocol import (
@@ -21,7 +21,7 @@ from flexwire.protocol.headers import request_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.assembly import CapturedFrame
+    from flexwire.capture.reassembly.assembly import CapturedFrame
 
 
 class Said(NamedTuple):

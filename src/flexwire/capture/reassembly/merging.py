@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.columns.packet_flows import Keys
-from flexwire.capture.columns.packet_scan import Scan
-from flexwire.capture.columns.segments import (
+from flexwire.capture.reassembly.packet_flows import Keys
+from flexwire.capture.reassembly.packet_scan import Scan
+from flexwire.capture.reassembly.segments import (
     CHUNK_BYTES,
     OF_EACH,
     FileNotes,
@@ -28,7 +28,7 @@ from flexwire.capture.columns.segments import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
-    from flexwire.capture.files import Opener
+    from flexwire.capture.files.reading import Opener
 
     Numbers = np.ndarray[Any, Any]
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import TYPE_CHECKING
 
-from flexwire.capture.model import Segment
+from flexwire.capture.files.model import Segment
 from flexwire.kernels.capture.packets_layout import (
     AUTHENTICATION_HEADER,
     COOKED_2_BYTES,
@@ -39,7 +39,7 @@ from flexwire.kernels.capture.packets_layout import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.model import CapturedPacket
+    from flexwire.capture.files.model import CapturedPacket
 
 _VLAN_TAGS = frozenset(VLAN_TAGS)
 _FAMILIES = {FAMILY_IPV4: IPV4, **dict.fromkeys(FAMILIES_IPV6, IPV6)}

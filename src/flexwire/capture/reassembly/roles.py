@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.capture.plausible import (
+from flexwire.capture.reassembly.plausible import (
     SHORTEST_HEAD,
     correlation_ids,
     looks_like_request,
@@ -14,8 +14,8 @@ from flexwire.versions import HIGHEST
 from flexwire.wire.segment_layout import ACK, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.brokers import Brokers
-    from flexwire.capture.model import Segment
+    from flexwire.capture.files.model import Segment
+    from flexwire.capture.reassembly.brokers import Brokers
 
 HELD_SEGMENTS = 64
 HELD_BYTES = 1024 * 1024

@@ -26,7 +26,7 @@ from flexwire.protocol.apis import is_released
 from flexwire.protocol.headers import decodes, parse_correlation_id
 
 if TYPE_CHECKING:
-    from flexwire.capture.model import Direction
+    from flexwire.capture.files.model import Direction
 
 MOST_AWAITED = 1000
 """So many requests wait for a response that may prove what they are; the oldest is forgotten."""

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.columns.gathering import gathered
-from flexwire.capture.columns.turns_apis import apis
-from flexwire.capture.columns.turns_outcomes import (
+from flexwire.capture.pairing.turns_apis import apis
+from flexwire.capture.pairing.turns_outcomes import (
     FAILED,
     NOT_KAFKA,
     TOKEN,
@@ -23,6 +22,7 @@ from flexwire.capture.columns.turns_outcomes import (
     UNPAIRED,
     UNPAIRED_REASON,
 )
+from flexwire.capture.reassembly.gathering import gathered
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import CaptureError
@@ -32,9 +32,9 @@ from flexwire.wire.limits import INT32_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.capture.columns.frames import FrameColumns
-    from flexwire.capture.columns.turns_objects import Said
-    from flexwire.capture.columns.turns_reading import Facts
+    from flexwire.capture.pairing.turns_objects import Said
+    from flexwire.capture.pairing.turns_reading import Facts
+    from flexwire.capture.reassembly.frames import FrameColumns
 
     Words = np.ndarray[Any, Any]
 

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from flexwire.capture.brokers import Brokers
-from flexwire.capture.connections import Account, CapturedConnection
-from flexwire.capture.course import Course
-from flexwire.capture.framing import DEFAULT_FRAME_LIMIT, Found, Framer
-from flexwire.capture.in_turn import Beginning, HeldBack
-from flexwire.capture.lent import Lent, Standing, Went
-from flexwire.capture.model import Direction, Segment
-from flexwire.capture.plausible import (
+from flexwire.capture.files.model import Direction, Segment
+from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Account, CapturedConnection
+from flexwire.capture.reassembly.course import Course
+from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT, Found, Framer
+from flexwire.capture.reassembly.in_turn import Beginning, HeldBack
+from flexwire.capture.reassembly.lent import Lent, Standing, Went
+from flexwire.capture.reassembly.plausible import (
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
     leads_to_a_response,
     looks_like_request,
     looks_like_response,
 )
-from flexwire.capture.roles import Roles
-from flexwire.capture.streams import Stream
-from flexwire.capture.waiting import Waiting
+from flexwire.capture.reassembly.roles import Roles
+from flexwire.capture.reassembly.streams import Stream
+from flexwire.capture.reassembly.waiting import Waiting
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.framing_layout import (
     FRAMES,
@@ -41,9 +41,9 @@ from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.framing import Held
-    from flexwire.capture.lent import Taken
-    from flexwire.capture.streams import Piece
+    from flexwire.capture.reassembly.framing import Held
+    from flexwire.capture.reassembly.lent import Taken
+    from flexwire.capture.reassembly.streams import Piece
 
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
@@ -124,13 +124,13 @@ class FrameAssembler:
     error. Call `finish` at the end.
 
     A SYN with a new sequence number begins a new connection on the same ports, and so do bytes that
-    no known connection can have sent (see `flexwire.capture.course`). At most `OPEN_CONNECTIONS`
-    of them go on at once; frames of one may then come between those of another.
+    no known connection can have sent (see `flexwire.capture.reassembly.course`). At most
+    `OPEN_CONNECTIONS` of them go on at once; frames of one may then come between those of another.
 
     Where frames begin is known from the start of a stream on, or from a segment on of which
     flexwire's own captures say that a frame begins there. In other captures that begin within a
     connection, and after a gap that hides a length, the place of the next frame is a guess (see
-    `flexwire.capture.plausible` for how it may be wrong).
+    `flexwire.capture.reassembly.plausible` for how it may be wrong).
 
     A gap in the requests delays the request that it cuts. Responses that are complete by then wait
     for that request, so that a response follows its request here too.
@@ -239,7 +239,8 @@ class FrameAssembler:
     def lend(self) -> Lent | None:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
-        None otherwise, and where others are open that are not over. See `flexwire.capture.lent`.
+        None otherwise, and where others are open that are not over. See
+        `flexwire.capture.reassembly.lent`.
         """
         if not self._open:
             return None

@@ -37,7 +37,7 @@ from captures import Asked as Capture
 from captures import make
 from processes import run
 
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.report import render
 from flexwire.report.audit_facts import Audit
 from flexwire.spark import summing

@@ -23,7 +23,7 @@ import pyarrow as pa
 from captures import make
 from pipeline import ROOT, Case, parse_case
 
-from flexwire.capture.pairing.turns import Turns
+from flexwire.capture.pairing.pairing import Turns
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.spark.sums.analysis import AnalysisSums

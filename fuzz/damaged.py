@@ -20,7 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.errors import FlexwireError
 from flexwire.tables.proofs import OverlapError, UnprovenError

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.files.tcp_segments import SegmentCounts, Unreadable, read_segments
+from flexwire.capture.files.links import SegmentCounts, Unreadable, read_segments
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.codec import Encoding, message
 from flexwire.errors import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.codec import message
 from flexwire.records import decode_batches

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from flexwire.capture.files.model import Direction
+    from flexwire.capture.files.packets import Direction
 
 Step = tuple["Direction", bytes]
 """Bytes that one end sends at once, as they are in its stream."""

@@ -15,8 +15,7 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from flexwire.capture.files.model import FRAME_COMMENTS
-from flexwire.capture.files.packets import Endpoint, endpoints, tcp_packet
+from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, endpoints, tcp_packet
 from flexwire.errors import CodecError, FrameError
 from flexwire.protocol.headers import read_request
 from flexwire.wire.segment_layout import ACK, FIN, PREFIX_LENGTH, PSH, RESPONSE_HEAD, RST, SYN
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.capture.files.model import Direction
+    from flexwire.capture.files.packets import Direction
 
 START_US = 1_700_000_000_000_000
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import SearchStrategy
 
-    from flexwire.capture.files.model import Segment
+    from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.assembly import CapturedFrame
     from flexwire.capture.reassembly.connections import CapturedConnection
 

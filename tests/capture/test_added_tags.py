@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.filtering import MOST_FILTER_BYTES, CaptureFilter, Part, filter_comment
-from flexwire.capture.files.stamps import MOST_HEADER_TAGS, added_tags_comment, added_tags_in
+from flexwire.capture.files.comments import (
+    MOST_FILTER_BYTES,
+    MOST_HEADER_TAGS,
+    CaptureFilter,
+    Part,
+    added_tags_comment,
+    added_tags_in,
+    filter_comment,
+)
 from flexwire.net.carrying import Manner
 from flexwire.net.host_port import HostPort
 from flexwire.net.stamping import HeaderTag, Stamping

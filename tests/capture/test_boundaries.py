@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.files.boundaries import file_head, guessed_boundary
-from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.blocks import file_head, guessed_boundary
+from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import read_packets
 from tests.capture.interleaved import Shape, write_capture
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.model import SAMPLE_BYTES
+from flexwire.capture.files.packets import SAMPLE_BYTES
 from flexwire.capture.reassembly.framing import Held
 from flexwire.capture.reassembly.streams import Piece
 from flexwire.wire.segment_layout import SYN
@@ -29,7 +29,7 @@ from tests.capture.traffic import (
 )
 
 if TYPE_CHECKING:
-    from flexwire.capture.files.model import Direction
+    from flexwire.capture.files.packets import Direction
 
 
 def told(stream: bytes, *, limit: int = 1 << 20) -> list[tuple[int, str | None]]:

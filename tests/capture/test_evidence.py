@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.brokers import Brokers, parse_end
-from flexwire.capture.reassembly.evidence import MOST_READ
-from flexwire.capture.reassembly.resemblance import looks_like
+from flexwire.capture.reassembly.connections import MOST_READ, Brokers, parse_end
+from flexwire.capture.reassembly.framing import looks_like
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.protocol import request_header_version, response_header_version
@@ -24,7 +23,7 @@ from tests.capture.traffic import CLIENT, SERVER, framed, handshake, tcp
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.files.model import Segment
+    from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.connections import CapturedConnection
 
 NONE = Brokers()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture.files.tcp_segments import Segment, SegmentCounts, Unreadable, read_segments
+from flexwire.capture.files.links import Segment, SegmentCounts, Unreadable, read_segments
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from tests.capture.traffic import (

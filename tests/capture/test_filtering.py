@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.filtering import (
+from flexwire.capture.files.comments import (
     MOST_FILTER_BYTES,
     CaptureFilter,
     Part,
     filter_comment,
     part_in,
+    sampling_comment,
 )
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import open_capture
-from flexwire.capture.files.sampling import sampling_comment
 from flexwire.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.capture.files.packets import tcp_packet
-from flexwire.capture.frame_lookup import frames_of_packet
+from flexwire.capture.messages import frames_of_packet
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import ACK, SYN
 from tests.capture.traffic import FAR, NEAR, pcap, request, response

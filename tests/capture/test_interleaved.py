@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment, SegmentCounts, read_segments
+from flexwire.capture.files.links import Segment, SegmentCounts, read_segments
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.wire.segment_layout import FIN, RST, SYN

@@ -10,10 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.model import CapturedPacket, Segment
-from flexwire.capture.files.packets import endpoints, tcp_packet
-from flexwire.capture.files.tcp_segments import SegmentCounts, read_segments
+from flexwire.capture.files.links import (
+    SegmentCounts,
+    Skipped,
+    UnreadablePacketError,
+    read_segment,
+    read_segments,
+)
+from flexwire.capture.files.packets import CapturedPacket, Segment, endpoints, tcp_packet
 from flexwire.wire.segment_layout import ACK
 from tests.capture.traffic import packet, pcap
 

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flexwire.capture.files import packets, pcapng
+from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.files.packets import word_sum
 from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
-from flexwire.capture.files.tcp_segments import Segment, read_segments
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import FIN, RST, SYN

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.capture.reassembly.course import NEAR_BYTES
 from flexwire.capture.reassembly.streams import REORDER_SEGMENTS
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, SYN
@@ -18,7 +18,7 @@ from tests.capture.test_accounts import assembled
 from tests.capture.traffic import CLIENT, CONNECTION, SERVER, request, response, tcp
 
 if TYPE_CHECKING:
-    from flexwire.capture.files.model import Segment
+    from flexwire.capture.files.packets import Segment
     from flexwire.capture.reassembly.assembly import CapturedFrame
 
 NONE = Brokers()

@@ -6,7 +6,8 @@ import struct
 
 import pytest
 
-from flexwire.capture.reassembly.plausible import (
+from flexwire.capture.reassembly.course import NOTED_FRAMES, Waiting
+from flexwire.capture.reassembly.framing import (
     LIKELY_LENGTH,
     REQUEST_HEAD_BYTES,
     leads_to_a_response,
@@ -14,7 +15,6 @@ from flexwire.capture.reassembly.plausible import (
     looks_like_response,
     looks_like_responses,
 )
-from flexwire.capture.reassembly.waiting import NOTED_FRAMES, Waiting
 from tests.capture.traffic import framed, request, response
 
 LIMIT = 1000

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.tcp_segments import Segment
+from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.capture.reassembly.streams import MAX_PENDING_BYTES, REORDER_SEGMENTS
 from flexwire.errors import CaptureError

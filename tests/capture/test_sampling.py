@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.filtering import Part
+from flexwire.capture.files.comments import Part, sampling_comment, share_in
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, read_packets
-from flexwire.capture.files.sampling import sampling_comment, share_in
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import Sampled, sampled_files
 from flexwire.storage.listing import list_sources

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.capture.files.blocks import WholeBlocks
 from flexwire.capture.files.reading import Source, begin_blocks
-from flexwire.capture.files.whole_blocks import WholeBlocks
 from flexwire.errors import CaptureError
 from tests.capture.interleaved import SHAPES, write_capture
 

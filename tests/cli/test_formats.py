@@ -32,9 +32,9 @@ import pyarrow as pa
 import pytest
 
 import flexwire
-from flexwire.capture.files.model import Unreadable
+from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
-from flexwire.capture.tls.counts import TlsCounts
+from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
@@ -254,8 +254,8 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
 
     with ExitStack() as stack:
         replacements = {
-            "flexwire.capture.tls.sources.open_sources": lambda *_: opened,
-            "flexwire.capture.tls.sources.read_key_logs": lambda _: None,
+            "flexwire.capture.tls.captures.open_sources": lambda *_: opened,
+            "flexwire.capture.tls.captures.read_key_logs": lambda _: None,
             "flexwire.spark.analyze.analyze": lambda *_, **__: _analysis(SAMPLE),
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
                 Traffic((), (), ()), _analysis(SAMPLE)

@@ -20,9 +20,9 @@ import click
 import pyarrow as pa
 from click.testing import CliRunner
 
-from flexwire.capture.files.model import Unreadable
+from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
-from flexwire.capture.tls.counts import TlsCounts
+from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.files.links import Segment, read_segments
 from flexwire.codec import message
 from flexwire.demo.clients.raw import CUT_CLIENT_ID, UNKNOWN_DATA, UNKNOWN_TAG
 from flexwire.demo.content import samples

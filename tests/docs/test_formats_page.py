@@ -14,9 +14,12 @@ import typing
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from flexwire.capture.files.filtering import CaptureFilter, filter_comment
-from flexwire.capture.files.sampling import sampling_comment
-from flexwire.capture.files.stamps import stamp_comment
+from flexwire.capture.files.comments import (
+    CaptureFilter,
+    filter_comment,
+    sampling_comment,
+    stamp_comment,
+)
 from flexwire.parties import Party
 from flexwire.report.audit_facts import Audit, AuditFinding
 from flexwire.report.audit_files import COLUMNS, audit_json

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql.pandas.types import from_arrow_type
 
-from flexwire.capture.pairing.turns_paired import PAIRED
+from flexwire.capture.pairing.rows import PAIRED
 from flexwire.report.audit_files import COLUMNS
 from flexwire.spark.by_objects.records import RECORDS
 from flexwire.spark.tables import TABLES as DIRECTORIES

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 
-from flexwire.capture.files.stamps import read_stamps
+from flexwire.capture.files.comments import read_stamps
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.net import parse_host_port
 from flexwire.net.stamping import Stamping, parse_header_tag

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from flexwire.capture.files.stamps import read_stamps
+from flexwire.capture.files.comments import read_stamps
 from flexwire.net import ListenTls, TapSecurity, UpstreamTls
 from flexwire.net.stamping import HeaderTag, Stamping
 from tests.kafka.secured import (

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 
-from flexwire.capture.files.filtering import CaptureFilter, Part, part_in
+from flexwire.capture.files.comments import CaptureFilter, Part, part_in
 from flexwire.capture.files.reading import open_capture
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.cli.app import app

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.filtering import CaptureFilter
+from flexwire.capture.files.comments import CaptureFilter
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.codec import message
 from flexwire.net import TapSecurity

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.filtering import CaptureFilter
+from flexwire.capture.files.comments import CaptureFilter, share_in
 from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.capture.files.reading import open_capture
-from flexwire.capture.files.sampling import share_in
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.net import HostPort, Tap, TapSecurity
 from flexwire.net.processes import Processes

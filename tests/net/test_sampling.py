@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from flexwire.capture.files.comments import share_in
 from flexwire.capture.files.reading import open_capture
-from flexwire.capture.files.sampling import share_in
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.net import Tap

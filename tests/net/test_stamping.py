@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.model import Unreadable
-from flexwire.capture.files.stamps import MOST_HEADER_TAGS, read_stamps, stamp_comment
-from flexwire.capture.files.tcp_segments import read_segments
+from flexwire.capture.files.comments import MOST_HEADER_TAGS, read_stamps, stamp_comment
+from flexwire.capture.files.links import read_segments
+from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError

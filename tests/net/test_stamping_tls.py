@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.stamps import read_stamps
+from flexwire.capture.files.comments import read_stamps
 from flexwire.net import TapSecurity
 from flexwire.net.stamping import HeaderTag, Stamping
 from flexwire.net.withholding import withheld_rest

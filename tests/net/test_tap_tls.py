@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError

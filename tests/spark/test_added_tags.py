@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
+from flexwire.capture.files.comments import added_tags_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
-from flexwire.capture.files.sampling import sampling_comment
-from flexwire.capture.files.stamps import added_tags_comment
 from flexwire.cli.app import app
 from flexwire.report.sampled_facts import Sampled
 from flexwire.report.stamped_facts import AddedTags, StampedCaptures

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.report import adding_up, audit, render
 from flexwire.report.audit_facts import Audit, LeftOut, NewestShare
 from flexwire.spark.answers import gather_audit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import AnalysisError
 from flexwire.report import render
 from flexwire.report.audit_facts import Audit

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.capture.pairing.turns_outcomes import NOT_KAFKA
+from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.protocol import WITHHELD
 from flexwire.report.facts import LATENCY_EDGES_MS
 from flexwire.spark.sums import ConnectionSums, FailureSums, FrameSums, bucket_us

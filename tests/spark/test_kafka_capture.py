@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 
 import flexwire
-from flexwire.capture.pairing.turns import Told
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.pairing.pairing import Told
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import (
     ArgumentError,
     CaptureError,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.tls.opening import NO_SECRET
+from flexwire.capture.tls.decrypt import NO_SECRET
 from flexwire.errors import CaptureError
 from flexwire.report.tls_facts import TlsReason
 from flexwire.spark.analyze import analyze

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture.pairing.turns_objects import FrameReader
-from flexwire.capture.pairing.turns_outcomes import UNPAIRED
+from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.capture.reassembly.assembly import CapturedFrame
 from flexwire.net.ends import End
 from flexwire.net.passing import AsTheyCome

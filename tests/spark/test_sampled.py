@@ -11,9 +11,8 @@ import pytest
 from click.testing import CliRunner
 from pyspark.errors import PySparkException
 
-from flexwire.capture.files.filtering import CaptureFilter, filter_comment
+from flexwire.capture.files.comments import CaptureFilter, filter_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
-from flexwire.capture.files.sampling import sampling_comment
 from flexwire.cli.app import app
 from flexwire.report.sampled_facts import Sampled
 from flexwire.spark import register

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pytest
 
-from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.files.reading import read_packets
 from flexwire.storage.listing import list_sources
@@ -45,7 +45,7 @@ from tests.tables.test_ranges import rows_of, surveyed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.pairing.turns import Facts
+    from flexwire.capture.pairing.pairing import Facts
     from flexwire.capture.reassembly.frames import FrameColumns
 
 

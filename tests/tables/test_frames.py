@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.pairing.turns_outcomes import FAILED
+from flexwire.capture.pairing.state import FAILED
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.by_objects.frames import FRAMES
 from flexwire.spark.by_objects.outcomes import SOFTWARE, frames_table

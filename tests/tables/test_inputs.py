@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import read_segments
+from flexwire.capture.files.links import read_segments
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import door
 from flexwire.storage.listing import list_sources

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.model import Segment
-from flexwire.capture.files.tcp_segments import read_segments
+from flexwire.capture.files.links import read_segments
+from flexwire.capture.files.packets import Segment
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
-from flexwire.capture.pairing.turns_objects import FrameReader
+from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.tables.wanted import FRAMES
 from tests.capture.exchanges import Talk

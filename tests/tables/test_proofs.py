@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from flexwire.capture.columns.supposed import MARK, MARK_ID, Run
-from flexwire.capture.reassembly.lent import Lent, Standing, Taken, Went
+from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
 from flexwire.kernels.capture.framing_layout import SEEKS_REQUEST
 from flexwire.tables.proofs import prove
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment
+from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.storage.listing import list_sources
 from flexwire.tables.decoding import FRAMES, decoded

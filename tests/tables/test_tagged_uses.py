@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES
+from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.codec import message
 from flexwire.columnar.objects import TaggedFieldUses, message_column
 from flexwire.columnar.types import message_type

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import numpy as np
 
-from flexwire.capture.pairing.turns import Turns
+from flexwire.capture.pairing.pairing import Turns
 from flexwire.capture.reassembly.assembly import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message

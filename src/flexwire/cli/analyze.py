@@ -35,7 +35,7 @@ def _ends(
 ) -> tuple[str, ...]:
     if not brokers:
         return ()
-    from flexwire.capture.reassembly.brokers import parse_end
+    from flexwire.capture.reassembly.connections import parse_end
     from flexwire.errors import CaptureError
 
     try:

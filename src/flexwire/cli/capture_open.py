@@ -50,7 +50,7 @@ def capture_open(
 
     What is written is plain, so only you may read it. docs/tls-captures.md says how to log secrets.
     """
-    from flexwire.capture.tls.sources import open_sources, read_key_logs
+    from flexwire.capture.tls.captures import open_sources, read_key_logs
     from flexwire.storage.listing import list_sources
 
     done = open_sources(list_sources(paths), out, read_key_logs(keys))

@@ -239,7 +239,7 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 
 
 def _of_capture(path: Path, number: int) -> list[Shown]:
-    from flexwire.capture.frame_lookup import frames_of_packet
+    from flexwire.capture.messages import frames_of_packet
     from flexwire.protocol import parse_response
     from flexwire.protocol.whole_frames import WholeFrame
 

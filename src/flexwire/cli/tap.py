@@ -19,7 +19,7 @@ from flexwire.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.files.filtering import CaptureFilter
+    from flexwire.capture.files.comments import CaptureFilter
     from flexwire.net import ListenTls, MetricsPort, TapSecurity, UpstreamTls
     from flexwire.net.ports import PortRange
     from flexwire.net.stamping import HeaderTag, Stamping
@@ -323,7 +323,7 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
 
 
 def _only(told: dict[str, Any]) -> CaptureFilter:
-    from flexwire.capture.files.filtering import CaptureFilter
+    from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
     from flexwire.net.filtering import parse_api
 

@@ -8,11 +8,15 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from flexwire.capture.files.filtering import ALL_FRAMES, CaptureFilter, filter_comment
+from flexwire.capture.files.comments import (
+    ALL_FRAMES,
+    CaptureFilter,
+    added_tags_comment,
+    filter_comment,
+    sampling_comment,
+)
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit, KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
-from flexwire.capture.files.sampling import sampling_comment
-from flexwire.capture.files.stamps import added_tags_comment
 from flexwire.errors import CaptureError
 from flexwire.net.brokers import Brokers
 from flexwire.net.ends import FLUSH_SECONDS, End

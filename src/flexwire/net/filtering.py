@@ -31,7 +31,7 @@ from flexwire.wire.field_spans import BoundedReader, field_spans
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from flexwire.capture.files.filtering import CaptureFilter
+    from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.pcapng import Direction, TappedConnection
     from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import RequestFrame, Turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from flexwire.capture.files.stamps import stamp_comment
+from flexwire.capture.files.comments import stamp_comment
 from flexwire.protocol.frames import framed
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from flexwire.capture.files.filtering import CaptureFilter
+    from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.kept_files import KeepLimit
     from flexwire.net.host_port import HostPort
     from flexwire.net.metrics import MetricsPort

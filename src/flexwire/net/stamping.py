@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.arguments import refuse, to_int
-from flexwire.capture.files.stamps import MOST_HEADER_TAGS
+from flexwire.capture.files.comments import MOST_HEADER_TAGS
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
 from flexwire.net.header_tags import split_header_tag

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 import flexwire
 from flexwire.arguments import to_int
-from flexwire.capture.files.filtering import ALL_FRAMES, CaptureFilter
+from flexwire.capture.files.comments import ALL_FRAMES, CaptureFilter
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.net.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
 from flexwire.net.host_port import HostPort

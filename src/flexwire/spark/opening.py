@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import to_list, to_text
-from flexwire.capture.tls.sources import open_sources, read_key_logs
+from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError
 from flexwire.report.tls_facts import TlsFacts, TlsReason
 from flexwire.storage.listing import list_sources

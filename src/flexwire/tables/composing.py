@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.columns.supposed import Run, key_of
-from flexwire.capture.pairing.turns import Facts
-from flexwire.capture.pairing.turns_apis import apis
+from flexwire.capture.pairing.apis import apis
+from flexwire.capture.pairing.pairing import Facts
 from flexwire.capture.reassembly.flows import joined
 from flexwire.capture.reassembly.frames import FrameColumns, taken
-from flexwire.capture.reassembly.packet_notes import FileNotes
+from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.schema.catalog import catalog
 from flexwire.tables.exchanges import Apart, first_steps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from flexwire.capture.pairing.turns import Turns, paired
+from flexwire.capture.pairing.pairing import Turns, paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.tables.frames import TableRows

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.capture.columns.supposed import Log
-    from flexwire.capture.pairing.turns import Turns
+    from flexwire.capture.pairing.pairing import Turns
     from flexwire.tables.pieces import Frames
 
     Array = np.ndarray[Any, np.dtype[Any]]

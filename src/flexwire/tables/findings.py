@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.columns.supposed import key_of
-from flexwire.capture.pairing.turns import Judgement, Told, Turns, paired
+from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.gathering import gathered
+from flexwire.capture.reassembly.frames import gathered
 from flexwire.schema.catalog import catalog
 from flexwire.tables.messages import message_rows
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
@@ -32,7 +32,7 @@ from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flexwire.capture.pairing.turns import Facts
+    from flexwire.capture.pairing.pairing import Facts
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.tables.spans import Files, Place

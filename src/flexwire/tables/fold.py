@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.files.reading import SectionHead
-from flexwire.capture.reassembly.packet_notes import FURTHER_REASONS, FileNotes
+from flexwire.capture.reassembly.packet_scan import FURTHER_REASONS, FileNotes
 from flexwire.capture.reassembly.segments import Position
 from flexwire.tables.composing import Composing
 from flexwire.tables.findings import Findings

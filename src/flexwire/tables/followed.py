@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.capture.columns.supposed import key_of
-from flexwire.capture.pairing.turns import Judgement, Told, Turns, paired
-from flexwire.capture.pairing.turns_objects import FrameReader, OneConnection
+from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
+from flexwire.capture.pairing.reading import FrameReader, OneConnection
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.evidence import Evidence
+from flexwire.capture.reassembly.connections import Evidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, software_in, topics_told
@@ -28,7 +28,7 @@ from flexwire.tables.wanted import FRAMES, RECORDS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from flexwire.capture.pairing.turns import Facts, Said
+    from flexwire.capture.pairing.pairing import Facts, Said
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.files.whole_blocks import WholeBlocks
+from flexwire.capture.files.blocks import WholeBlocks
 from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import local_path, scheme_of

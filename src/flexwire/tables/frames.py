@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.turns_outcomes import FAILED
+from flexwire.capture.pairing.state import FAILED
 from flexwire.columnar.record_columns import Hints
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs

@@ -7,11 +7,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files.filtering import Part, part_in
+from flexwire.capture.files.comments import Part, added_tags_in, part_in
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import open_capture, packets_of
-from flexwire.capture.files.stamps import added_tags_in
 from flexwire.capture.reassembly.segments import FileNotes, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import scheme_of

@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES, withheld_tagged_fields
-from flexwire.capture.reassembly.gathering import gathered
+from flexwire.capture.pairing.state import WITHHELD_BYTES, withheld_tagged_fields
+from flexwire.capture.reassembly.frames import gathered
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.objects import TaggedFieldUses, message_column

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.columns.supposed import SupposedFlows
-from flexwire.capture.pairing.turns import Facts, Turns
+from flexwire.capture.pairing.pairing import Facts, Turns
 from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.kernels.engine import kernel

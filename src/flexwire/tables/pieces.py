@@ -1,7 +1,7 @@
 """The pieces that a capture is surveyed in, and what the survey of one piece hands over.
 
 A piece begins where a file does, or at a block in its middle, whose place is a guess
-(`flexwire.capture.files.boundaries`). What its survey says depends on that, and on more that is
+(`flexwire.capture.files.blocks`). What its survey says depends on that, and on more that is
 supposed; `flexwire.tables.fold` proves it.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.files.boundaries import file_head, guessed_boundary
+from flexwire.capture.files.blocks import file_head, guessed_boundary
 from flexwire.capture.reassembly.segments import Position
 from flexwire.tables.inputs import opener
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import numpy as np
 
     from flexwire.capture.columns.supposed import Log
-    from flexwire.capture.pairing.turns import Facts
+    from flexwire.capture.pairing.pairing import Facts
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedConnection
-    from flexwire.capture.reassembly.packet_notes import FileNotes
+    from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.storage.source import Source
     from flexwire.tables.findings import Clocks, Topic
     from flexwire.tables.survey_parts import Software

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES
+from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, batch_fact
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.records import Wanted

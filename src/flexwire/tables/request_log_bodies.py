@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES
+from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.codec import message
 from flexwire.columnar.objects import TaggedFieldUses, message_column
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, in_column

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.turns_outcomes import FAILED
+from flexwire.capture.pairing.state import FAILED
 from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_name

@@ -6,15 +6,15 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.pairing.turns import Told
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.pairing.pairing import Told
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.capture.reassembly.segments import CHUNK_BYTES, FileNotes
 from flexwire.records.inflation import INFLATION, Inflation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.pairing.turns import Turns
+    from flexwire.capture.pairing.pairing import Turns
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.flows import Flows
     from flexwire.capture.reassembly.merging import Front, Waiting

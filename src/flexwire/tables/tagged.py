@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES
+from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.objects import TAGGED_FIELD_USES
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of

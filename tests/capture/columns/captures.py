@@ -6,7 +6,7 @@ import gzip
 import struct
 from typing import TYPE_CHECKING
 
-from flexwire.capture.files.model import FRAME_COMMENTS
+from flexwire.capture.files.packets import FRAME_COMMENTS
 from tests.capture.traffic import block, enhanced, interface, option, section
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tests.protocol.payloads import make, request_payload, response_payload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from flexwire.capture.files.model import Direction
+    from flexwire.capture.files.packets import Direction
 
 PRODUCE, FETCH, METADATA, CONTROLLED_SHUTDOWN, HEARTBEAT = 0, 1, 3, 7, 12
 SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE, ALTER_CONFIGS = 17, 18, 36, 33

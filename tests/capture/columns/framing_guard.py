@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from flexwire.capture.reassembly import flows
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.kernels.engine import kernel
 from flexwire.wire.segment_layout import MODULUS

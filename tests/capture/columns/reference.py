@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.pairing.turns_objects import FrameReader
-from flexwire.capture.pairing.turns_outcomes import (
+from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.pairing.state import (
     FAILED,
     NOT_KAFKA,
     UNBELIEVED,

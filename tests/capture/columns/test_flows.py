@@ -15,10 +15,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment
+from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly import flows
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.framing import Framer
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT as LIMIT
 from flexwire.schema.catalog import catalog
 from flexwire.wire.segment_layout import ACK, SYN

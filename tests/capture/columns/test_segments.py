@@ -12,13 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.model import CapturedPacket
-from flexwire.capture.files.packets import Endpoint, endpoints, tcp_packet
-from flexwire.capture.files.tcp_segments import Segment, read_segments
+from flexwire.capture.files.links import (
+    Segment,
+    Skipped,
+    UnreadablePacketError,
+    read_segment,
+    read_segments,
+)
+from flexwire.capture.files.packets import CapturedPacket, Endpoint, endpoints, tcp_packet
 from flexwire.capture.reassembly import packet_scan, segments
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.reassembly.packet_notes import DIFFERENT_REASONS, FURTHER_REASONS
+from flexwire.capture.reassembly.packet_scan import DIFFERENT_REASONS, FURTHER_REASONS
 from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentColumns, SegmentReader
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from flexwire.kernels.engine import kernel

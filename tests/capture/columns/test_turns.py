@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from flexwire.capture.pairing import turns as turns_module
-from flexwire.capture.pairing import turns_state
-from flexwire.capture.pairing.turns import PAIRED, Judgement, Said, Told, Turns, paired
-from flexwire.capture.pairing.turns_apis import apis
-from flexwire.capture.reassembly import gathering
+from flexwire.capture.pairing import pairing as turns_module
+from flexwire.capture.pairing import state
+from flexwire.capture.pairing.apis import apis
+from flexwire.capture.pairing.pairing import PAIRED, Judgement, Said, Told, Turns, paired
+from flexwire.capture.reassembly import frames as gathering
 from flexwire.capture.reassembly.assembly import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels.engine import kernel
@@ -35,7 +35,7 @@ from tests.protocol.payloads import request_payload, response_payload
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from flexwire.capture.files.model import Direction
+    from flexwire.capture.files.packets import Direction
     from flexwire.capture.reassembly.connections import CapturedConnection
 
 
@@ -122,7 +122,7 @@ def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (turns_module, turns_state, gathering):
+    for module in (turns_module, state, gathering):
         monkeypatch.setattr(module, "kernel", lambda _name: None)
 
 

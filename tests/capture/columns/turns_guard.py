@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from flexwire.capture.pairing.turns import Told, Turns, paired
+from flexwire.capture.pairing.pairing import Told, Turns, paired
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels.engine import kernel
 from tests.capture.columns.conversing import FETCH, HEARTBEAT, heartbeat, produce

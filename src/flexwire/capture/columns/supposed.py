@@ -20,18 +20,17 @@ import numpy as np
 from flexwire.capture.columns.supposed_frames import Rows
 from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.lent import Lent, Standing
+from flexwire.capture.reassembly.streams import Lent, Standing
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.files.model import Direction, Segment
+    from flexwire.capture.files.packets import Direction, Segment
     from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.brokers import Brokers
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import Brokers, CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
-    from flexwire.capture.reassembly.lent import Taken, Went
     from flexwire.capture.reassembly.segments import SegmentColumns
+    from flexwire.capture.reassembly.streams import Taken, Went
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.reassembly.plausible import (
+from flexwire.capture.reassembly.framing import (
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
     SHORTEST_HEAD,
-    correlation_ids,
-    looks_like_request,
-    looks_like_response,
-)
-from flexwire.capture.reassembly.resemblance import (
     TLS_FIRST_TYPE,
     TLS_HEAD_BYTES,
     TLS_LAST_TYPE,
     TLS_MAJOR,
     TLS_NEWEST,
+    correlation_ids,
+    looks_like_request,
+    looks_like_response,
     tls_record,
 )
 from flexwire.versions import HIGHEST
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.capture.columns.supposed import Supposed
-    from flexwire.capture.files.model import Direction
+    from flexwire.capture.files.packets import Direction
     from flexwire.capture.reassembly.segments import SegmentColumns
 
     Array = np.ndarray[Any, np.dtype[Any]]

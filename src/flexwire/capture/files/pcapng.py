@@ -12,8 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
-from flexwire.capture.files.model import FRAME_COMMENTS
-from flexwire.capture.files.packets import Endpoint, SegmentHeaders, endpoints
+from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, SegmentHeaders, endpoints
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     ENHANCED_PACKET,

@@ -9,7 +9,7 @@ import zlib
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from flexwire.capture.files.model import FRAME_COMMENTS, SAMPLE_BYTES, CapturedPacket, Unreadable
+from flexwire.capture.files.packets import FRAME_COMMENTS, SAMPLE_BYTES, CapturedPacket, Unreadable
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     BLOCK_FRAME,

@@ -11,23 +11,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from flexwire.capture.files.model import Direction, Segment
-from flexwire.capture.reassembly.brokers import Brokers
-from flexwire.capture.reassembly.connections import Account, CapturedConnection
-from flexwire.capture.reassembly.course import Course
-from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT, Found, Framer
-from flexwire.capture.reassembly.in_turn import Beginning, HeldBack
-from flexwire.capture.reassembly.lent import Lent, Standing, Went
-from flexwire.capture.reassembly.plausible import (
+from flexwire.capture.files.packets import Direction, Segment
+from flexwire.capture.reassembly.connections import Account, Brokers, CapturedConnection, Roles
+from flexwire.capture.reassembly.course import Beginning, Course, HeldBack, Waiting
+from flexwire.capture.reassembly.framing import (
+    DEFAULT_FRAME_LIMIT,
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
+    Found,
+    Framer,
     leads_to_a_response,
     looks_like_request,
     looks_like_response,
 )
-from flexwire.capture.reassembly.roles import Roles
-from flexwire.capture.reassembly.streams import Stream
-from flexwire.capture.reassembly.waiting import Waiting
+from flexwire.capture.reassembly.streams import Lent, Standing, Stream, Went
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.framing_layout import (
     FRAMES,
@@ -42,8 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.capture.reassembly.framing import Held
-    from flexwire.capture.reassembly.lent import Taken
-    from flexwire.capture.reassembly.streams import Piece
+    from flexwire.capture.reassembly.streams import Piece, Taken
 
 OPEN_CONNECTIONS = 4
 """So many connections between the same two ports go on at once; one more ends the idlest."""
@@ -130,7 +126,7 @@ class FrameAssembler:
     Where frames begin is known from the start of a stream on, or from a segment on of which
     flexwire's own captures say that a frame begins there. In other captures that begin within a
     connection, and after a gap that hides a length, the place of the next frame is a guess (see
-    `flexwire.capture.reassembly.plausible` for how it may be wrong).
+    `flexwire.capture.reassembly.framing` for how it may be wrong).
 
     A gap in the requests delays the request that it cuts. Responses that are complete by then wait
     for that request, so that a response follows its request here too.
@@ -240,7 +236,7 @@ class FrameAssembler:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
         None otherwise, and where others are open that are not over. See
-        `flexwire.capture.reassembly.lent`.
+        `flexwire.capture.reassembly.streams`.
         """
         if not self._open:
             return None

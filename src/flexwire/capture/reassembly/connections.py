@@ -2,27 +2,331 @@
 
 Where the caller has named brokers, they alone say which connections are Kafka. Otherwise the
 content of the frames does (see `flexwire.capture.reassembly.evidence`).
+
+Every stream that begins with a small number has "frames", and a header of zeros is that of a
+Produce request: so one header proves nothing. Each of these does, being so rare in other bytes that
+one is enough:
+
+- a request of a released version whose body decodes by its spec;
+- a response that decodes by its spec as the answer to a request of a released version;
+- an ApiVersions request of a version above all released ones, with a client id: a client of a newer
+  Kafka begins so (KIP-511);
+- of frames that the capture lacks parts of: two request headers of one client id, or one whose
+  correlation id came back.
+
+An empty client id is two zero bytes, which other protocols send as well. A request with one counts
+if its body has many bytes that are not zero; if it has few, only together with a second request or
+with its response. What is lost in the capture, or damaged, speaks neither for nor against.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import msgspec
 
-from flexwire.capture.reassembly.evidence import Evidence
-from flexwire.capture.reassembly.resemblance import HEAD_BYTES, looks_like
-from flexwire.wire.segment_layout import FIN, RST, SYN
+from flexwire.capture.files.links import endpoint_name
+from flexwire.capture.reassembly.framing import (
+    HEAD_BYTES,
+    SHORTEST_HEAD,
+    correlation_ids,
+    looks_like,
+    looks_like_request,
+    looks_like_responses,
+)
+from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
+from flexwire.protocol import RequestFrame, parse_response, read_request
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.headers import decodes, parse_correlation_id
+from flexwire.versions import HIGHEST
+from flexwire.wire.segment_layout import ACK, FIN, RST, SYN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Literal
 
-    from flexwire.capture.files.model import Direction, Segment
-    from flexwire.capture.reassembly.brokers import Brokers
+    from flexwire.capture.files.packets import Direction, Segment
     from flexwire.capture.reassembly.framing import Found
-    from flexwire.capture.reassembly.lent import Taken, Went
-    from flexwire.capture.reassembly.streams import Piece, Stream
+    from flexwire.capture.reassembly.streams import Piece, Stream, Taken, Went
+
+
+MOST_AWAITED = 1000
+"""So many requests wait for a response that may prove what they are; the oldest is forgotten."""
+
+MOST_READ = 8 * 1024 * 1024
+"""Of a longer frame only the header is looked at, as if the capture lacked the rest."""
+
+_UNREADABLE = (CodecError, FrameError, UnknownMessageError)
+# The one request that is sent in versions that are not released yet (KIP-511).
+_NEGOTIATED = "ApiVersionsRequest"
+# No request or response begins with so many zeros.
+_LEADING = 64
+# Bytes other than zero in a body: a few numbers or a timestamp have fewer, and decode by chance.
+_MUCH, _SOME = 8, 4
+
+
+class _Asked(NamedTuple):
+    """A request that is not evidence by itself."""
+
+    request: RequestFrame
+    is_whole: bool
+
+
+class Evidence:
+    """Takes the frames of one connection until one of them shows that it is Kafka.
+
+    ``found`` then says in a few words what did. ``hint`` says what would be enough if the end were
+    known for a broker: one request header with a client id, or one body that decodes.
+    """
+
+    def __init__(self) -> None:
+        self.found: str | None = None
+        self.hint: str | None = None
+        self._asked: dict[int, _Asked] = {}
+        # The latest that decodes, and the latest that the capture lacks parts of.
+        self._decoded: RequestFrame | None = None
+        self._cut: RequestFrame | None = None
+
+    def see(self, direction: Direction, payload: bytes, *, is_whole: bool) -> None:
+        """Take in a frame; unless it ``is_whole``, ``payload`` is what the capture has of it."""
+        # Zeros decode as many a message by chance.
+        if self.found is not None or not any(payload[:_LEADING]):
+            return
+        is_whole = is_whole and len(payload) <= MOST_READ
+        if direction == "request":
+            self._see_request(payload, is_whole=is_whole)
+        elif self._asked:
+            self._see_response(payload, is_whole=is_whole)
+
+    def _see_request(self, payload: bytes, *, is_whole: bool) -> None:
+        try:
+            request = read_request(payload)
+        except _UNREADABLE:
+            return
+        if not _is_text(request.client_id):
+            return
+        if is_released(request.api_key, request.api_version):
+            self._weigh(request, payload, is_whole=is_whole)
+        elif request.client_id and request.message_name == _NEGOTIATED:
+            self.found = f"{_named(request)}, newer than any released"
+
+    def _weigh(self, request: RequestFrame, payload: bytes, *, is_whole: bool) -> None:
+        name = _named(request)
+        body = payload[request.body_offset :]
+        is_sound = is_whole and decodes(request.message_name, body, request.api_version)
+        said = len(body) - body.count(0)
+        has_client_id = request.header_version > 0 and request.client_id != ""
+        if is_sound and (has_client_id or said >= _MUCH):
+            self.found = f"{name} decodes"
+            return
+        if has_client_id:
+            self.hint = self.hint or f"a header of {name}"
+        elif is_sound and said >= _SOME:
+            self.hint = self.hint or f"{name} decodes"
+        if is_sound and said:
+            self._note_decoded(request, name)
+        elif not is_whole and request.client_id:
+            self._note_cut(request, name)
+        self._asked[request.correlation_id] = _Asked(request, is_whole)
+        if len(self._asked) > MOST_AWAITED:
+            del self._asked[next(iter(self._asked))]
+
+    def _note_decoded(self, request: RequestFrame, name: str) -> None:
+        other, self._decoded = self._decoded, request
+        if other is not None and other.correlation_id != request.correlation_id:
+            self.found = f"{name} decodes, and {_named(other)} before it"
+
+    def _note_cut(self, request: RequestFrame, name: str) -> None:
+        other, self._cut = self._cut, request
+        if (
+            other is not None
+            and other.client_id == request.client_id
+            and other.correlation_id != request.correlation_id
+        ):
+            self.found = f"headers of {_named(other)} and {name} with one client id"
+
+    def _see_response(self, payload: bytes, *, is_whole: bool) -> None:
+        try:
+            asked = self._asked.get(parse_correlation_id(payload))
+            if asked is None:
+                return
+            request = asked.request
+            name = _named(request)
+            if is_whole:
+                response = parse_response(payload, request.api_key, request.api_version)
+                body = payload[response.body_offset :]
+                if decodes(response.message_name, body, response.body_version):
+                    self.found = f"the response to {name} decodes"
+                    return
+        except _UNREADABLE:
+            return
+        # A whole response that does not decode is not Kafka's, whatever its header looks like.
+        if request.client_id and not asked.is_whole:
+            self.found = f"a header of {name}, and a response with its correlation id"
+
+
+def _named(request: RequestFrame) -> str:
+    return f"{request.message_name} v{request.api_version}"
+
+
+def _is_text(client_id: str | None) -> bool:
+    return client_id is None or all(sign >= " " for sign in client_id)
+
+
+HELD_SEGMENTS = 64
+HELD_BYTES = 1024 * 1024
+"""So much of a connection is held back, at most, until it is known which end is the client."""
+
+
+class Roles:
+    """Finds out which end of a connection is the client, from its first segments.
+
+    Of these rules the first that applies decides. The client is
+
+    1. the end that is not among the ``brokers``, where exactly one is;
+    2. the sender of a SYN, or of what flexwire's own captures mark as a request;
+    3. the end from which a request came whose correlation id came back from the other end;
+    4. the only end that sent bytes that look like a request and not like a response;
+    5. the client of an earlier connection on these ports (``known``);
+    6. the end with the higher port.
+    """
+
+    def __init__(self, limit: int, brokers: Brokers, known: str | None = None) -> None:
+        self.held: list[Segment] = []
+        self._brokers = brokers
+        self._known = known
+        self._limit = limit
+        self._held_bytes = 0
+        self._asked: dict[str, set[int]] = {}
+        self._sure: set[str] = set()
+
+    def client(self, segment: Segment) -> str | None:
+        """Hold the segment back; return which end is the client once that is known."""
+        self.held.append(segment)
+        self._held_bytes += len(segment.payload)
+        given = self._brokers.client(segment)
+        if given is not None:
+            return given
+        if segment.flags & SYN:
+            return segment.destination if segment.flags & ACK else segment.source
+        if segment.begins is not None:
+            return segment.source if segment.begins == "request" else segment.destination
+        if self._answers(segment):
+            return segment.destination
+        if len(self.held) >= HELD_SEGMENTS or self._held_bytes >= HELD_BYTES:
+            return self.guess()
+        return None
+
+    def guess(self) -> str:
+        """Which end is the client, by what has been seen until now."""
+        if len(self._sure) == 1:
+            return next(iter(self._sure))
+        if self._known is not None:
+            return self._known
+        first = self.held[0]
+        # Of equal ports the end that spoke first is as good a guess as the other.
+        return max(first.source, first.destination, key=_port)
+
+    def _answers(self, segment: Segment) -> bool:
+        if len(segment.payload) < SHORTEST_HEAD:
+            return False
+        as_request, as_response = correlation_ids(segment.payload)
+        asked = self._asked.get(segment.destination, ())
+        if as_response in asked and looks_like_responses(segment.payload, self._limit):
+            return True
+        if looks_like_request(segment.payload, self._limit):
+            self._asked.setdefault(segment.source, set()).add(as_request)
+            # Read as a response's correlation id, api key and version are the version alone for
+            # Produce (api key 0): the first responses of a connection have ids like that.
+            if as_response > HIGHEST:
+                self._sure.add(segment.source)
+        return False
+
+
+def _port(endpoint: str) -> int:
+    return int(endpoint.rpartition(":")[2])
+
+
+HIGHEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Brokers:
+    """Ends of connections that were given as brokers: by port, whatever the host, or by both.
+
+    With no end given it is false, and says nothing about any end.
+
+    >>> given = Brokers.parse([9092], ["[::0001]:19092"])
+    >>> [given.has(end) for end in ("10.0.0.1:9092", "[::1]:19092", "10.0.0.1:19092")]
+    [True, True, False]
+    """
+
+    ports: frozenset[int] = frozenset()
+    ends: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, ports: Iterable[int], brokers: Iterable[str]) -> Self:
+        """Brokers by ports, and by texts such as "10.0.0.1:9092" or "[::1]:9092".
+
+        Raises `CaptureError` for anything else: a capture has addresses and no names.
+        """
+        ports = frozenset(ports)
+        for port in ports:
+            if not 0 < port <= HIGHEST_PORT:
+                raise CaptureError(f"a port is a number from 1 to {HIGHEST_PORT}, got {port}")
+        return cls(ports, frozenset(map(parse_end, brokers)))
+
+    def __bool__(self) -> bool:
+        """Whether any end was given."""
+        return bool(self.ports or self.ends)
+
+    def named(self) -> tuple[str, ...]:
+        """All that was given, ports first.
+
+        >>> Brokers.parse([19092, 9092], ["10.0.0.1:9093"]).named()
+        ('port 9092', 'port 19092', '10.0.0.1:9093')
+        """
+        return (*(f"port {one}" for one in sorted(self.ports)), *sorted(self.ends))
+
+    def has(self, end: str) -> bool:
+        """Whether an end, as `Segment` writes it, was given."""
+        return end in self.ends or int(end.rpartition(":")[2]) in self.ports
+
+    def client(self, segment: Segment) -> str | None:
+        """The end that is the client, where exactly the other one was given as a broker."""
+        if not self:
+            return None
+        sends, receives = self.has(segment.source), self.has(segment.destination)
+        if sends == receives:
+            return None
+        return segment.destination if sends else segment.source
+
+
+def parse_end(text: str) -> str:
+    """An end of a connection as `Segment` writes it, from one as a person writes it.
+
+    >>> parse_end("[2001:DB8:0::1]:9092")
+    '[2001:db8::1]:9092'
+    """
+    host, colon, port = text.strip().rpartition(":")
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        address = ip_address(host[1:-1] if is_bracketed else host)
+        # An IPv6 address has colons of its own, so one without brackets may lack the port.
+        sound = is_bracketed == (address.version == 6) and "%" not in host  # noqa: PLR2004
+    except ValueError:
+        sound = False
+    if not (sound and colon and port.isascii() and port.isdecimal()) or not (
+        0 < int(port[:6]) <= HIGHEST_PORT
+    ):
+        raise CaptureError(
+            f"expected the address and port of a broker, as 10.0.0.1:9092 or [::1]:9092, got"
+            f" {text!r}; a capture has addresses, not host names"
+        )
+    return endpoint_name(address.packed, int(port))
+
 
 KAFKA = "Kafka"
 """The ``looks_like`` of a connection that reads as Kafka, but has no end that was given."""

@@ -1,19 +1,33 @@
-"""Which connection a segment belongs to, among those that used the same addresses and ports.
+"""Which connection a segment belongs to, and which responses are due on it.
 
 A SYN says so. Where the capture lacks it, or shows several connections at once, the sequence
 numbers do: those of each end lie near to where it has come, and so does what it acknowledges. A
 connection that was closed does not go on.
+
+Where a direction's bytes lost their frames, a response is recognized by the correlation id that a
+request waits for. Frames are not understood yet at that point (`flexwire.protocol.conversation`
+does that afterwards), so every request counts here, those that are never answered too.
+
+Clients have a handful of requests under way, so the last frames of a connection are enough to know
+which ones; and only they are kept, because most connections never need them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import struct
+from collections import deque
+from typing import TYPE_CHECKING, Final, Literal
 
 from flexwire.capture.reassembly.streams import REORDER_SEGMENTS, unwrap
-from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
+from flexwire.protocol.conversation import InFlight
+from flexwire.wire.segment_layout import ACK, CORRELATION_ID_IN_REQUEST, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
-    from flexwire.capture.files.model import Segment
+    from collections.abc import Iterable
+
+    from flexwire.capture.files.packets import Segment
+    from flexwire.capture.reassembly.assembly import CapturedFrame
+
 
 WIDEST_GAP = 64 * 1024 * 1024
 """A segment further ahead than this does not follow a gap, but is of another connection.
@@ -252,3 +266,125 @@ class Course:
             # What was under way goes on without a gap.
             return position > sends.high
         return position - sends.high > WIDEST_GAP
+
+
+NOTED_FRAMES: Final = 512
+"""So many frames of a connection are remembered, both directions together."""
+
+_CORRELATION_ID = struct.Struct(">i")
+_IN_RESPONSE_HEAD = 4  # after the length prefix
+_IDS_APART = 1000
+
+
+class Waiting:
+    """Correlation ids of requests on one connection that await their response."""
+
+    def __init__(self) -> None:
+        self._noted: deque[tuple[bool, int]] = deque(maxlen=NOTED_FRAMES)
+        self._any_request = False
+        self._known: InFlight[int] | None = None
+
+    @property
+    def any_request(self) -> bool:
+        """Whether a request was seen."""
+        return self._any_request
+
+    def note(self, direction: Literal["request", "response"], payload: bytes) -> None:
+        """Take in a frame."""
+        is_request = direction == "request"
+        start = CORRELATION_ID_IN_REQUEST if is_request else 0
+        if len(payload) >= start + _CORRELATION_ID.size:
+            self.note_ids([(is_request, _CORRELATION_ID.unpack_from(payload, start)[0])])
+
+    def note_ids(self, frames: Iterable[tuple[bool, int]]) -> None:
+        """Take in frames one after the other: whether each is a request, and its correlation id."""
+        self._known = None
+        for frame in frames:
+            self._any_request = self._any_request or frame[0]
+            self._noted.append(frame)
+
+    def expects(self, head: bytes) -> bool:
+        """Whether a request awaits the response frame that begins with ``head``."""
+        return self._in_flight().first(_id_in(head)) is not None
+
+    def follows(self, head: bytes) -> bool:
+        """Whether the response may answer a request from before those that were seen.
+
+        Clients count correlation ids upwards, so its id is a little below theirs; where no
+        request was seen at all, anything may.
+        """
+        if not self._any_request:
+            return True
+        oldest = self._in_flight().oldest_id
+        return oldest is not None and 0 < oldest - _id_in(head) <= _IDS_APART
+
+    def _in_flight(self) -> InFlight[int]:
+        if self._known is None:
+            self._known = InFlight()
+            for is_request, correlation_id in self._noted:
+                if is_request:
+                    self._known.add(correlation_id, correlation_id)
+                else:
+                    self._known.take(correlation_id)
+        return self._known
+
+
+def _id_in(head: bytes) -> int:
+    correlation_id: int = _CORRELATION_ID.unpack_from(head, _IN_RESPONSE_HEAD)[0]
+    return correlation_id
+
+
+BEGINNING_US: Final = 1_000_000
+BEGINNING_BYTES: Final = 1024 * 1024
+"""A connection's first segments wait for its handshake: no longer than this, and no more bytes."""
+
+MOST_HELD_BACK: Final = 1024
+MOST_HELD_BACK_BYTES: Final = 1024 * 1024
+"""Responses wait for a request that is cut only until more of them wait than this."""
+
+
+class Beginning:
+    """A connection's first segments, which a capture may show before the handshake."""
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+        self._bytes = 0
+
+    def add(self, segment: Segment) -> bool:
+        """Take in a segment; return whether the first ones are all there."""
+        self._segments.append(segment)
+        self._bytes += len(segment.payload)
+        if segment.begins is not None or (segment.flags & SYN and segment.flags & ACK):
+            # A capture of flexwire's own goes on, or it says where both streams begin.
+            return True
+        span_us = abs(segment.timestamp_us - self._segments[0].timestamp_us)
+        is_full = len(self._segments) >= REORDER_SEGMENTS or self._bytes >= BEGINNING_BYTES
+        return is_full or span_us >= BEGINNING_US
+
+    def segments(self) -> list[Segment]:
+        """Return those there are: a SYN that was captured late still comes first."""
+        return sorted(self._segments, key=lambda one: not one.flags & SYN)
+
+
+class HeldBack:
+    """Responses that wait until the requests before them are given out."""
+
+    def __init__(self) -> None:
+        self._frames: list[CapturedFrame] = []
+        self._bytes = 0
+
+    def in_turn(self, frames: list[CapturedFrame], *, is_cut: bool) -> list[CapturedFrame]:
+        """Return the frames that may be given out now; ``is_cut``: a request before them is not."""
+        if not self._frames and not (frames and is_cut):
+            return frames
+        responses = [one for one in frames if one.direction == "response"]
+        self._frames += responses
+        self._bytes += sum(len(one.payload) for one in responses)
+        requests = [one for one in frames if one.direction == "request"]
+        is_much = len(self._frames) > MOST_HELD_BACK or self._bytes > MOST_HELD_BACK_BYTES
+        return requests if is_cut and not is_much else requests + self.release()
+
+    def release(self) -> list[CapturedFrame]:
+        """Return those that wait, which then wait no more."""
+        frames, self._frames, self._bytes = self._frames, [], 0
+        return frames

@@ -14,26 +14,28 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.course import NOTED_FRAMES
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT
-from flexwire.capture.reassembly.lent import Standing, Taken, Went
-from flexwire.capture.reassembly.waiting import NOTED_FRAMES
+from flexwire.capture.reassembly.streams import Standing, Taken, Went
+from flexwire.extras import needed_by
 from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import INT64_MAX
+
+with needed_by("flexwire.capture.reassembly", "columnar"):
+    import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from flexwire.capture.reassembly.assembly import CapturedFrame
     from flexwire.capture.reassembly.connections import CapturedConnection
-    from flexwire.capture.reassembly.lent import Lent
     from flexwire.capture.reassembly.segments import SegmentColumns
+    from flexwire.capture.reassembly.streams import Lent
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _NONE_GIVEN = Brokers()

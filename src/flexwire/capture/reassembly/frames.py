@@ -6,14 +6,22 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.columnar.program import address, allocate
+from flexwire.extras import needed_by
+from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten
+from flexwire.kernels.engine import kernel
+
+with needed_by("flexwire.capture.reassembly", "columnar"):
+    import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.capture.reassembly.segments import Origins
+
+    Words = np.ndarray[Any, Any]
+
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Told = TypeVar("Told")
@@ -116,3 +124,27 @@ class FrameColumns:
             error={row: one.error for row, one in enumerate(frames) if one.error is not None},
             unplaced={row for row, one in enumerate(frames) if not one.is_placed},
         )
+
+
+def gathered(data: Words, starts: Words, offsets: Words) -> Words:
+    """Give bytes of ``data`` from ``starts`` on, of each as many as lie between two ``offsets``.
+
+    ``offsets`` are int32, one more than ``starts``, and say where each comes to lie.
+    """
+    copied = allocate(int(offsets[-1]))
+    run = kernel("gather_bytes")
+    if len(copied) and run is not None:
+        given, start = np.ascontiguousarray(data), np.ascontiguousarray(starts, np.int64)
+        words = np.zeros(L.GATHER // 8, np.int64)
+        for word, values in (
+            *((L.G_DATA, given), (L.G_START, start)),
+            *((L.G_OFFSETS, offsets), (L.G_OUT, copied)),
+        ):
+            words[word // 8] = address(values)
+        words[L.G_COUNT // 8] = len(start)
+        run(address(words), 0, 0)
+    elif len(copied):
+        for row in np.flatnonzero(np.diff(offsets)).tolist():
+            size = offsets[row + 1] - offsets[row]
+            copied[offsets[row] : offsets[row + 1]] = data[starts[row] : starts[row] + size]
+    return copied

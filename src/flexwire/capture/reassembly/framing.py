@@ -2,38 +2,228 @@
 
 A frame begins where the one before it ends, so one lost length loses all that follow. Then pieces
 are held, and each is tried as the beginning of a frame, until one convinces the caller's guess.
+
+Frames have no mark of their own, so this is a guess, made only where a capture begins within a
+connection or lacks a frame's length, and only of bytes with which a segment begins. It may err so:
+
+- A frame that begins in the middle of a segment is missed, and found again with the next one that
+  begins a segment.
+- Other bytes are taken for a request when they have its api key, version and client id by chance
+  (about one segment of random bytes in 10¹¹), for an awaited response when they have a length and
+  that very correlation id (one in 10¹⁰ for each response awaited), and for another response when a
+  second one follows where their length says (one in 10¹²). Bytes that are not random, arrays of
+  small integers above all, do it more often. Then the frames up to where that length leads are
+  lost, and something that is not a frame is given out in their place.
+- A response to a request from before the capture is not found when it is longer than 16 MiB, when
+  the capture ends within it, or when the client does not count its correlation ids.
+
+It words a remark beside bytes in which nothing reads as Kafka's, and decides nothing before that.
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from bisect import bisect_right
 from copy import copy
+from functools import lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.files.model import SAMPLE_BYTES
-from flexwire.capture.reassembly.resemblance import (
-    HEAD_BYTES,
-    TLS_HEAD_BYTES,
-    looks_like,
-    tls_record,
-)
-from flexwire.wire.segment_layout import PREFIX_LENGTH
+from flexwire.capture.files.packets import SAMPLE_BYTES
+from flexwire.protocol.apis import is_released
+from flexwire.protocol.headers import request_header_version
+from flexwire.schema.catalog import per_catalog
+from flexwire.wire.segment_layout import PREFIX_LENGTH, REQUEST_HEAD, RESPONSE_HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.reassembly.lent import Went
-    from flexwire.capture.reassembly.streams import Piece
+    from flexwire.capture.reassembly.streams import Piece, Went
+
+
+HEAD_BYTES = 32
+"""So many bytes of each direction are looked at."""
+
+_HTTP_METHODS = b"GET|HEAD|POST|PUT|DELETE|OPTIONS|PATCH|CONNECT|TRACE"
+# What a stream of the protocol begins with, from either end (RFC 8446, 9110, 9113, 4253, 5321; the
+# manuals of PostgreSQL, MySQL, MongoDB, ZooKeeper and AMQP). The first that fits is named.
+_BEGINNINGS = [
+    ("TLS", rb"[\x14-\x17]\x03[\x00-\x04]"),
+    ("HTTP", rb"(?:%s) |HTTP/[12]|PRI \* HTTP/2" % _HTTP_METHODS),
+    ("SSH", rb"SSH-[12]"),
+    ("AMQP", rb"AMQP"),
+    ("SMTP or FTP", rb"220[ -]|EHLO |HELO "),
+    ("Redis", rb"\*\d+\r\n\$\d"),
+    # A startup packet of protocol 3, or a request for TLS, for GSSAPI or to cancel.
+    ("PostgreSQL", rb"\x00\x00..(?:\x00\x03\x00[\x00-\x02][a-z_]|\x04\xd2\x16[\x2e-\x30])"),
+    ("MySQL", rb"..\x00\x00\x0a\d+\.\d+\.\d"),
+    # Its message header ends with the number of OP_MSG or OP_QUERY.
+    ("MongoDB", rb"...\x00.{8}(?:\xdd\x07|\xd4\x07)\x00\x00"),
+    # A request for a session: version 0, zxid, timeout, session id, and 16 bytes of a password.
+    ("ZooKeeper", rb"\x00\x00\x00[\x2c\x2d]\x00{4}.{8}\x00"),
+    ("zeros", rb"\x00{8}"),
+]
+# A record of TLS: its type and version, and the length of what follows (RFC 8446, section 5).
+_TLS_RECORD = re.compile(rb"[\x14-\x17]\x03[\x00-\x04](..)", re.DOTALL)
+TLS_HEAD_BYTES, TLS_FIRST_TYPE, TLS_LAST_TYPE, TLS_MAJOR, TLS_NEWEST = 5, 0x14, 0x17, 3, 4
+_LONGEST_TLS = (1 << 14) + 2048
+_PATTERNS = [(name, re.compile(pattern, re.DOTALL)) for name, pattern in _BEGINNINGS]
+_SHORTEST_TEXT = 8
+
+
+def looks_like(*heads: bytes) -> str | None:
+    """The protocol that the first of the heads begins with, the first that is known.
+
+    >>> looks_like(b"", bytes.fromhex("160303007a"))
+    'TLS'
+    >>> looks_like(bytes.fromhex("00000017001200030000")) is None
+    True
+    """
+    for name, pattern in _PATTERNS:
+        if any(pattern.match(head) for head in heads):
+            return name
+    return "text" if any(map(_is_text, heads)) else None
+
+
+def tls_record(head: bytes) -> int | None:
+    """The length of the record of TLS that begins with these bytes, its head included.
+
+    >>> tls_record(bytes.fromhex("1703030010"))
+    21
+    """
+    found = _TLS_RECORD.match(head)
+    length = 0 if found is None else int.from_bytes(found[1])
+    return TLS_HEAD_BYTES + length if 0 < length <= _LONGEST_TLS else None
+
+
+def _is_text(head: bytes) -> bool:
+    line = head.rstrip(b"\r\n\t")
+    return len(line) >= _SHORTEST_TEXT and all(
+        byte in b"\t\r\n" or ord(" ") <= byte <= ord("~") for byte in line
+    )
+
+
+# Length, api key, api version, correlation id; all but header version 0 go on with a client id.
+_HEAD = struct.Struct(">ihhi")
+_CLIENT_ID_LENGTH = struct.Struct(">h")
+_RESPONSE_HEAD = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+
+SHORTEST_HEAD = REQUEST_HEAD
+"""Bytes that hold the correlation id of either, the length prefix included."""
+
+RESPONSE_HEAD_BYTES = RESPONSE_HEAD
+"""Bytes that hold the length and correlation id of a response."""
+
+_SHORTEST_RESPONSE = RESPONSE_HEAD - PREFIX_LENGTH
+LIKELY_LENGTH = 16 * 1024 * 1024
+"""Up to this length bytes are taken for a response that no request awaits: they are held."""
+
+# A Java client counts its requests to all brokers together.
+_IDS_APART = 100
+_CLIENT_ID_SAMPLE = 48
+
+REQUEST_HEAD_BYTES = _HEAD.size + _CLIENT_ID_LENGTH.size + _CLIENT_ID_SAMPLE
+"""Bytes that suffice to tell whether a request begins with them."""
+
+
+def looks_like_request(head: bytes, limit: int) -> bool | None:
+    """Whether a frame that begins with ``head`` is a request of a released version.
+
+    ``head`` begins with the length prefix. None: too few bytes to tell; `REQUEST_HEAD_BYTES`
+    always suffice.
+    """
+    if len(head) < _HEAD.size:
+        return None
+    length, api_key, api_version, correlation_id = _HEAD.unpack_from(head)
+    rest = length + PREFIX_LENGTH - _HEAD.size
+    if not 0 <= rest <= limit or correlation_id < 0 or not is_released(api_key, api_version):
+        return False
+    return _client_id_follows(head, rest) if _has_client_id(api_key, api_version) else True
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _has_client_id(api_key: int, api_version: int) -> bool:
+    return request_header_version(api_key, api_version) > 0
+
+
+def _client_id_follows(head: bytes, rest: int) -> bool | None:
+    start = _HEAD.size + _CLIENT_ID_LENGTH.size
+    if len(head) < start:
+        return None
+    (length,) = _CLIENT_ID_LENGTH.unpack_from(head, _HEAD.size)
+    if not -1 <= length <= rest - _CLIENT_ID_LENGTH.size:
+        return False
+    sample = max(0, min(length, _CLIENT_ID_SAMPLE))
+    if len(head) < start + sample:
+        return None
+    # A client id is text; control characters in it speak against it.
+    return min(head[start : start + sample], default=ord(" ")) >= ord(" ")
+
+
+def looks_like_response(head: bytes, limit: int) -> bool | None:
+    """Whether ``head`` begins with the length and correlation id of a response.
+
+    None: too few bytes to tell; `RESPONSE_HEAD_BYTES` suffice. Many other bytes do as well, so
+    something else must speak for it: that a request awaits it, or what follows it.
+    """
+    if len(head) < _RESPONSE_HEAD.size:
+        return None
+    length, correlation_id = _RESPONSE_HEAD.unpack_from(head)
+    return bool(_SHORTEST_RESPONSE <= length <= limit and correlation_id >= 0)
+
+
+def looks_like_responses(head: bytes, limit: int) -> bool | None:
+    """Whether lengths lead from response to response through ``head``, as far as it goes.
+
+    None: too few bytes to tell.
+    """
+    if len(head) < _RESPONSE_HEAD.size:
+        return None
+    position = 0
+    while position + _RESPONSE_HEAD.size <= len(head):
+        if not looks_like_response(head[position : position + _RESPONSE_HEAD.size], limit):
+            return False
+        position += PREFIX_LENGTH + _LENGTH.unpack_from(head, position)[0]
+    return True
+
+
+def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | None:
+    """Whether a response begins ``size`` bytes of a stream, by what follows where it ends.
+
+    The next one must begin there, with a correlation id that is a little higher, as clients count
+    them; or the bytes must end there, as segments do where a frame ends. None: too few bytes to
+    tell. ``peek(start, count)`` gives some of the bytes.
+    """
+    length, correlation_id = _RESPONSE_HEAD.unpack(peek(0, _RESPONSE_HEAD.size))
+    if not _SHORTEST_RESPONSE <= length <= LIKELY_LENGTH:
+        return False
+    end = PREFIX_LENGTH + length
+    if size == end:
+        return True
+    following = peek(end, _RESPONSE_HEAD.size) if end < size else b""
+    if len(following) < _RESPONSE_HEAD.size:
+        return None
+    next_length, next_id = _RESPONSE_HEAD.unpack(following)
+    is_next = 0 < next_id - correlation_id <= _IDS_APART
+    return bool(is_next and _SHORTEST_RESPONSE <= next_length <= LIKELY_LENGTH)
+
+
+def correlation_ids(head: bytes) -> tuple[int, int]:
+    """What the correlation id is if ``head`` begins a request, and if it begins a response.
+
+    ``head`` has at least `SHORTEST_HEAD` bytes.
+    """
+    return _HEAD.unpack_from(head)[3], _RESPONSE_HEAD.unpack_from(head)[1]
+
 
 DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
 """The longest payload taken for a frame's; brokers take 100 MiB by default."""
 
 SURELY_TLS = 4
 """So many pieces that begin with a record of TLS are none by chance, one in 10⁷ of random bytes."""
-
-_LENGTH = struct.Struct(">i")
 
 
 class Found(NamedTuple):

@@ -11,10 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import numpy as np
-
-from flexwire.capture.reassembly.packet_flows import Keys
-from flexwire.capture.reassembly.packet_scan import Scan
+from flexwire.capture.reassembly.packet_scan import Keys, Scan
 from flexwire.capture.reassembly.segments import (
     CHUNK_BYTES,
     OF_EACH,
@@ -24,6 +21,10 @@ from flexwire.capture.reassembly.segments import (
     SegmentColumns,
     SegmentReader,
 )
+from flexwire.extras import needed_by
+
+with needed_by("flexwire.capture.reassembly", "columnar"):
+    import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence

@@ -2,27 +2,297 @@
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from flexwire.capture.files.links import other_link, other_network, other_transport
-from flexwire.capture.files.model import FRAME_COMMENTS, Direction
-from flexwire.capture.reassembly.packet_flows import Flows, Keys
-from flexwire.columnar.program import address
+from flexwire.capture.files.links import endpoint_name, other_link, other_network, other_transport
+from flexwire.capture.files.packets import FRAME_COMMENTS, Direction, Segment
+from flexwire.capture.files.reading import DAMAGE, READ_AHEAD
+from flexwire.capture.reassembly.assembly import connection_key
+from flexwire.columnar.program import address, allocate
+from flexwire.extras import needed_by
 from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - a word before some ten
 from flexwire.kernels.engine import kernel
 from flexwire.wire.limits import INT64_MAX
 
+with needed_by("flexwire.capture.reassembly", "columnar"):
+    import numpy as np
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import io
+    from collections.abc import Iterable, Iterator
 
-    from flexwire.capture.files.model import Segment
     from flexwire.capture.files.reading import Interface, PcapHead, Section
-    from flexwire.capture.reassembly.packet_notes import UnusedPackets
-    from flexwire.capture.reassembly.packet_window import Window
+    from flexwire.errors import CaptureError
 
+    Bytes = np.ndarray[Any, Any]
     Numbers = np.ndarray[Any, Any]
+
+
+_FIRST_FLOWS = 512
+_SLOTS_PER_FLOW = 4
+_IPV4_BYTES, _IPV6_BYTES, _PORT_BYTES = 4, 16, 2
+
+
+class Keys:
+    """Connection keys, numbered in the order in which they appear."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, segment: Segment) -> tuple[int, bool]:
+        """Give the number of a segment's key, and whether its sender is the end after the "|"."""
+        key = connection_key(segment)
+        number = self._numbers.setdefault(key, len(self.keys))
+        if number == len(self.keys):
+            self.keys.append(key)
+        return number, segment.source > segment.destination
+
+
+class Flows:
+    """The flows of all files that a reader has read."""
+
+    def __init__(self, words: memoryview[int], keys: Keys) -> None:
+        self._words = words
+        self._keys = keys
+        self._rows = np.zeros((0, L.FLOW // 8), np.int64)
+        self._slots: Numbers
+        # Of each flow that is named: its key, and whether its sender is the higher end.
+        self.key: Numbers = np.zeros(0, np.int32)
+        self.is_high: Numbers = np.zeros(0, np.bool_)
+        self._named = 0
+        words[L.S_SEED // 8] = secrets.randbits(63)
+        self.grow()
+
+    def grow(self) -> None:
+        """Make room for twice as many flows; the kernel puts those that it has into new slots."""
+        count = len(self._rows)
+        room = max(2 * count, _FIRST_FLOWS)
+        self._rows = np.concatenate(
+            [self._rows, np.zeros((room - count, L.FLOW // 8), np.int64)], axis=0
+        )
+        self.key = np.concatenate([self.key, np.zeros(room - count, np.int32)])
+        self.is_high = np.concatenate([self.is_high, np.zeros(room - count, np.bool_)])
+        self._slots = np.zeros(room * _SLOTS_PER_FLOW, np.int32)
+        for word, value in (
+            (L.S_FLOWS, address(self._rows)),
+            (L.S_FLOW_CAPACITY, room),
+            (L.S_SLOTS, address(self._slots)),
+            (L.S_SLOT_MASK, len(self._slots) - 1),
+            (L.S_SLOTTED, 0),
+        ):
+            self._words[word // 8] = value
+
+    def name(self) -> None:
+        """Find the keys of the flows that are new."""
+        count = self._words[L.S_FLOW_COUNT // 8]
+        for flow in range(self._named, count):
+            source, destination = _ends(self._rows[flow])
+            ends = Segment(0, source, destination, 0, 0, 0, b"")
+            self.key[flow], self.is_high[flow] = self._keys.number(ends)
+        self._named = count
+
+
+def _ends(row: Numbers) -> tuple[str, str]:
+    """Give the texts of both ends of a flow, the sender's first."""
+    raw = row.tobytes()
+    ports = int(row[L.W_PORTS // 8])
+    size = _IPV4_BYTES if ports >> L.VERSION_BIT == 4 else _IPV6_BYTES  # noqa: PLR2004 - IPv4
+    at = L.W_PORTS
+    return (
+        endpoint_name(raw[:size], int.from_bytes(raw[at : at + _PORT_BYTES], "big")),
+        endpoint_name(
+            raw[size : 2 * size],
+            int.from_bytes(raw[at + _PORT_BYTES : at + 2 * _PORT_BYTES], "big"),
+        ),
+    )
+
+
+# So many different reasons of one file are told apart: a hostile file invents them.
+DIFFERENT_REASONS = 1000
+FURTHER_REASONS = "further reasons"
+
+
+@dataclass(slots=True)
+class UnusedPackets:
+    """How many packets of a file were not used, by reason, and the first bytes of one of each."""
+
+    packets: dict[str, int] = field(default_factory=dict)
+    samples: dict[str, bytes] = field(default_factory=dict)
+
+    def add(self, reason: str, packets: int, sample: bytes | None = None) -> None:
+        """Count packets; what is one reason too many is counted as FURTHER_REASONS."""
+        if reason not in self.packets and len(self.packets) >= DIFFERENT_REASONS:
+            reason = FURTHER_REASONS
+        if sample:
+            self.samples.setdefault(reason, sample)
+        self.packets[reason] = self.packets.get(reason, 0) + packets
+
+    def add_all(self, others: UnusedPackets) -> None:
+        """Count what others hold, in their order."""
+        for reason, packets in others.packets.items():
+            self.add(reason, packets, others.samples.get(reason))
+
+    def know(self, reasons: Iterable[str]) -> None:
+        """Tell these reasons apart from others, as earlier packets of the file had them."""
+        self.packets.update(dict.fromkeys(reasons, 0))
+
+    def counted(self) -> UnusedPackets:
+        """Give only the reasons that packets were counted for."""
+        counted = {reason: packets for reason, packets in self.packets.items() if packets}
+        return UnusedPackets(counted, self.samples)
+
+
+@dataclass(slots=True)
+class FileNotes:
+    """What is told of a capture file, or of a part of it, once that is read.
+
+    ``packets`` are all of them. ``unreadable`` holds packets and places that should give a segment
+    and do not, ``skipped`` packets that hold something else. ``error`` is why the file cannot be
+    read at all.
+    """
+
+    file: str
+    packets: int = 0
+    unreadable: UnusedPackets = field(default_factory=UnusedPackets)
+    skipped: UnusedPackets = field(default_factory=UnusedPackets)
+    error: CaptureError | None = None
+
+    def unused(self) -> UnusedPackets:
+        """Give both kinds together, as the notes of an analysis have them."""
+        together = UnusedPackets()
+        together.add_all(self.unreadable)
+        if self.error is not None:
+            together.add(self.error.reason, 0)
+        together.add_all(self.skipped)
+        return together
+
+    def add(self, later: FileNotes) -> None:
+        """Take in the notes of the part of the file that follows."""
+        self.packets += later.packets
+        self.unreadable.add_all(later.unreadable)
+        self.skipped.add_all(later.skipped)
+        self.error = self.error or later.error
+
+
+# So much is read at a time: little enough to be in the processor's cache still when the kernel gets
+# it, and more than `READ_AHEAD`, so that no buffer stands between.
+PIECE = 2 * READ_AHEAD
+
+
+class Window:
+    """The bytes of a file, which stands at ``offset``, from there on: ``room`` of them at a time.
+
+    They are in ``buffer``, which begins at ``address``, up to ``filled``; at ``position`` the next
+    block begins. Nothing from ``stop`` on is read before it is asked for. Where reading ``piece``
+    bytes at a time can fail within the file, they must not be more than what it buffers: it would
+    read on after it gave what it has, and lose that.
+    """
+
+    def __init__(
+        self,
+        file: io.BufferedReader[Any],
+        room: int,
+        offset: int = 0,
+        stop: int | None = None,
+        piece: int = PIECE,
+    ) -> None:
+        self._file = file
+        self._piece = piece
+        self._most_room = room
+        self._begin = offset  # where in the file the buffer would begin, by where its end stands
+        self._stop = stop
+        self._error: Exception | None = None
+        self._is_read = False
+        self.position = self.filled = 0
+        try:
+            ahead = len(file.peek(1))
+        except DAMAGE as error:
+            self._error = error
+            self._is_read = True
+            ahead = 0
+        # Of a small file, all is there.
+        self.room = room if ahead >= READ_AHEAD else min(room, ahead + 1)
+        self.buffer, self.address = self._empty()
+        # Payloads of packets that objects read stand after the room of the file's bytes.
+        self.used = self.room
+
+    def _empty(self) -> tuple[Bytes, int]:
+        # Pages that nothing is put into take no memory.
+        buffer = allocate(2 * self.room)
+        return buffer, address(buffer)
+
+    @property
+    def offset(self) -> int:
+        """Where in the file the next block begins."""
+        return self._begin + self.position
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is room for no more bytes of the file."""
+        return self.filled == self.room
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the next block begins where the part of the file ends that is to be read."""
+        return self._stop is not None and self.offset >= self._stop
+
+    def fill(self) -> bool:
+        """Read on; False if there is no room, or nothing more."""
+        end = min(self.filled + self._piece, self.room)
+        if self._stop is not None:
+            end = min(end, self._stop - self._begin)
+        if end <= self.filled or self._is_read:
+            return False
+        try:
+            count = self._file.readinto1(self.buffer.data[self.filled : end])
+        except DAMAGE as error:
+            self._error = error
+            count = 0
+        self._is_read = not count
+        self.filled += count
+        return count > 0
+
+    def read(self, size: int) -> bytes:
+        """Give the next bytes to objects, what is not in the buffer directly from the file."""
+        end = min(self.position + size, self.filled)
+        data = self.buffer[self.position : end].tobytes()
+        self.position = end
+        if len(data) < size:
+            if self._error is not None:
+                raise self._error
+            more = self._file.read(size - len(data))
+            self._begin += len(more)
+            data += more
+        return data
+
+    def put(self, payload: bytes) -> int | None:
+        """Put a payload beside the file's bytes; gives where, or None if there is no room."""
+        if not payload:
+            return 0
+        at = self.used
+        if len(payload) > len(self.buffer) - at:
+            return None
+        self.used += len(payload)
+        self.buffer[at : self.used] = np.frombuffer(payload, np.uint8)
+        return at
+
+    def data(self) -> Bytes:
+        """Give what payloads are part of."""
+        return self.buffer[: self.filled if self.used == self.room else self.used]
+
+    def go_on(self, *, with_new_buffer: bool) -> None:
+        """Begin the buffer with the next block."""
+        left = self.buffer[self.position : self.filled]
+        if with_new_buffer or self.room < self._most_room:
+            self.room = self._most_room
+            self.buffer, self.address = self._empty()
+        self.buffer[: len(left)] = left
+        self._begin += self.position
+        self.position, self.filled, self.used = 0, len(left), self.room
+
 
 BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 """What each number of the column ``begins`` says."""

@@ -1,7 +1,7 @@
 """From capture files to their TCP segments in columns, a chunk of a file at a time.
 
 The kernel takes the packets that it is sure of; at any other block the objects of the room above
-read that one. So the segments and the notes are those of `flexwire.capture.files.tcp_segments`, in
+read that one. So the segments and the notes are those of `flexwire.capture.files.links`, in
 order.
 """
 
@@ -10,10 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
-from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.model import Segment, Unreadable
+from flexwire.capture.files.links import (
+    Skipped,
+    UnreadablePacketError,
+    read_segment,
+    unreadable_packet,
+)
+from flexwire.capture.files.packets import Segment, Unreadable
 from flexwire.capture.files.reading import (
     STEP_BYTES,
     DamagedError,
@@ -23,17 +26,18 @@ from flexwire.capture.files.reading import (
     open_capture,
     resume_blocks,
 )
-from flexwire.capture.files.tcp_segments import unreadable_packet
-from flexwire.capture.reassembly.packet_notes import FileNotes
-from flexwire.capture.reassembly.packet_scan import BEGINS, Scan
-from flexwire.capture.reassembly.packet_window import PIECE, Window
+from flexwire.capture.reassembly.packet_scan import BEGINS, PIECE, FileNotes, Scan, Window
 from flexwire.errors import CaptureError
+from flexwire.extras import needed_by
 from flexwire.kernels.capture.packets_layout import FULL, REFUSED, SHORT
+
+with needed_by("flexwire.capture.reassembly", "columnar"):
+    import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from flexwire.capture.files.model import CapturedPacket
+    from flexwire.capture.files.packets import CapturedPacket
     from flexwire.capture.files.reading import Head, Opener
 
     Numbers = np.ndarray[Any, Any]

@@ -15,7 +15,7 @@ sent. What does not open is counted with its reason, and no secret is ever shown
 from __future__ import annotations
 
 from flexwire.capture.tls.captures import OpenedCaptures, open_captures
-from flexwire.capture.tls.counts import TlsCounts
+from flexwire.capture.tls.connections import TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 
 __all__ = ["KeyLog", "OpenedCaptures", "TlsCounts", "open_captures"]

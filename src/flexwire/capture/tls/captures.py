@@ -6,30 +6,108 @@ what is missing in it is missing in what is written, as far as records say how m
 
 from __future__ import annotations
 
+import struct
 from collections import OrderedDict
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
 
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
-from flexwire.capture.files.model import CapturedPacket, Unreadable
-from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.packets import CapturedPacket, Unreadable
+from flexwire.capture.files.pcapng import PcapngWriter, block, option
 from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.tls.connections import Ends
-from flexwire.capture.tls.copying import PacketCopier
-from flexwire.capture.tls.counts import TlsCounts
-from flexwire.capture.tls.schedule import primitives
+from flexwire.capture.tls.connections import Ends, TlsCounts
+from flexwire.capture.tls.keylog import KeyLog
+from flexwire.capture.tls.keys import primitives
 from flexwire.errors import CaptureError
-from flexwire.storage.local import make_private_directory
+from flexwire.kernels.capture.packets_layout import (
+    ENHANCED_PACKET,
+    INTERFACE,
+    OPTION_COMMENT,
+    SECTION,
+)
+from flexwire.storage.local import create_private_file, make_private_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    import io
+    from collections.abc import Iterable, Sequence
+    from io import FileIO
+    from types import TracebackType
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
-    from flexwire.capture.tls.keylog import KeyLog
+    from flexwire.storage.source import Source
+
+
+_BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
+_UNKNOWN_LENGTH: Final = 0xFFFFFFFFFFFFFFFF
+_WRITTEN_AT_ONCE: Final = 1024 * 1024
+
+
+class PacketCopier:
+    """A pcapng file with packets of any links; it is made with the first of them."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.packets = 0
+        self._file: FileIO | None = None
+        self._links: dict[int, int] = {}
+        self._waiting = bytearray()
+
+    def copy(self, packet: CapturedPacket) -> None:
+        """Write a packet, with its time, its length on the network and its comments."""
+        if not self.packets:
+            fields = struct.pack("<IHHQ", _BYTE_ORDER_MAGIC, 1, 0, _UNKNOWN_LENGTH)
+            self._waiting += block(SECTION, fields)
+        number = self._links.get(packet.linktype)
+        if number is None:
+            number = self._links[packet.linktype] = len(self._links)
+            # Times are in microseconds where nothing else is said.
+            self._waiting += block(INTERFACE, struct.pack("<HHI", packet.linktype, 0, 0))
+        time, data = packet.timestamp_us, packet.data
+        head = struct.pack(
+            "<5I", number, time >> 32, time & 0xFFFFFFFF, len(data), packet.original_length
+        )
+        said = b"".join(option(OPTION_COMMENT, one) for one in packet.comments)
+        if said:
+            said += option(0, b"")
+        self._waiting += block(ENHANCED_PACKET, head + data + bytes(-len(data) % 4) + said)
+        self.packets += 1
+        if len(self._waiting) >= _WRITTEN_AT_ONCE:
+            self._write()
+
+    def close(self) -> None:
+        """Write what waits, and close the file."""
+        if self._waiting:
+            self._write()
+        if self._file is not None:
+            self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self) -> None:
+        try:
+            if self._file is None:
+                self._file = create_private_file(self.path)
+            view = memoryview(bytes(self._waiting))
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            reason = f"cannot write: {error.strerror or error}"
+            raise CaptureError(reason, source=str(self.path)) from error
+        self._waiting.clear()
+
 
 MOST_ENDS: Final = 16 * 1024
 """Between so many pairs of ends connections go on at once; one more ends the idlest."""
@@ -139,3 +217,26 @@ class _Rewriting(ExitStack):
 def _end(name: str) -> tuple[str, int]:
     host, _, port = name.rpartition(":")
     return host.strip("[]"), int(port)
+
+
+EMBEDDED: Final = "embedded"
+"""Given for a key log: those that pcapng files hold themselves, which are always taken, are all."""
+
+
+def read_key_logs(paths: Sequence[str]) -> KeyLog:
+    """The secrets of key logs; `CaptureError` for one that is none."""
+    keys = KeyLog()
+    for path in paths:
+        if path != EMBEDDED:
+            keys.add_file(Path(path))
+    return keys
+
+
+def open_sources(files: Sequence[Source], directory: Path, keys: KeyLog) -> OpenedCaptures:
+    """Write captures anew into a ``directory``: see `flexwire.capture.tls.open_captures`."""
+    by_name = {one.name: one for one in files}
+
+    def opener(name: str, start: int) -> io.BufferedReader:
+        return by_name[name].open(start)
+
+    return open_captures(list(by_name), directory, keys, opener)

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.tls.hello import HANDSHAKE
-from flexwire.capture.tls.schedule import APPLICATION, HEADER_BYTES, TAG_BYTES
+from flexwire.capture.tls.keys import APPLICATION, HANDSHAKE, HEADER_BYTES, TAG_BYTES
 
 if TYPE_CHECKING:
-    from flexwire.capture.tls.schedule import Opener
+    from flexwire.capture.tls.keys import Opener
 
 CHANGE_CIPHER: Final = 20
 ALERT: Final = 21

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.capture.pairing.turns_outcomes import UNPAIRED
+from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.report.answer_facts import ShownColumn
 from flexwire.report.units import human_bytes, plural

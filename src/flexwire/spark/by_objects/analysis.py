@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from flexwire.capture.reassembly.brokers import Brokers
+    from flexwire.capture.reassembly.connections import Brokers
     from flexwire.records.inflation import Inflation
     from flexwire.spark.progress import Clock, Progress
     from flexwire.spark.publishing.staging import Staging

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.pairing.turns_outcomes import FAILED
+from flexwire.capture.pairing.state import FAILED
 from flexwire.parties import Client
 from flexwire.report.facts import (
     LATENCY_EDGES_MS,

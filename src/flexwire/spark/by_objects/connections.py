@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.pairing.turns_outcomes import FAILED, NOT_KAFKA, UNBELIEVED
+from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNBELIEVED
 from flexwire.report.facts import ConnectionFacts, OtherConnection
 from flexwire.spark.by_objects.frames import CONNECTION, FRAME
 from flexwire.spark.sums.connections import SHOWN

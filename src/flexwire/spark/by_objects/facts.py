@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.pairing.turns_outcomes import FAILED, UNPAIRED
+from flexwire.capture.pairing.state import FAILED, UNPAIRED
 from flexwire.protocol import WITHHELD
 from flexwire.report.facts import (
     ClientFacts,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, Row
 
-    from flexwire.capture.reassembly.brokers import Brokers
+    from flexwire.capture.reassembly.connections import Brokers
     from flexwire.report.audit_facts import Audit
     from flexwire.spark.progress import Steps
 

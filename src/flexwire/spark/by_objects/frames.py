@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from flexwire.capture.files.tcp_segments import Segment
-from flexwire.capture.pairing.turns_objects import FrameReader
-from flexwire.capture.pairing.turns_paired import OF_FRAME
+from flexwire.capture.files.links import Segment
+from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.pairing.rows import OF_FRAME
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.schema import CONNECTIONS_TABLE

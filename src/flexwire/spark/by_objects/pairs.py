@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.pairing.turns_outcomes import NOT_KAFKA, UNPAIRED, UNPAIRED_REASON
+from flexwire.capture.pairing.state import NOT_KAFKA, UNPAIRED, UNPAIRED_REASON
 from flexwire.spark.by_objects.connections import judged_frames
 from flexwire.spark.by_objects.frames import FRAME
 from flexwire.tables.keys import FRAME_KEY

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.capture.files.tcp_segments import Segment, SegmentCounts, Unreadable, read_segments
+from flexwire.capture.files.links import Segment, SegmentCounts, Unreadable, read_segments
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.capture.reassembly.packet_notes import UnusedPackets
+from flexwire.capture.reassembly.packet_scan import UnusedPackets
 from flexwire.errors import CaptureError
 from flexwire.spark.batches import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow

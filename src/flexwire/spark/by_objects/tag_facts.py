@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES
+from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.report.facts import TaggedFieldUse
 
 if TYPE_CHECKING:

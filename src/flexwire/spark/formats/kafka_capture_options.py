@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from flexwire.arguments import refuse
 from flexwire.capture.logs.query import PIECE_BYTES
-from flexwire.capture.reassembly.brokers import Brokers
+from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
 from flexwire.schema.catalog import Catalog, catalog, using_carried
 from flexwire.spark.formats.options import OF_INFLATION, Options

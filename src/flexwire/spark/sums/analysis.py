@@ -19,7 +19,7 @@ from flexwire.tables.request_logs import FORWARDED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flexwire.capture.reassembly.brokers import Brokers
+    from flexwire.capture.reassembly.connections import Brokers
     from flexwire.tables.records import Rows
 
 CONNECTIONS, PACKETS = "connections", "packets"

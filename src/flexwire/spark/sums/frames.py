@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.turns_outcomes import FAILED, NOT_KAFKA, UNPAIRED
+from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNPAIRED
 from flexwire.capture.request_log.connection_names import NOWHERE
 from flexwire.parties import Client
 from flexwire.report.facts import LenientUse, Source, Timeline, TimelineBucket, Totals

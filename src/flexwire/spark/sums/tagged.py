@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.turns_outcomes import NOT_KAFKA
-from flexwire.capture.pairing.withheld import WITHHELD_BYTES
+from flexwire.capture.pairing.state import NOT_KAFKA, WITHHELD_BYTES
 from flexwire.report.facts import TaggedFieldUse
 from flexwire.spark.sums.bounded import merge_all, prune
 

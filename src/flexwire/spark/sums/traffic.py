@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.pairing.turns_outcomes import FAILED
+from flexwire.capture.pairing.state import FAILED
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.report.facts import ApiFacts, ClientFacts, VersionUse

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.pairing.turns_apis import apis
-from flexwire.capture.pairing.turns_outcomes import (
+from flexwire.capture.pairing.apis import apis
+from flexwire.capture.pairing.state import (
     FAILED,
     NOT_KAFKA,
     TOKEN,
@@ -22,7 +22,7 @@ from flexwire.capture.pairing.turns_outcomes import (
     UNPAIRED,
     UNPAIRED_REASON,
 )
-from flexwire.capture.reassembly.gathering import gathered
+from flexwire.capture.reassembly.frames import gathered
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import CaptureError
@@ -32,11 +32,11 @@ from flexwire.wire.limits import INT32_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.capture.pairing.turns_objects import Said
-    from flexwire.capture.pairing.turns_reading import Facts
+    from flexwire.capture.pairing.reading import Facts, Said
     from flexwire.capture.reassembly.frames import FrameColumns
 
     Words = np.ndarray[Any, Any]
+
 
 OF_FRAME = (
     ("source", pa.string()),

@@ -1,4 +1,4 @@
-"""From secrets to what opens records: the keys of one direction, and those after a KeyUpdate.
+"""From a handshake and its secrets to the keys that open records.
 
 RFC 5246 (6.3, 6.2.3.3), RFC 7905, RFC 8446 (5.2, 5.3, 7.1 to 7.3). The ciphers are the package
 cryptography's.
@@ -8,12 +8,123 @@ from __future__ import annotations
 
 import hmac
 import struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
+from flexwire.capture.tls.keylog import RANDOM_BYTES
 from flexwire.extras import needed_by
 
-if TYPE_CHECKING:
-    from flexwire.capture.tls.suites import Suite
+CLIENT_HELLO: Final = 1
+SERVER_HELLO: Final = 2
+HANDSHAKE: Final = 22
+MESSAGE_HEAD: Final = 4
+_SUPPORTED_VERSIONS: Final = 43
+_EARLY_DATA: Final = 42
+_VERSION_BYTES: Final = 2
+_SESSION_AT: Final = _VERSION_BYTES + RANDOM_BYTES + 1
+_KIND_AT: Final = 5
+_RANDOM_AT: Final = _KIND_AT + MESSAGE_HEAD + 2
+
+
+class Hello(NamedTuple):
+    """A random and, of a ServerHello, the version, cipher suite and session that were chosen."""
+
+    random: bytes
+    version: int
+    suite: int = 0
+    has_early_data: bool = False
+    session: bytes = b""
+
+
+def begins_client_hello(data: bytes) -> bool:
+    """Whether a stream that begins so begins with a record of a ClientHello, as far as it shows."""
+    kind = data[_KIND_AT : _KIND_AT + 1]
+    return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
+
+
+def random_of(data: bytes) -> bytes | None:
+    """The random of a ClientHello, from the start of its record on; None if it is cut off."""
+    random = data[_RANDOM_AT : _RANDOM_AT + RANDOM_BYTES]
+    return random if len(random) == RANDOM_BYTES else None
+
+
+def looks_encrypted(data: bytes) -> bool:
+    """Whether a record of TLS stands here."""
+    return 20 <= data[0] <= 23 and data[1:2] == b"\x03" if data else False  # noqa: PLR2004 - types
+
+
+def parse_client_hello(body: bytes) -> Hello | None:
+    """What a ClientHello says; None if it is not one."""
+    try:
+        version, random, at = _begin(body)
+        at += 2 + struct.unpack_from(">H", body, at)[0]
+        at += 1 + body[at]
+    except (struct.error, IndexError):
+        return None
+    return Hello(random, version, has_early_data=_EARLY_DATA in _extensions(body, at))
+
+
+def parse_server_hello(body: bytes) -> Hello | None:
+    """What a ServerHello says; None if it is not one."""
+    try:
+        version, random, at = _begin(body)
+        (suite,) = struct.unpack_from(">H", body, at)
+    except (struct.error, IndexError):
+        return None
+    chosen = _extensions(body, at + 3).get(_SUPPORTED_VERSIONS, b"")
+    if len(chosen) == _VERSION_BYTES:
+        version = int.from_bytes(chosen)
+    return Hello(random, version, suite, session=body[_SESSION_AT:at])
+
+
+def _begin(body: bytes) -> tuple[int, bytes, int]:
+    """Version, random, and where what follows the session id begins."""
+    version, random, session = struct.unpack_from(f">H{RANDOM_BYTES}sB", body)
+    return version, random, 2 + RANDOM_BYTES + 1 + session
+
+
+def _extensions(body: bytes, at: int) -> dict[int, bytes]:
+    found: dict[int, bytes] = {}
+    at += 2
+    while at + 4 <= len(body):
+        number, size = struct.unpack_from(">HH", body, at)
+        at += 4
+        if size > len(body) - at:
+            break
+        found[number] = body[at : at + size]
+        at += size
+    return found
+
+
+TLS_1_2: Final = 0x0303
+TLS_1_3: Final = 0x0304
+VERSION_NAMES: Final = {0x0300: "SSL 3.0", 0x0301: "TLS 1.0", 0x0302: "TLS 1.1"}
+
+
+class Suite(NamedTuple):
+    """What a cipher suite says of records: the cipher, the key's bytes, and the hash of its keys.
+
+    ``implicit_bytes`` of the nonce come from the keys in TLS 1.2; the rest stands in each record.
+    """
+
+    is_gcm: bool
+    key_bytes: int
+    hash_name: str
+    implicit_bytes: int
+
+
+_GCM_128 = Suite(is_gcm=True, key_bytes=16, hash_name="sha256", implicit_bytes=4)
+_GCM_256 = Suite(is_gcm=True, key_bytes=32, hash_name="sha384", implicit_bytes=4)
+_CHACHA = Suite(is_gcm=False, key_bytes=32, hash_name="sha256", implicit_bytes=12)
+
+# By IANA's registry; with RSA, DHE and ECDHE, of RSA, DSS and ECDSA, which keys do not tell apart.
+_OF_TLS_1_2: Final = (
+    dict.fromkeys((0x009C, 0x009E, 0x00A2, 0xC02B, 0xC02D, 0xC02F, 0xC031), _GCM_128)
+    | dict.fromkeys((0x009D, 0x009F, 0x00A3, 0xC02C, 0xC02E, 0xC030, 0xC032), _GCM_256)
+    | dict.fromkeys((0xCCA8, 0xCCA9, 0xCCAA), _CHACHA)
+)
+_OF_TLS_1_3: Final = {0x1301: _GCM_128, 0x1302: _GCM_256, 0x1303: _CHACHA}
+SUITES: Final = {TLS_1_2: _OF_TLS_1_2, TLS_1_3: _OF_TLS_1_3}
+"""By version and number."""
 
 HEADER_BYTES: Final = 5
 TAG_BYTES: Final = 16

@@ -1,4 +1,4 @@
-"""What the specs say of each api key and version: how its header is laid out, and what it is for.
+"""What the specs say of each API key and version: how its header is laid out, and its role.
 
 All that a kernel has to know of a request fits into a word; where it does not, the request is not
 plain, and is read as an object.
@@ -15,11 +15,7 @@ import numpy as np
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
-from flexwire.protocol.credentials import (
-    METADATA_TOPIC,
-    METADATA_TOPIC_ID,
-    hides_credentials,
-)
+from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID, hides_credentials
 from flexwire.protocol.headers import request_header_version, request_name
 from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
@@ -32,6 +28,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field, Schema
 
     Words = np.ndarray[Any, Any]
+
 
 SECRETS = METADATA_TOPIC.encode(), METADATA_TOPIC_ID.bytes
 """A request that holds one of these may ask for the metadata's records."""

@@ -1,14 +1,15 @@
-"""What lasts from chunk to chunk: what waits on each connection, and the client ids named there."""
+"""What lasts from chunk to chunk, and what may become of a frame before its body is decoded."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from flexwire.columnar.program import address
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.kernels.engine import kernel
+from flexwire.protocol import WITHHELD
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from flexwire.kernels.engine import Kernel
 
     Words = np.ndarray[Any, Any]
+
 
 WORD = 8
 _FEW = 64
@@ -149,3 +151,20 @@ def fresh_states(count: int) -> Words:
     states[:, L.S_FLAGS // WORD] = 0
     states[:, L.S_WAITING // WORD : L.S_FIRST // WORD] = 0
     return states
+
+
+FAILED: Final = "failed"
+TOKEN: Final = "token"  # noqa: S105 - the name of an outcome
+UNPAIRED: Final = "unpaired"
+NOT_KAFKA: Final = "not Kafka"
+"""The outcome of frames of a connection that is not Kafka."""
+
+UNBELIEVED: Final = "nothing on this connection reads as Kafka"
+UNPAIRED_REASON: Final = "the capture holds no request with correlation id %d on this connection"
+
+WITHHELD_BYTES = WITHHELD.encode()
+
+
+def withheld_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give a value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
+    return [{**one, "data": WITHHELD_BYTES} for one in raw]

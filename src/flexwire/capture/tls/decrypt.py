@@ -9,23 +9,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from flexwire.capture.tls.hello import (
+from flexwire.capture.tls.keylog import CLIENT, SERVER
+from flexwire.capture.tls.keys import (
+    APPLICATION,
     CLIENT_HELLO,
     HANDSHAKE,
     MESSAGE_HEAD,
     SERVER_HELLO,
+    SUITES,
+    TLS_1_2,
+    TLS_1_3,
+    VERSION_NAMES,
     Hello,
+    Opener13,
+    openers_12,
     parse_client_hello,
     parse_server_hello,
 )
-from flexwire.capture.tls.keylog import CLIENT, SERVER
 from flexwire.capture.tls.records import ALERT, CHANGE_CIPHER, BrokenError, Direction
-from flexwire.capture.tls.schedule import APPLICATION, Opener13, openers_12
-from flexwire.capture.tls.suites import SUITES, TLS_1_2, TLS_1_3, VERSION_NAMES
 
 if TYPE_CHECKING:
     from flexwire.capture.tls.keylog import KeyLog
     from flexwire.capture.tls.records import Opened, Record
+
 
 End = Literal["request", "response"]
 _KEY_UPDATE: Final = 24

@@ -1,4 +1,4 @@
-"""Turns: which request a response answers, and what headers say, over the frames of a capture.
+"""Which request a response answers, and what headers say, over the frames of a capture.
 
 The state of all connections goes from chunk to chunk, in arrays: a kernel reads what is plain, and
 asks where it is not sure. A connection on which bare tokens may be sent is read frame by frame from
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.pairing.turns_objects import FrameReader, OneConnection, Said
-from flexwire.capture.pairing.turns_paired import PAIRED, Judgement, Told, paired
-from flexwire.capture.pairing.turns_reading import Facts, Run
-from flexwire.capture.pairing.turns_state import WORD, Clients, Waiting, fresh_states
+from flexwire.capture.pairing.reading import Facts, FrameReader, OneConnection, Run, Said
+from flexwire.capture.pairing.rows import PAIRED, Judgement, Told, paired
+from flexwire.capture.pairing.state import WORD, Clients, Waiting, fresh_states
 from flexwire.columnar.program import address
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from flexwire.protocol import RequestFrame
 
     Words = np.ndarray[Any, Any]
+
 
 __all__ = ["PAIRED", "Facts", "Judgement", "Said", "Told", "Turns", "paired"]
 

@@ -1,20 +1,28 @@
-"""Where a block of a capture file begins, guessed from the bytes in its middle.
+"""Where the blocks of a capture file begin, and how far a file that grows is whole.
 
 A file has no marks to look for, but its blocks lead from one to the next: bytes from which a chain
 of them goes on are taken for a block. Payloads may hold a capture of their own, so it is a guess.
 It is proven by reading up to there from a place that is known: it holds if a block ends there, and
 if what the head of the file said is still all that was said.
+
+Only the lengths of blocks are looked at. What a writer has not finished is not read yet; after a
+block whose length cannot be one, nothing is.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.files.model import CapturedPacket
+from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.reading import (
+    BYTE_ORDERS,
+    PCAP_MAGICS,
+    SECTION_MAGIC,
+    STEP_BYTES,
     DamagedError,
     PcapHead,
     Section,
@@ -32,9 +40,13 @@ from flexwire.kernels.capture.packets_layout import (
 )
 
 if TYPE_CHECKING:
-    from flexwire.capture.files.reading import Head, Opener
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+
+    from flexwire.capture.files.reading import Head, Opener, Readable
 
     Numbers = np.ndarray[Any, Any]
+
 
 CHAIN: Final = 64
 """So many blocks, one after the other, are looked at; fewer where the bytes end."""
@@ -171,3 +183,98 @@ def _every_word(data: bytes, start: int, count: int, order: str) -> Numbers:
         if size > 0:
             found[shift::_ALIGNED] = np.frombuffer(data, f"{order}u4", size, start + shift)
     return found
+
+
+_MAGIC: Final = 4
+_PCAP_HEAD: Final = 24
+
+
+@dataclass(slots=True)
+class WholeBlocks:
+    """A file, which is whole up to ``end``; `look` finds out again as it grows.
+
+    ``damage`` says why nothing after that can be read.
+    """
+
+    name: str
+    end: int = 0
+    damage: str | None = None
+    order: str = ""
+    is_pcap: bool = False
+
+    def look(
+        self,
+        opens: Callable[[int], AbstractContextManager[Readable]],
+        size: int,
+        most: int | None = None,
+    ) -> bool:
+        """Go on within the ``size`` bytes that the file has, by ``most`` at most or one block.
+
+        Says whether the file may have more whole blocks. ``opens`` opens it at a byte. Raises
+        `CaptureError` if it is not a capture.
+        """
+        begin = self.end
+        stop = size if most is None else min(size, begin + most)
+        if self.damage is not None or size - begin < _MAGIC:
+            return False
+        with opens(begin) as file:
+            while self.end < stop:
+                length = self._length(file)
+                end = self.end + length
+                if not length or end > size:
+                    return False
+                if end > stop and self.end > begin:
+                    return True
+                self.end = end
+        return self.end < size
+
+    def _length(self, file: Readable) -> int:
+        """The length of the next block, which is passed over; 0 where it cannot be told."""
+        if not self.end:
+            return self._first(file.read(_MAGIC), file)
+        if self.is_pcap:
+            head = file.read(_RECORD)
+            if len(head) < _RECORD:
+                return 0
+            (captured,) = struct.unpack_from(f"{self.order}8xI", head)
+            if captured > MAX_BLOCK_BYTES:
+                return self._damaged(f"a packet of {captured} bytes is declared")
+            return _passed(file, len(head), _RECORD + int(captured))
+        return self._block(file.read(_MAGIC), file)
+
+    def _first(self, magic: bytes, file: Readable) -> int:
+        if magic in PCAP_MAGICS:
+            self.is_pcap, self.order = True, PCAP_MAGICS[magic][0]
+            return _passed(file, len(magic), _PCAP_HEAD)
+        if magic == SECTION_MAGIC:
+            return self._block(magic, file)
+        raise CaptureError(
+            f"neither pcap nor pcapng: the file begins with {magic.hex(' ')}",
+            source=self.name,
+            offset=0,
+        )
+
+    def _block(self, kind: bytes, file: Readable) -> int:
+        rest = file.read(BLOCK_FRAME - _MAGIC)
+        if len(rest) < BLOCK_FRAME - _MAGIC:
+            return 0
+        if kind == SECTION_MAGIC:
+            self.order = BYTE_ORDERS.get(rest[_MAGIC:], "")
+            if not self.order:
+                return self._damaged(f"a section's byte order is given as {rest[_MAGIC:].hex(' ')}")
+        (length,) = struct.unpack_from(f"{self.order}I", rest)
+        if length < BLOCK_FRAME or length % _ALIGNED:
+            return self._damaged(f"a block of {length} bytes is declared")
+        return _passed(file, BLOCK_FRAME, int(length))
+
+    def _damaged(self, reason: str) -> int:
+        self.damage = reason
+        return 0
+
+
+def _passed(file: Readable, read: int, length: int) -> int:
+    """Pass over the rest of a block, of which some bytes were read."""
+    left = length - read
+    while left > 0 and (data := file.read(min(left, STEP_BYTES))):
+        left -= len(data)
+    return length

@@ -1,0 +1,322 @@
+"""What a capture says of itself: a filter, a sample of connections, tags that the tap added.
+
+It stands in a comment on the section header of each file, as the share of connections does
+(`flexwire.capture.files.sampling`), so that nobody takes a part for the whole.
+
+It stands in a comment on the section header of each file: Wireshark shows it among the properties
+of the file, and readers see it before the first packet.
+
+A tap captures what a client sent. What it sent on where it stamps request headers differs in these
+tags alone, and they stand in comments on the packet with which the request begins, or the first of
+several that came together. So both are in the capture, no byte counts twice, and Wireshark shows
+the tags. A comment on the section header of each file says which tags these are, without values: a
+capture from beyond the tap has them, and nothing in it tells them from a client's own.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from flexwire.arguments import refuse
+from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
+from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.reading import (
+    BYTE_ORDERS,
+    DAMAGE,
+    SECTION_MAGIC,
+    DamagedError,
+    options_in,
+    read_packets,
+)
+from flexwire.errors import ArgumentError
+from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
+from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX, INT32_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from io import BufferedReader
+    from pathlib import Path
+
+
+MOST_HEAD_BYTES: Final = 4096
+"""What is beyond these bytes of a file is not looked at: a tap's comment is the first option."""
+_SHARE_PREFIX: Final = b"flexwire: captured of all connections: "
+_SHARE: Final = "share"
+_OPTIONS_AT: Final = 24
+
+
+def sampling_comment(share: float) -> bytes:
+    """The comment that says which share of connections is captured.
+
+    >>> sampling_comment(0.1)
+    b'flexwire: captured of all connections: {"share": 0.1}'
+    """
+    return _SHARE_PREFIX + json.dumps({_SHARE: share}).encode()
+
+
+def share_in(file: BufferedReader[Any]) -> float | None:
+    """The share of connections that an open file says it holds, without reading on; else None.
+
+    What is damaged says none, and whatever reads it next finds the damage.
+    """
+    return next(
+        (one for said in comments_in(file) if (one := _parsed_share(said)) is not None), None
+    )
+
+
+def comments_in(file: BufferedReader[Any]) -> Iterator[bytes]:
+    """The comments on the first section header of an open file, without reading on."""
+    try:
+        head = file.peek(MOST_HEAD_BYTES)[:MOST_HEAD_BYTES]
+    except DAMAGE:
+        return
+    order = BYTE_ORDERS.get(head[8:12])
+    if not head.startswith(SECTION_MAGIC) or order is None:
+        return
+    (length,) = struct.unpack(f"{order}I", head[4:8])
+    # The block's length stands at its end again.
+    with suppress(DamagedError):
+        for code, value in options_in(head[: max(0, length - 4)], _OPTIONS_AT, order):
+            if code == OPTION_COMMENT:
+                yield value
+
+
+def _parsed_share(comment: bytes) -> float | None:
+    if not comment.startswith(_SHARE_PREFIX):
+        return None
+    try:
+        share = json.loads(comment[len(_SHARE_PREFIX) :])[_SHARE]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return float(share) if type(share) in {int, float} and 0 < share < 1 else None
+
+
+_FILTER_PREFIX: Final = b"flexwire: captured of all frames: "
+_ANY: Final = "*"
+MOST_FILTER_BYTES: Final = 3000
+"""The comment is to stand in the first bytes of a file, where it is looked for."""
+
+
+@dataclass(frozen=True)
+class CaptureFilter:
+    """Which requests are captured, and with each its response: those that fit all that is given.
+
+    ``apis`` are names as "Produce"; in ``client_ids`` and ``topics`` a ``*`` stands for any text,
+    and a request without client id has the empty one. Raises `ArgumentError`.
+
+    >>> print(CaptureFilter(apis=("Fetch", "Produce"), topics=("orders-*",)))
+    APIs Fetch, Produce; topics orders-*
+    """
+
+    apis: tuple[str, ...] = ()
+    client_ids: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for one in fields(self):
+            given = getattr(self, one.name)
+            if not isinstance(given, tuple) or not all(isinstance(text, str) for text in given):
+                raise refuse(one.name, "texts in a tuple", given)
+            if "".join(given).encode(errors="ignore").decode() != "".join(given):
+                raise refuse(one.name, "texts that have UTF-8", given)
+        if len(filter_comment(self)) > MOST_FILTER_BYTES:
+            raise ArgumentError(f"expected a filter of at most {MOST_FILTER_BYTES} bytes as JSON")
+
+    def __bool__(self) -> bool:
+        """Whether anything is left out at all."""
+        return bool(self.apis or self.client_ids or self.topics)
+
+    def __str__(self) -> str:
+        """What is captured, in words."""
+        named = ("APIs", self.apis), ("client ids", self.client_ids), ("topics", self.topics)
+        return "; ".join(f"{name} {', '.join(given)}" for name, given in named if given)
+
+    def takes_api(self, name: str) -> bool:
+        """Whether requests of the API are captured, as far as that goes."""
+        return not self.apis or name in self.apis
+
+    def takes_client(self, client_id: str | None) -> bool:
+        """Whether requests with the client id are."""
+        return not self.client_ids or _fits(client_id or "", self._client_parts)
+
+    def takes_topic(self, topic: str) -> bool:
+        """Whether requests about the topic are."""
+        return not self.topics or _fits(topic, self._topic_parts)
+
+    @cached_property
+    def _client_parts(self) -> list[list[str]]:
+        return [text.split(_ANY) for text in self.client_ids]
+
+    @cached_property
+    def _topic_parts(self) -> list[list[str]]:
+        return [text.split(_ANY) for text in self.topics]
+
+
+class Part(NamedTuple):
+    """What a capture file holds where that is not all: a share of connections, some frames.
+
+    ``only`` is empty where all frames of these connections are there.
+    """
+
+    share: float = 1.0
+    only: str = ""
+
+
+def filter_comment(only: CaptureFilter) -> bytes:
+    """The comment that says which frames are captured.
+
+    >>> filter_comment(CaptureFilter(topics=("orders",)))
+    b'flexwire: captured of all frames: {"topics": ["orders"]}'
+    """
+    said = {one.name: getattr(only, one.name) for one in fields(only)}
+    return (
+        _FILTER_PREFIX + json.dumps({name: given for name, given in said.items() if given}).encode()
+    )
+
+
+ALL_FRAMES: Final = CaptureFilter()
+"""Nothing is left out."""
+
+
+def part_in(file: BufferedReader[Any]) -> Part | None:
+    """What an open file says that it holds, without reading on; None where it says nothing.
+
+    What is damaged says nothing, and whatever reads it next finds the damage.
+    """
+    share = share_in(file)
+    only = next((one for comment in comments_in(file) if (one := _parsed_filter(comment))), None)
+    if share is None and only is None:
+        return None
+    return Part(1.0 if share is None else share, str(only or ""))
+
+
+def _parsed_filter(comment: bytes) -> CaptureFilter | None:
+    """What a comment says of frames; None where anybody else wrote it."""
+    if not comment.startswith(_FILTER_PREFIX):
+        return None
+    try:
+        said = json.loads(comment[len(_FILTER_PREFIX) :])
+        return CaptureFilter(**{name: tuple(given) for name, given in said.items()})
+    except (ValueError, TypeError, AttributeError, RecursionError, ArgumentError):
+        return None
+
+
+def _fits(text: str, patterns: list[list[str]]) -> bool:
+    """Whether a text is one of these patterns, each given by its parts between what is any text."""
+    return any(_is_one(text, *parts) for parts in patterns)
+
+
+def _is_one(text: str, first: str, *others: str) -> bool:
+    # Not a regular expression: one with several stars tries a client's text in all its ways.
+    if not others:
+        return text == first
+    *between, last = others
+    start, end = len(first), len(text) - len(last)
+    if start > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in between:
+        found = text.find(part, start, end)
+        if found < 0:
+            return False
+        start = found + len(part)
+    return True
+
+
+MOST_HEADER_TAGS: Final = 16
+"""A tap adds no more, so that a comment with all of them stands where it is looked for."""
+_STAMP_PREFIX: Final = b"flexwire: sent on with header tags: "
+_TAGS_PREFIX: Final = b"flexwire: captured of a tap that adds header tags: "
+_CORRELATION_ID: Final = "correlation_id"
+_TAGS: Final = "tags"
+
+
+class Stamp(NamedTuple):
+    """What a tap added to the header of one request of the connection between two ends."""
+
+    timestamp_us: int
+    client: str
+    broker: str
+    correlation_id: int
+    tags: dict[int, bytes]
+
+
+def stamp_comment(correlation_id: int, tags: Mapping[int, bytes]) -> bytes:
+    """The comment that says which tags a request was sent on with; values are hexadecimal.
+
+    >>> stamp_comment(7, {10042: b"hi"})
+    b'flexwire: sent on with header tags: {"correlation_id": 7, "tags": {"10042": "6869"}}'
+    """
+    said = {_CORRELATION_ID: correlation_id, _TAGS: {tag: tags[tag].hex() for tag in sorted(tags)}}
+    return _STAMP_PREFIX + json.dumps(said).encode()
+
+
+def added_tags_comment(tags: Iterable[int]) -> bytes:
+    """The comment of a file that says which tags its tap adds to the requests that it sends on.
+
+    >>> added_tags_comment([10043, 10042])
+    b'flexwire: captured of a tap that adds header tags: {"tags": [10042, 10043]}'
+    """
+    return _TAGS_PREFIX + json.dumps({_TAGS: sorted(tags)}).encode()
+
+
+def added_tags_in(file: BufferedReader[Any]) -> tuple[int, ...]:
+    """The tags that the tap of an open file adds, as it says, ascending, without reading on.
+
+    None where it says nothing: then no tap wrote it, or one that adds none, or an older one. What
+    is damaged says nothing, and whatever reads it next finds the damage.
+    """
+    return next((one for said in comments_in(file) if (one := _parsed_tags(said))), ())
+
+
+def _parsed_tags(comment: bytes) -> tuple[int, ...]:
+    """What a comment says of a file; nothing where anybody else wrote it."""
+    if not comment.startswith(_TAGS_PREFIX):
+        return ()
+    try:
+        tags = json.loads(comment[len(_TAGS_PREFIX) :])[_TAGS]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ()
+    if type(tags) is not list or len(tags) > MOST_HEADER_TAGS:
+        return ()
+    is_ours = all(type(one) is int and 0 <= one <= HIGHEST_TAG for one in tags)
+    return tuple(sorted(set(tags))) if is_ours else ()
+
+
+def read_stamps(path: Path) -> Iterator[Stamp]:
+    """The stamped requests of a capture file, in order; other packets and comments give nothing.
+
+    Raises `CaptureError` for a file that is not a capture.
+    """
+    for packet in read_packets(path):
+        if isinstance(packet, Unreadable):
+            continue
+        said = [one for comment in packet.comments if (one := _parsed_stamp(comment)) is not None]
+        if not said:
+            continue
+        try:
+            segment = read_segment(packet)
+        except (Skipped, UnreadablePacketError):
+            continue
+        for correlation_id, tags in said:
+            yield Stamp(
+                packet.timestamp_us, segment.source, segment.destination, correlation_id, tags
+            )
+
+
+def _parsed_stamp(comment: bytes) -> tuple[int, dict[int, bytes]] | None:
+    """What a comment says of a request; None where anybody else wrote it."""
+    if not comment.startswith(_STAMP_PREFIX):
+        return None
+    try:
+        said = json.loads(comment[len(_STAMP_PREFIX) :])
+        correlation_id = said[_CORRELATION_ID]
+        tags = {int(tag): bytes.fromhex(value) for tag, value in said[_TAGS].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None
+    is_ours = type(correlation_id) is int and INT32_MIN <= correlation_id <= INT32_MAX
+    return (correlation_id, tags) if is_ours and all(0 <= t <= HIGHEST_TAG for t in tags) else None

@@ -64,7 +64,7 @@ from flexwire.storage.listing import list_sources
 from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
-from flexwire.tables.survey import Asked, Surveyor
+from flexwire.survey.survey import Asked, Surveyor
 
 MOST_TABLES = 60
 LARGE = ("records", "frames", "messages/FetchResponse")

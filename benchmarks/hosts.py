@@ -20,7 +20,7 @@ from pipeline import ROOT, Case, parse_case
 from ranges import Clock, analyzed
 
 from flexwire.storage.listing import list_sources
-from flexwire.tables.survey import Asked
+from flexwire.survey.survey import Asked
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
 # So many microseconds each host's clock is ahead.

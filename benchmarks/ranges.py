@@ -28,9 +28,9 @@ from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.listing import list_sources
-from flexwire.tables import decoding
+from flexwire.survey import decoding
+from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.parquet import TableWriter
-from flexwire.tables.survey import Asked, Surveyor
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
 # What decoding a range calls; what is given in parts is timed part by part.

@@ -17,10 +17,10 @@ from captures import Asked as Shape
 from captures import add_options, make
 
 from flexwire.storage.listing import list_sources
-from flexwire.tables.fold import Fold
-from flexwire.tables.piece_survey import survey_piece
-from flexwire.tables.pieces import pieces_of
-from flexwire.tables.survey import Asked, Survey, Surveyor, in_order
+from flexwire.survey.fold import Fold
+from flexwire.survey.piece_survey import survey_piece
+from flexwire.survey.pieces import pieces_of
+from flexwire.survey.survey import Asked, Survey, Surveyor, in_order
 
 
 def measured(files: list[Path], piece_bytes: int) -> dict[str, float]:

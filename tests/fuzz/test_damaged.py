@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.tables import fold
+from flexwire.survey import fold
 from fuzz.damage import damage_file
 from fuzz.damaged import check
 from fuzz.law import LawBrokenError

@@ -18,7 +18,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.paths import Inputs
 from flexwire.spark.paths import input_sources as listed
 from flexwire.spark.publishing import commit
-from flexwire.tables.survey import Asked
+from flexwire.survey.survey import Asked
 from tests.spark.faulty import begin, wait_for
 
 if TYPE_CHECKING:

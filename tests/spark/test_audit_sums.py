@@ -19,10 +19,10 @@ from flexwire.spark.sums import by_connection
 from flexwire.spark.sums.audit import AuditSums
 from flexwire.spark.sums.audit_rows import AUDITED, SENT, TOLD
 from flexwire.storage.listing import list_sources
-from flexwire.tables.decoding import FRAMES, MESSAGES, decoded
+from flexwire.survey.decoding import FRAMES, MESSAGES, decoded
+from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows
 from flexwire.tables.spec_places import entity_paths
-from flexwire.tables.survey import Asked, Surveyor
 from flexwire.versions import Versions
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, LOSSY, MID_STREAM, STRANGE, Shape, write_capture

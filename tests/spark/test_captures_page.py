@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.spark.formats import kafka_capture_kept
 from flexwire.spark.formats.kafka_capture_options import ACCEPTED, KINDS
-from flexwire.tables import followed
+from flexwire.survey import followed
 from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:

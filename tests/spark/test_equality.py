@@ -16,7 +16,7 @@ from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.surveying import Surveyed
 from flexwire.spark.tables import Tables, mark
 from flexwire.spark.unreadable import Unreadable
-from flexwire.tables.survey import Asked
+from flexwire.survey.survey import Asked
 from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.spark.equality import (
     assert_equal_analyses,

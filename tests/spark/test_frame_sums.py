@@ -24,10 +24,10 @@ from flexwire.spark.sums.failures import FAILURES, SHOWN_FAILURES
 from flexwire.spark.sums.groups import Groups, coded
 from flexwire.spark.sums.reasons import DIFFERENT_REASONS, ReasonCounts
 from flexwire.storage.listing import list_sources
-from flexwire.tables.decoding import FRAMES, decoded
+from flexwire.survey.decoding import FRAMES, decoded
+from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS
-from flexwire.tables.survey import Asked, Surveyor
 from tests.capture.interleaved import CLEAN, EVERYTHING, LOSSY, STRANGE, write_capture
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, RECORD_COST, Inflation
 from flexwire.spark.analyze import analyze
 from flexwire.spark.log_analysis.writing import _is_of_last
-from flexwire.tables.survey import Asked
+from flexwire.survey.survey import Asked
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.records.batches import batch, record
 from tests.records.inflating import bomb

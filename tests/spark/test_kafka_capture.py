@@ -35,10 +35,10 @@ from flexwire.spark.formats.kafka_capture_rows import CaptureRows
 from flexwire.spark.formats.kafka_capture_stream import CaptureStreamReader
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import unsqueezed
-from flexwire.tables.decoding import decoded
+from flexwire.survey.decoding import decoded
+from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.schema.own import own_catalog
 from tests.spark.traffic import Traffic, made, nested

@@ -24,11 +24,11 @@ from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
 from flexwire.spark.sums.undecodable import record_failures
 from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.storage.listing import list_sources
-from flexwire.tables.decoding import FRAMES, MESSAGES, RECORDS, decoded
+from flexwire.survey.decoding import FRAMES, MESSAGES, RECORDS, decoded
+from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 from flexwire.tables.schema import RECORDS as RECORDS_SCHEMA
-from flexwire.tables.survey import Asked, Surveyor
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.tables.carrying import as_table
 from tests.tables.test_records import ODD, some_batch

@@ -16,7 +16,7 @@ from flexwire.spark.publishing.manifest import Committed
 from flexwire.spark.surveying import kept, surveyed
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
-from flexwire.tables.survey import Asked
+from flexwire.survey.survey import Asked
 from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.tables.test_ranges import rows_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.spark.surveying import Surveyed
-    from flexwire.tables.survey import Survey
+    from flexwire.survey.survey import Survey
     from tests.tables.test_ranges import Rows
 
 RANGE_BYTES = 15_000

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.storage.listing import list_sources
-from flexwire.tables.fold import Fold
-from flexwire.tables.piece_survey import survey_piece
-from flexwire.tables.pieces import pieces_of
-from flexwire.tables.survey import Asked, Survey, in_order
+from flexwire.survey.fold import Fold
+from flexwire.survey.piece_survey import survey_piece
+from flexwire.survey.pieces import pieces_of
+from flexwire.survey.survey import Asked, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import START_US
 from tests.capture.traffic import response

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from flexwire.tables.following import CaptureFollower, stretch_rows
+from flexwire.survey.following import CaptureFollower, stretch_rows
 from flexwire.tables.wanted import EVERYTHING, Wanted
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from flexwire.tables.survey import Asked
+    from flexwire.survey.survey import Asked
 
 Rows = dict[str, list[dict[str, Any]]]
 

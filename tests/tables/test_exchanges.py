@@ -9,10 +9,10 @@ import pytest
 
 from flexwire.kernels.capture.turns_layout import REQUEST
 from flexwire.storage.listing import list_sources
-from flexwire.tables import exchanges, piece_survey
-from flexwire.tables.piece_survey import survey_piece
-from flexwire.tables.pieces import pieces_of
-from flexwire.tables.survey import Asked, Survey, in_order
+from flexwire.survey import exchanges, piece_survey
+from flexwire.survey.piece_survey import survey_piece
+from flexwire.survey.pieces import pieces_of
+from flexwire.survey.survey import Asked, Survey, in_order
 from tests.capture.interleaved import write_capture
 from tests.capture.traffic import request, response
 from tests.spark.traffic import framed, made
@@ -24,7 +24,7 @@ from tests.tables.test_fold import MORE, same, size_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.tables.pieces import Frames
+    from flexwire.survey.pieces import Frames
     from tests.capture.exchanges import Step
 
 PIECES = 3

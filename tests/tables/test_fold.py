@@ -18,12 +18,12 @@ from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.files.reading import read_packets
 from flexwire.storage.listing import list_sources
 from flexwire.storage.source import Source
-from flexwire.tables.findings import Findings, Order
-from flexwire.tables.fold import Fold
-from flexwire.tables.piece_survey import survey_piece
-from flexwire.tables.pieces import Piece, pieces_of
-from flexwire.tables.proofs import OverlapError, UnprovenError
-from flexwire.tables.survey import Asked, Survey, in_order
+from flexwire.survey.findings import Findings, Order
+from flexwire.survey.fold import Fold
+from flexwire.survey.piece_survey import survey_piece
+from flexwire.survey.pieces import Piece, pieces_of
+from flexwire.survey.proofs import OverlapError, UnprovenError
+from flexwire.survey.survey import Asked, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
     EVERYTHING,
@@ -137,7 +137,7 @@ def test_without_kernels_a_capture_is_surveyed_in_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = write_capture(tmp_path, 1, ONE_CONNECTION)
-    monkeypatch.setattr("flexwire.tables.fold.has_kernels", lambda: False)
+    monkeypatch.setattr("flexwire.survey.fold.has_kernels", lambda: False)
     with pytest.raises(UnprovenError):
         surveyed_in_pieces(files, 20_000)
 

@@ -16,10 +16,10 @@ from flexwire.storage.filesystems import door
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from flexwire.storage.source import PIECE_BYTES, Source
-from flexwire.tables import inputs
-from flexwire.tables.decoding import decoded
-from flexwire.tables.inputs import LOOK_BYTES, looks
-from flexwire.tables.survey import Asked, Known, Survey, Surveyor, known_name
+from flexwire.survey import inputs
+from flexwire.survey.decoding import decoded
+from flexwire.survey.inputs import LOOK_BYTES, looks
+from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name
 from tests.capture.interleaved import CLEAN, HOSTS, write_capture
 from tests.storage.servers import BUCKET, s3
 

@@ -9,11 +9,11 @@ import pytest
 
 from flexwire.capture.reassembly.segments import SegmentColumns
 from flexwire.storage.listing import list_sources
-from flexwire.tables import overlaps
-from flexwire.tables.findings import clocks
-from flexwire.tables.inputs import reader_of
-from flexwire.tables.overlaps import likely_overlap
-from flexwire.tables.survey import Asked, Survey, in_order
+from flexwire.survey import overlaps
+from flexwire.survey.findings import clocks
+from flexwire.survey.inputs import reader_of
+from flexwire.survey.overlaps import likely_overlap
+from flexwire.survey.survey import Asked, Survey, in_order
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, ONE_CONNECTION, Shape, write_capture
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from flexwire.capture.columns.supposed import MARK, MARK_ID, Run
 from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
 from flexwire.kernels.capture.framing_layout import SEEKS_REQUEST
-from flexwire.tables.proofs import prove
+from flexwire.survey.proofs import prove
+from flexwire.survey.supposed import MARK, MARK_ID, Run
 
 LIMIT = 1 << 20
 FRAME = struct.pack(">i", 40) + bytes(range(40))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.report.answer_facts import moment_notes
 from flexwire.spark.surveying import LEAST_BYTES
-from flexwire.tables.pieces import COMPRESSED
+from flexwire.survey.pieces import COMPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -23,11 +23,11 @@ from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.surveying import KEPT, kept, surveyed
 from flexwire.spark.tasks import begin_task
+from flexwire.survey.decoding import FRAMES, RECORDS, decoded_rows
+from flexwire.survey.survey import RANGE_BYTES
 from flexwire.tables import schema
-from flexwire.tables.decoding import FRAMES, RECORDS, decoded_rows
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflated import Meter, within_allowance
-from flexwire.tables.survey import RANGE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.surveying import Surveyed
+    from flexwire.survey.survey import Asked, Survey
     from flexwire.tables.records import Rows
-    from flexwire.tables.survey import Asked, Survey
 
 LEAST_RANGE_BYTES: Final = 64 << 20
 """What has fewer bytes is decoded by one task: to begin another one takes longer."""

@@ -5,7 +5,7 @@ files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─�
   by some tasks             one task              a task each             read again; one task
 ```
 Few files are looked at by the task that cuts. A small capture is surveyed by one task from its
-start to its end, and so is one whose pieces say too little of the whole (`flexwire.tables.fold`),
+start to its end, and so is one whose pieces say too little of the whole (`flexwire.survey.fold`),
 or whose files are to be merged.
 """
 
@@ -22,13 +22,13 @@ from flexwire.spark.publishing.places import write_there
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.tables.fold import Fold
-from flexwire.tables.inputs import looks
-from flexwire.tables.overlaps import likely_overlap
-from flexwire.tables.piece_survey import has_kernels, survey_piece
-from flexwire.tables.pieces import pieces_of
-from flexwire.tables.proofs import OverlapError, UnprovenError
-from flexwire.tables.survey import Survey, Surveyor, in_order
+from flexwire.survey.fold import Fold
+from flexwire.survey.inputs import looks
+from flexwire.survey.overlaps import likely_overlap
+from flexwire.survey.piece_survey import has_kernels, survey_piece
+from flexwire.survey.pieces import pieces_of
+from flexwire.survey.proofs import OverlapError, UnprovenError
+from flexwire.survey.survey import Survey, Surveyor, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place
     from flexwire.storage.source import Source
-    from flexwire.tables.inputs import Look
-    from flexwire.tables.pieces import Piece
-    from flexwire.tables.survey import Asked
+    from flexwire.survey.inputs import Look
+    from flexwire.survey.pieces import Piece
+    from flexwire.survey.survey import Asked
 
     # Writes the tables that the survey alone gives; of a capture that one task decodes, all of
     # them, from what the survey kept, by its name.

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.survey.survey_parts import Asked
     from flexwire.tables.records import Rows
-    from flexwire.tables.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
     Software = tuple[str | None, str | None]

@@ -26,7 +26,7 @@ from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import per_catalog
-from flexwire.tables.decoding import FRAMES, MESSAGES
+from flexwire.survey.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows

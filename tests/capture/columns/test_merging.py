@@ -18,8 +18,8 @@ from flexwire.capture.reassembly.merging import CrowdedError, Front, MergedReade
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
 from flexwire.spark.by_objects.segments import SEGMENTS, _file_rows
 from flexwire.storage.listing import list_sources
-from flexwire.tables import inputs
-from flexwire.tables.inputs import looks
+from flexwire.survey import inputs
+from flexwire.survey.inputs import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.capture.traffic import enhanced, interface, packet, section
 

@@ -23,18 +23,18 @@ from flexwire.spark.paths import capture_sources
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.local import unsqueezed
-from flexwire.tables.decoding import decoded_rows
+from flexwire.survey.decoding import decoded_rows
+from flexwire.survey.pieces import COMPRESSED
+from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
-from flexwire.tables.pieces import COMPRESSED
-from flexwire.tables.survey import Surveyor
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.spark.formats.kafka_capture_options import CaptureOptions
+    from flexwire.survey.survey import Asked, Survey
     from flexwire.tables.records import Rows
-    from flexwire.tables.survey import Asked, Survey
 
 _INFLATION: Final = 10
 _REMEDY: Final = "set skipUnreadable to true to read the rest"

@@ -22,7 +22,7 @@ from flexwire.spark.formats.limits import (
     SupportsTriggerAvailableNow,
 )
 from flexwire.spark.tasks import begin_task
-from flexwire.tables.following import CaptureFollower, Stretch, stretch_rows
+from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from flexwire.capture.logs.transactions import walked
 from flexwire.errors import CaptureError
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.storage.filesystems import shown
+from flexwire.survey.survey import Asked
 from flexwire.tables.log_rewriting import Window
 from flexwire.tables.log_rows import LogWork
-from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -18,8 +18,8 @@ from flexwire.extras import needed_by
 from flexwire.report.facts import Facts
 from flexwire.spark.publishing.staging import FACTS, Staging, staging
 from flexwire.spark.publishing.stored import StoredStaging, stored_staging
+from flexwire.survey.survey import Asked
 from flexwire.tables.output import CountedOutput, Output, is_delta
-from flexwire.tables.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

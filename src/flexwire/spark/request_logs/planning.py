@@ -9,7 +9,7 @@ from flexwire.capture.request_log import LogReader, read_lines
 from flexwire.capture.request_log.reading import LogFile, LogPiece, pieces_of
 from flexwire.errors import CaptureError
 from flexwire.spark.publishing.commit import MOST_TASKS
-from flexwire.tables.survey import Asked
+from flexwire.survey.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.reading import Opener
     from flexwire.capture.reassembly.segments import Position
     from flexwire.storage.source import Source
-    from flexwire.tables.survey_parts import Asked
+    from flexwire.survey.survey_parts import Asked
 
 LOOK_BYTES: Final = 1 << 20
 """Of a file with a segment in so many bytes no more are read to say when it begins."""

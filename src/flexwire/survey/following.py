@@ -19,10 +19,10 @@ from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.tables.followed import Followed, rows_of
+from flexwire.survey.followed import Followed, rows_of
+from flexwire.survey.inputs import looks, opener
+from flexwire.survey.pieces import COMPRESSED
 from flexwire.tables.frames import TableRows
-from flexwire.tables.inputs import looks, opener
-from flexwire.tables.pieces import COMPRESSED
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.storage.source import Source
+    from flexwire.survey.survey_parts import Asked
     from flexwire.tables.records import Rows
-    from flexwire.tables.survey_parts import Asked
     from flexwire.tables.wanted import Wanted
 
     Offsets = dict[str, int]

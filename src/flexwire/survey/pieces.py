@@ -2,7 +2,7 @@
 
 A piece begins where a file does, or at a block in its middle, whose place is a guess
 (`flexwire.capture.files.blocks`). What its survey says depends on that, and on more that is
-supposed; `flexwire.tables.fold` proves it.
+supposed; `flexwire.survey.fold` proves it.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.capture.files.blocks import file_head, guessed_boundary
 from flexwire.capture.reassembly.segments import Position
-from flexwire.tables.inputs import opener
+from flexwire.survey.inputs import opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import numpy as np
 
-    from flexwire.capture.columns.supposed import Log
     from flexwire.capture.pairing.pairing import Facts
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.storage.source import Source
-    from flexwire.tables.findings import Clocks, Topic
-    from flexwire.tables.survey_parts import Software
+    from flexwire.survey.findings import Clocks, Topic
+    from flexwire.survey.supposed import Log
+    from flexwire.survey.survey_parts import Software
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -112,7 +112,7 @@ class Frames:
     are not given (`Facts.is_given`) have theirs. ``software`` and ``topics`` are what bodies of
     given rows say; of a connection's requests only the first that says it. ``ordinal`` is the place
     of a row among all of its key, and ``left_out`` has spans of the correlation ids of those that
-    are not handed over, by step (`flexwire.tables.exchanges`).
+    are not handed over, by step (`flexwire.survey.exchanges`).
     """
 
     names: list[str]

@@ -14,15 +14,15 @@ import struct
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.columns.supposed import HEAD_BYTES, MARK, MARK_ID
 from flexwire.capture.reassembly.course import NOTED_FRAMES
 from flexwire.kernels.capture.framing_layout import FRAMES
+from flexwire.survey.supposed import HEAD_BYTES, MARK, MARK_ID
 from flexwire.wire.limits import INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from flexwire.capture.columns.supposed import Run
     from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
+    from flexwire.survey.supposed import Run
 
 _NUMBER = struct.Struct(">i")
 

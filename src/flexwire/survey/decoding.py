@@ -10,17 +10,17 @@ import pyarrow as pa
 from flexwire.capture.pairing.pairing import Turns, paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
+from flexwire.survey.spans import reader_between
+from flexwire.survey.survey import NAMES, Known, Snapshot, known_name, start_name
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
-from flexwire.tables.spans import reader_between
-from flexwire.tables.survey import NAMES, Known, Snapshot, known_name, start_name
 from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.capture.reassembly.frames import FrameColumns
-    from flexwire.tables.survey import Asked
+    from flexwire.survey.survey import Asked
 
 __all__ = ["FRAMES", "MESSAGES", "RECORDS", "decoded", "decoded_rows"]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.supposed import Run, key_of
 from flexwire.capture.pairing.apis import apis
 from flexwire.capture.pairing.pairing import Facts
 from flexwire.capture.reassembly.flows import joined
@@ -15,27 +14,28 @@ from flexwire.capture.reassembly.frames import FrameColumns, taken
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.schema.catalog import catalog
-from flexwire.tables.exchanges import Apart, first_steps
-from flexwire.tables.inputs import reader_of
-from flexwire.tables.proofs import (
+from flexwire.survey.exchanges import Apart, first_steps
+from flexwire.survey.inputs import reader_of
+from flexwire.survey.proofs import (
     OverlapError,
     Proof,
     UnprovenError,
     correlation_ids,
     prove,
 )
+from flexwire.survey.supposed import Run, key_of
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.capture.columns.supposed import Log
     from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
     from flexwire.capture.reassembly.segments import Position, SegmentColumns, SegmentReader
-    from flexwire.tables.findings import Findings
-    from flexwire.tables.pieces import Frames, Summary
-    from flexwire.tables.spans import InTurn
-    from flexwire.tables.survey_parts import Asked
+    from flexwire.survey.findings import Findings
+    from flexwire.survey.pieces import Frames, Summary
+    from flexwire.survey.spans import InTurn
+    from flexwire.survey.supposed import Log
+    from flexwire.survey.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

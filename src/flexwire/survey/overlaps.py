@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.reassembly.segments import SegmentColumns
-from flexwire.tables.findings import clocks
-from flexwire.tables.inputs import LOOK_BYTES, reader_of
-from flexwire.tables.pieces import COMPRESSED, Piece
+from flexwire.survey.findings import clocks
+from flexwire.survey.inputs import LOOK_BYTES, reader_of
+from flexwire.survey.pieces import COMPRESSED, Piece
 
 if TYPE_CHECKING:
     from flexwire.storage.source import Source
-    from flexwire.tables.survey_parts import Asked
+    from flexwire.survey.survey_parts import Asked
 
 LOOKED_AT: Final = 4
 """So many files, the first of the capture, are looked at: as many hosts begin with one each."""

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from flexwire.capture.reassembly.merging import CrowdedError
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.tables.findings import Findings
-from flexwire.tables.inputs import NO_MARKS, looks, reader_of
-from flexwire.tables.proofs import OverlapError
-from flexwire.tables.spans import InTurn, Merging
-from flexwire.tables.survey_parts import (
+from flexwire.survey.findings import Findings
+from flexwire.survey.inputs import NO_MARKS, looks, reader_of
+from flexwire.survey.proofs import OverlapError
+from flexwire.survey.spans import InTurn, Merging
+from flexwire.survey.survey_parts import (
     NAMES,
     RANGE_BYTES,
     Asked,
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.merging import MergedReader
     from flexwire.capture.reassembly.segments import SegmentReader
     from flexwire.storage.source import Source
-    from flexwire.tables.findings import Order
-    from flexwire.tables.inputs import Look
-    from flexwire.tables.spans import Files, Place
+    from flexwire.survey.findings import Order
+    from flexwire.survey.inputs import Look
+    from flexwire.survey.spans import Files, Place
 
 __all__ = [
     "NAMES",

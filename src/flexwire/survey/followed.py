@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
 from flexwire.capture.pairing.reading import FrameReader, OneConnection
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import Evidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
-from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, software_in, topics_told
+from flexwire.survey.findings import SOFTWARE_MESSAGE, bodies, software_in, topics_told
+from flexwire.survey.supposed import key_of
 from flexwire.tables.frames import ends_of
 from flexwire.tables.wanted import FRAMES, RECORDS
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
+    from flexwire.survey.survey_parts import Asked
     from flexwire.tables.frames import Software, TableRows
     from flexwire.tables.records import Rows
-    from flexwire.tables.survey_parts import Asked
     from flexwire.tables.wanted import Wanted
 
     Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.columns.supposed import Run, key_of
 from flexwire.capture.reassembly.frames import taken
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
+from flexwire.survey.supposed import Run, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.capture.columns.supposed import Log
     from flexwire.capture.pairing.pairing import Turns
-    from flexwire.tables.pieces import Frames
+    from flexwire.survey.pieces import Frames
+    from flexwire.survey.supposed import Log
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

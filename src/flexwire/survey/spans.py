@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from flexwire.capture.reassembly.merging import Front, MergedReader, Waiting
 from flexwire.capture.reassembly.segments import Position, SegmentReader
-from flexwire.tables.inputs import opener, reader_of
-from flexwire.tables.survey_parts import AtOnce
+from flexwire.survey.inputs import opener, reader_of
+from flexwire.survey.survey_parts import AtOnce
 
 if TYPE_CHECKING:
     from flexwire.storage.source import Source
-    from flexwire.tables.inputs import Look
-    from flexwire.tables.survey_parts import Asked, Known
+    from flexwire.survey.inputs import Look
+    from flexwire.survey.survey_parts import Asked, Known
 
 Place = Position | Front | None
 """Where a range begins or ends: None at the start and at the end of the capture."""

@@ -29,9 +29,9 @@ from flexwire.wire.segment_layout import ACK, HALF_MODULUS, MODULUS, PREFIX_LENG
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.capture.columns.supposed import Supposed
     from flexwire.capture.files.packets import Direction
     from flexwire.capture.reassembly.segments import SegmentColumns
+    from flexwire.survey.supposed import Supposed
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -6,28 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.columns.supposed import SupposedFlows
 from flexwire.capture.pairing.pairing import Facts, Turns
 from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.kernels.engine import kernel
 from flexwire.schema.catalog import catalog
-from flexwire.tables.exchanges import steps_of, without_exchanges
-from flexwire.tables.findings import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
-from flexwire.tables.inputs import reader_of
-from flexwire.tables.pieces import Chunk, Frames, Summary
+from flexwire.survey.exchanges import steps_of, without_exchanges
+from flexwire.survey.findings import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
+from flexwire.survey.inputs import reader_of
+from flexwire.survey.pieces import Chunk, Frames, Summary
+from flexwire.survey.supposed import SupposedFlows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
 
-    from flexwire.capture.columns.supposed import Log
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import Position, SegmentColumns
-    from flexwire.tables.findings import Clocks, Topic
-    from flexwire.tables.pieces import Piece
-    from flexwire.tables.survey_parts import Asked, Software
+    from flexwire.survey.findings import Clocks, Topic
+    from flexwire.survey.pieces import Piece
+    from flexwire.survey.supposed import Log
+    from flexwire.survey.survey_parts import Asked, Software
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.segments import Position
     from flexwire.errors import CaptureError
     from flexwire.storage.source import Source
-    from flexwire.tables.inputs import Marks
+    from flexwire.survey.inputs import Marks
 
 NAMES = "names"
 """The name of what is kept for all ranges: the names of topics by their ids."""

@@ -10,14 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.columns.supposed import key_of
 from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.frames import gathered
 from flexwire.schema.catalog import catalog
-from flexwire.tables.messages import message_rows
-from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
-from flexwire.tables.survey_parts import (
+from flexwire.survey.supposed import key_of
+from flexwire.survey.survey_parts import (
     NAMES,
     Known,
     Snapshot,
@@ -26,6 +24,8 @@ from flexwire.tables.survey_parts import (
     known_name,
     start_name,
 )
+from flexwire.tables.messages import message_rows
+from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_SIZE
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from flexwire.capture.pairing.pairing import Facts
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.tables.spans import Files, Place
-    from flexwire.tables.survey_parts import Asked
+    from flexwire.survey.spans import Files, Place
+    from flexwire.survey.survey_parts import Asked
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

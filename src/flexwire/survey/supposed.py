@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from flexwire.capture.columns.supposed_frames import Rows
 from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.streams import Lent, Standing
+from flexwire.survey.supposed_frames import Rows
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 

@@ -28,7 +28,7 @@ from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.listing import list_sources
-from flexwire.survey import decoding
+from flexwire.survey import ranges
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.parquet import TableWriter
 
@@ -38,11 +38,11 @@ STAGES = (
     (SegmentReader, "__iter__", "segments"),
     (Flows, "push", "frames"),
     (Turns, "facts", "headers"),
-    (decoding, "paired", "pairs"),
-    (decoding, "message_rows", "bodies"),
-    (decoding, "record_runs", "records"),
-    (decoding, "without_record_bytes", "bodies"),
-    (decoding, "frame_rows", "frame rows"),
+    (ranges, "paired", "pairs"),
+    (ranges, "message_rows", "bodies"),
+    (ranges, "record_runs", "records"),
+    (ranges, "without_record_bytes", "bodies"),
+    (ranges, "frame_rows", "frame rows"),
 )
 
 
@@ -120,7 +120,7 @@ def analyzed(asked: Asked, out: Path, clock: Clock) -> tuple[int, int]:
     with stages(clock):
         for number in range(survey.ranges):
             with clock.stage("rest"):
-                for table, rows in decoding.decoded_rows(asked, number, kept.__getitem__):
+                for table, rows in ranges.decoded_rows(asked, number, kept.__getitem__):
                     with clock.stage(f"parquet {_short(table)}"):
                         if table not in writers:
                             path = out / f"{table.replace('/', '-')}.parquet"

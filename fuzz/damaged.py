@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
 from flexwire.errors import FlexwireError
-from flexwire.survey.proofs import OverlapError, UnprovenError
+from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.survey import Asked, Survey, in_order
 from fuzz.arguments import asked as asked_for
 from fuzz.damage import damage_file

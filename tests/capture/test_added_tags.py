@@ -23,7 +23,7 @@ from flexwire.net.host_port import HostPort
 from flexwire.net.stamping import HeaderTag, Stamping
 from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
 from flexwire.storage.listing import list_sources
-from flexwire.survey.inputs import Marks, looks, marks_of
+from flexwire.survey.request import Marks, looks, marks_of
 from flexwire.wire.limits import HIGHEST_TAG
 from tests.capture.test_filtering import part_of
 from tests.capture.test_sampling import files, section

@@ -17,9 +17,8 @@ from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, rea
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import Sampled, sampled_files
 from flexwire.storage.listing import list_sources
-from flexwire.survey.inputs import NO_MARKS, Marks, looks, marks_of
+from flexwire.survey.request import NO_MARKS, Asked, Marks, looks, marks_of
 from flexwire.survey.survey import Survey
-from flexwire.survey.survey_parts import Asked
 from tests.capture.test_pcapng import CLIENT, SERVER
 from tests.capture.traffic import request
 from tests.tables.folding import surveyed_in_pieces

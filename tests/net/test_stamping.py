@@ -29,7 +29,7 @@ from flexwire.net.stamping import (
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
 from flexwire.storage.listing import list_sources
-from flexwire.survey.inputs import Marks, marks_of
+from flexwire.survey.request import Marks, marks_of
 from tests.each import each
 from tests.net.broker import (
     CHUNK_BYTES,

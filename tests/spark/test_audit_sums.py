@@ -19,7 +19,7 @@ from flexwire.spark.sums import by_connection
 from flexwire.spark.sums.audit import AuditSums
 from flexwire.spark.sums.audit_rows import AUDITED, SENT, TOLD
 from flexwire.storage.listing import list_sources
-from flexwire.survey.decoding import FRAMES, MESSAGES, decoded
+from flexwire.survey.ranges import FRAMES, MESSAGES, decoded
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows
 from flexwire.tables.spec_places import entity_paths

@@ -18,7 +18,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit_cluster, audit_tables, gather_audit
 from flexwire.spark.cluster_told import CLUSTER_MESSAGES, CONFIGURING, ClusterSums, cluster_rows
 from flexwire.spark.sums.audit import AuditSums
-from flexwire.survey.decoding import MESSAGES
+from flexwire.survey.ranges import MESSAGES
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.capture.made_metadata import TIME, log, value
 from tests.capture.made_metadata import write as write_metadata

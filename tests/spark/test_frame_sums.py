@@ -24,7 +24,7 @@ from flexwire.spark.sums.failures import FAILURES, SHOWN_FAILURES
 from flexwire.spark.sums.groups import Groups, coded
 from flexwire.spark.sums.reasons import DIFFERENT_REASONS, ReasonCounts
 from flexwire.storage.listing import list_sources
-from flexwire.survey.decoding import FRAMES, decoded
+from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS

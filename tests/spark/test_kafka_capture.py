@@ -35,7 +35,7 @@ from flexwire.spark.formats.kafka_capture_rows import CaptureRows
 from flexwire.spark.formats.kafka_capture_stream import CaptureStreamReader
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import unsqueezed
-from flexwire.survey.decoding import decoded
+from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema

@@ -24,7 +24,7 @@ from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
 from flexwire.spark.sums.undecodable import record_failures
 from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.storage.listing import list_sources
-from flexwire.survey.decoding import FRAMES, MESSAGES, RECORDS, decoded
+from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES

@@ -13,7 +13,7 @@ from flexwire.capture.request_log.envelopes import Line
 from flexwire.capture.request_log.reading import LogFile
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.source import Source
-from flexwire.survey.decoding import FRAMES
+from flexwire.survey.ranges import FRAMES
 from flexwire.tables.request_logs import Placed, RequestLogRows
 from tests.capture.request_lines import RELEASES, line, real_lines
 

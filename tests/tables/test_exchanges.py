@@ -9,7 +9,8 @@ import pytest
 
 from flexwire.kernels.capture.turns_layout import REQUEST
 from flexwire.storage.listing import list_sources
-from flexwire.survey import exchanges, piece_survey
+from flexwire.survey import piece_survey
+from flexwire.survey import piece_survey as exchanges
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import pieces_of
 from flexwire.survey.survey import Asked, Survey, in_order

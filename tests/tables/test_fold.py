@@ -18,11 +18,11 @@ from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.files.reading import read_packets
 from flexwire.storage.listing import list_sources
 from flexwire.storage.source import Source
-from flexwire.survey.findings import Findings, Order
 from flexwire.survey.fold import Fold
+from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import Piece, pieces_of
-from flexwire.survey.proofs import OverlapError, UnprovenError
+from flexwire.survey.state import Findings, Order
 from flexwire.survey.survey import Asked, Survey, in_order
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (

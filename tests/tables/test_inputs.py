@@ -16,9 +16,9 @@ from flexwire.storage.filesystems import door
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from flexwire.storage.source import PIECE_BYTES, Source
-from flexwire.survey import inputs
-from flexwire.survey.decoding import decoded
-from flexwire.survey.inputs import LOOK_BYTES, looks
+from flexwire.survey import request
+from flexwire.survey.ranges import decoded
+from flexwire.survey.request import LOOK_BYTES, looks
 from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name
 from tests.capture.interleaved import CLEAN, HOSTS, write_capture
 from tests.storage.servers import BUCKET, s3
@@ -239,7 +239,7 @@ def test_of_a_large_file_a_little_is_read_to_order_it(
     assert look.first_us
     assert asked == [(0, LOOK_BYTES)]
     # Only what precedes all segments is read for as long as it is.
-    monkeypatch.setattr(inputs, "LOOK_BYTES", 30)
+    monkeypatch.setattr(request, "LOOK_BYTES", 30)
     assert looks([source]) == [look]
     assert asked[1:] == [(0, 30), (0, None)]
 

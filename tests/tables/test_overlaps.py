@@ -9,11 +9,10 @@ import pytest
 
 from flexwire.capture.reassembly.segments import SegmentColumns
 from flexwire.storage.listing import list_sources
-from flexwire.survey import overlaps
-from flexwire.survey.findings import clocks
-from flexwire.survey.inputs import reader_of
-from flexwire.survey.overlaps import likely_overlap
-from flexwire.survey.survey import Asked, Survey, in_order
+from flexwire.survey import survey
+from flexwire.survey.request import reader_of
+from flexwire.survey.state import clocks
+from flexwire.survey.survey import Asked, Survey, in_order, likely_overlap
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, ONE_CONNECTION, Shape, write_capture
 
@@ -59,7 +58,7 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
         seen.append(len(segments))
         return clocks(segments)
 
-    monkeypatch.setattr(overlaps, "clocks", counted)
+    monkeypatch.setattr(survey, "clocks", counted)
     assert likely_overlap(asked, ordered)
     few = sum(seen)
     every = sum(
@@ -70,7 +69,7 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
     )
     assert few < every / 4
     # They begin later than is looked.
-    monkeypatch.setattr(overlaps, "INFLATED_BYTES", 1)
+    monkeypatch.setattr(survey, "INFLATED_BYTES", 1)
     seen.clear()
     likely_overlap(asked, ordered)
     assert sum(seen) < few

@@ -9,8 +9,8 @@ import pytest
 
 from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
 from flexwire.kernels.capture.framing_layout import SEEKS_REQUEST
-from flexwire.survey.proofs import prove
-from flexwire.survey.supposed import MARK, MARK_ID, Run
+from flexwire.survey.guessed_connections import MARK, MARK_ID, Run
+from flexwire.survey.piece_merger import prove
 
 LIMIT = 1 << 20
 FRAME = struct.pack(">i", 40) + bytes(range(40))

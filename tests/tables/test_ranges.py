@@ -16,7 +16,7 @@ import pytest
 from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.storage.listing import list_sources
-from flexwire.survey.decoding import FRAMES, decoded
+from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Known, Surveyor, known_name
 from flexwire.tables.parquet import TableWriter
 from tests.capture.columns.test_merging import segments_in_order
@@ -108,7 +108,7 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     files = write_capture(tmp_path / "capture", 2, SHAPES["EVERYTHING"])
     found = []
     for held in (1_000_000, 1):
-        monkeypatch.setattr("flexwire.survey.decoding._CHUNKS_HELD", held)
+        monkeypatch.setattr("flexwire.survey.ranges._CHUNKS_HELD", held)
         asked, survey, kept = surveyed(files, range_bytes=60_000, chunk_bytes=6_000)
         batches = [one for n in range(survey.ranges) for one in decoded(asked, n, kept.__getitem__)]
         rows: Rows = defaultdict(list)

@@ -12,7 +12,7 @@ from flexwire.capture.reassembly.assembly import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
-from flexwire.survey.findings import topics_told
+from flexwire.survey.state import topics_told
 from flexwire.tables.messages import message_rows
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         decoded.append(len(carried))
         return message_rows(carried, *given, **named)
 
-    monkeypatch.setattr("flexwire.survey.findings.message_rows", counted)
+    monkeypatch.setattr("flexwire.survey.state.message_rows", counted)
     assert len(list(topics_told(frames, facts, None))) == 4
     # Two different ones of version 12, and one of version 9; one that answers nothing is not read.
     assert sum(decoded) == 3

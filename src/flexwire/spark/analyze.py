@@ -89,7 +89,7 @@ from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.listing import local_files
 from flexwire.storage.local import make_private_directory
-from flexwire.survey.inputs import marks_of
+from flexwire.survey.request import marks_of
 from flexwire.survey.survey import Asked
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.report.facts import Facts
-    from flexwire.survey.inputs import Marks
+    from flexwire.survey.request import Marks
 
     # Files that say something of themselves, by name.
     Marked = Iterable[tuple[str, Marks]]

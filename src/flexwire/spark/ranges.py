@@ -23,7 +23,7 @@ from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.spark.surveying import KEPT, kept, surveyed
 from flexwire.spark.tasks import begin_task
-from flexwire.survey.decoding import FRAMES, RECORDS, decoded_rows
+from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
 from flexwire.survey.survey import RANGE_BYTES
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows

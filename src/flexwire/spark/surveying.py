@@ -23,12 +23,11 @@ from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.fold import Fold
-from flexwire.survey.inputs import looks
-from flexwire.survey.overlaps import likely_overlap
+from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import pieces_of
-from flexwire.survey.proofs import OverlapError, UnprovenError
-from flexwire.survey.survey import Survey, Surveyor, in_order
+from flexwire.survey.request import looks
+from flexwire.survey.survey import Survey, Surveyor, in_order, likely_overlap
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place
     from flexwire.storage.source import Source
-    from flexwire.survey.inputs import Look
     from flexwire.survey.pieces import Piece
+    from flexwire.survey.request import Look
     from flexwire.survey.survey import Asked
 
     # Writes the tables that the survey alone gives; of a capture that one task decodes, all of

@@ -3,8 +3,8 @@
 The fold goes from piece to piece with the true state of all connections. A piece counts if it
 began where the one before it ended. A connection in it counts step by step: as long as it truly
 stood where the piece supposed, what became of it there is taken over without its segments
-(`flexwire.survey.proofs`); the segments that follow the first step for which that does not hold are
-read again. So the result is what `Surveyor` finds, and the fold never reads most bytes.
+(`flexwire.survey.piece_merger`); the segments that follow the first step for which that does not
+hold are read again. So the result is what `Surveyor` finds, and the fold never reads most bytes.
 """
 
 from __future__ import annotations
@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING, Any
 from flexwire.capture.files.reading import SectionHead
 from flexwire.capture.reassembly.packet_scan import FURTHER_REASONS, FileNotes
 from flexwire.capture.reassembly.segments import Position
-from flexwire.survey.composing import Composing
-from flexwire.survey.findings import Findings
-from flexwire.survey.inputs import reader_of
+from flexwire.survey.piece_merger import Composing, OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels
-from flexwire.survey.proofs import OverlapError, UnprovenError
-from flexwire.survey.spans import InTurn
+from flexwire.survey.request import reader_of
+from flexwire.survey.state import Findings, InTurn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.reading import Head
     from flexwire.storage.source import Source
     from flexwire.survey.pieces import Piece, Summary
-    from flexwire.survey.survey_parts import Asked, Survey
+    from flexwire.survey.request import Asked, Survey
 
     Array = np.ndarray[Any, np.dtype[Any]]
     _Surveyed = tuple[Piece, Summary | None]

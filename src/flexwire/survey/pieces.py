@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.capture.files.blocks import file_head, guessed_boundary
 from flexwire.capture.reassembly.segments import Position
-from flexwire.survey.inputs import opener
+from flexwire.survey.request import opener
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.storage.source import Source
-    from flexwire.survey.findings import Clocks, Topic
-    from flexwire.survey.supposed import Log
-    from flexwire.survey.survey_parts import Software
+    from flexwire.survey.guessed_connections import Log
+    from flexwire.survey.request import Software
+    from flexwire.survey.state import Clocks, Topic
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -112,7 +112,7 @@ class Frames:
     are not given (`Facts.is_given`) have theirs. ``software`` and ``topics`` are what bodies of
     given rows say; of a connection's requests only the first that says it. ``ordinal`` is the place
     of a row among all of its key, and ``left_out`` has spans of the correlation ids of those that
-    are not handed over, by step (`flexwire.survey.exchanges`).
+    are not handed over, by step (`flexwire.survey.piece_survey`).
     """
 
     names: list[str]

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED
 from flexwire.columnar.record_columns import Hints
+from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.capture.reassembly.connections import CapturedConnection
-    from flexwire.survey.survey_parts import Asked
     from flexwire.tables.records import Rows
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -215,8 +215,19 @@ _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
 class TableRows:
     """Makes the rows of paired frames, batch after batch."""
 
-    def __init__(self, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
-        self._asked = asked
+    def __init__(
+        self,
+        wanted: Wanted = EVERYTHING,
+        *,
+        release: str | None = None,
+        show_credentials: bool = False,
+        record_bytes: bool = False,
+        inflation: Inflation = INFLATION,
+    ) -> None:
+        self._release = release
+        self._show_credentials = show_credentials
+        self._record_bytes = record_bytes
+        self._inflation = inflation
         self._wanted = wanted
         # Of this range alone, so that it gives the same batches each time.
         self._hints = {name: Hints() for name in _OF_RECORDS}
@@ -229,7 +240,7 @@ class TableRows:
         ``names`` are those of topics by their ids; ``software`` is what the client of a connection
         is.
         """
-        wanted, shows = self._wanted, self._asked.show_credentials
+        wanted, shows = self._wanted, self._show_credentials
         outcomes: list[pa.RecordBatch] = []
         bodies = batch["body"].dictionary_encode()
         codes = np.asarray(bodies.indices.fill_null(-1))
@@ -238,16 +249,16 @@ class TableRows:
                 continue
             rows = np.flatnonzero(codes == code)
             messages = message_rows(
-                batch, name, release=self._asked.release, show_credentials=shows, rows=rows
+                batch, name, release=self._release, show_credentials=shows, rows=rows
             )
             outcomes.append(_outcomes(rows, messages))
             if name in _OF_RECORDS and wanted.gives(RECORDS):
                 where, hints = _OF_RECORDS[name], self._hints[name]
-                inflation = self._asked.inflation
+                inflation = self._inflation
                 for records in record_runs(messages, where, names, hints, inflation):
                     yield RECORDS, wanted.records(records)
             if wanted.gives(MESSAGES):
-                if not self._asked.record_bytes:
+                if not self._record_bytes:
                     messages = without_record_bytes(messages)
                 yield f"{MESSAGES}/{name}", messages
         if wanted.gives(FRAMES):

@@ -26,12 +26,12 @@ from flexwire.capture.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import per_catalog
-from flexwire.survey.decoding import FRAMES, MESSAGES
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
+from flexwire.tables.wanted import FRAMES, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -18,8 +18,8 @@ from flexwire.capture.reassembly.merging import CrowdedError, Front, MergedReade
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
 from flexwire.spark.by_objects.segments import SEGMENTS, _file_rows
 from flexwire.storage.listing import list_sources
-from flexwire.survey import inputs
-from flexwire.survey.inputs import looks
+from flexwire.survey import request
+from flexwire.survey.request import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.capture.traffic import enhanced, interface, packet, section
 
@@ -154,7 +154,7 @@ def test_a_file_without_segments_gives_its_notes(tmp_path: Path) -> None:
 def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, look_bytes: int
 ) -> None:
-    monkeypatch.setattr(inputs, "LOOK_BYTES", look_bytes)
+    monkeypatch.setattr(request, "LOOK_BYTES", look_bytes)
     other = bytearray(packet())
     other[9] = 17  # UDP
     head = section() + interface()

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.survey.survey_parts import NAMES, Known, known_name, start_name
+from flexwire.survey.request import NAMES, Known, known_name, start_name
 
 MOST_OF_TASK: Final = 64 << 20
 """So many bytes go with a task at the most: Spark sends none that has 128 MiB."""

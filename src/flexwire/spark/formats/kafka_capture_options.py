@@ -16,7 +16,7 @@ from flexwire.errors import ArgumentError
 from flexwire.schema.catalog import Catalog, catalog, using_carried
 from flexwire.spark.formats.options import OF_INFLATION, Options
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.survey.survey_parts import Asked
+from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted

@@ -23,8 +23,8 @@ from flexwire.spark.paths import capture_sources
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.local import unsqueezed
-from flexwire.survey.decoding import decoded_rows
 from flexwire.survey.pieces import COMPRESSED
+from flexwire.survey.ranges import decoded_rows
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.wire.limits import INT64_MAX

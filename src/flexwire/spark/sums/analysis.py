@@ -13,7 +13,7 @@ from flexwire.spark.sums.records import RecordSums
 from flexwire.spark.sums.tagged import TaggedFieldSums
 from flexwire.spark.sums.timeline import bucket_us
 from flexwire.spark.sums.undecodable import record_failures
-from flexwire.survey.decoding import FRAMES, MESSAGES, RECORDS
+from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS
 from flexwire.tables.request_logs import FORWARDED
 
 if TYPE_CHECKING:

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.packets import Direction
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.survey.supposed import Supposed
+    from flexwire.survey.guessed_connections import Supposed
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
 
 _LENGTH = struct.Struct(">i")
 _DIRECTIONS: tuple[Direction, Direction] = ("request", "response")

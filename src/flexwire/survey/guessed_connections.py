@@ -1,4 +1,4 @@
-"""Connections that go on in a part of a capture, taken in without what came before it.
+"""Connections that go on in a part of a capture, read without what came before it.
 
 Where a connection stands at the start of the part is supposed: the next bytes of each end are those
 of its first segment, and its frames begin with the first segment that looks like one. The bytes
@@ -20,7 +20,7 @@ import numpy as np
 from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.streams import Lent, Standing
-from flexwire.survey.supposed_frames import Rows
+from flexwire.survey.guessed_frames import Rows
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.streams import Taken, Went
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
 
 MARK_ID: Final = -0x5EEDED
 MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)

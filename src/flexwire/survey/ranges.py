@@ -1,4 +1,4 @@
-"""The rows of one range of a capture, as the tables have them, from what the survey kept of it."""
+"""The rows of one range of a capture, from what the survey kept of it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from flexwire.capture.pairing.pairing import Turns, paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.survey.spans import reader_between
+from flexwire.survey.state import reader_between
 from flexwire.survey.survey import NAMES, Known, Snapshot, known_name, start_name
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.survey.survey import Asked
+
 
 __all__ = ["FRAMES", "MESSAGES", "RECORDS", "decoded", "decoded_rows"]
 
@@ -74,7 +75,13 @@ class _Range:
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self._wanted = wanted
-        self._tables = TableRows(asked, wanted)
+        self._tables = TableRows(
+            wanted,
+            release=asked.release,
+            show_credentials=asked.show_credentials,
+            record_bytes=asked.record_bytes,
+            inflation=asked.inflation,
+        )
 
     def rows(self) -> Iterator[tuple[str, Rows]]:
         flows, turns = self._start.flows, self._start.turns

@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from kafka_log import noop, timed
 
-from flexwire.capture.logs import LogQuery, plan
 from flexwire.codec import message
 from flexwire.columnar import encode_record_pieces
+from flexwire.logs import LogQuery, plan
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.internal_topics import (
     group_members,

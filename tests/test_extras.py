@@ -62,7 +62,7 @@ IMPORTS = [
     ("flexwire.columnar", "numpy", "columnar"),
     ("flexwire.columnar", "pyarrow", "columnar"),
     ("flexwire.columnar.decoding", "pyarrow", "columnar"),
-    ("flexwire.capture.logs", "numpy", "columnar"),
+    ("flexwire.logs", "numpy", "columnar"),
     ("flexwire.capture.reassembly.flows", "numpy", "columnar"),
     ("flexwire.spark", "pyspark", "spark"),
     ("flexwire.spark", "pyarrow", "spark"),

@@ -7,7 +7,7 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.logs import Damaged, LogQuery, plan, read_piece
+from flexwire.logs import Damaged, LogQuery, plan, read_piece
 from flexwire.records import Record, decode_batches, encode_batch
 
 if TYPE_CHECKING:

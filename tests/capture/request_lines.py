@@ -7,13 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.request_log import LogReader, Zone, read_lines
-from flexwire.capture.request_log.reading import LogPiece, pieces_of
-from flexwire.capture.request_log.recognition import log_file
+from flexwire.logs.request_log import LogReader, Zone, read_lines
+from flexwire.logs.request_log.reading import LogPiece, pieces_of
+from flexwire.logs.request_log.recognition import log_file
 from flexwire.storage.listing import list_files
 
 if TYPE_CHECKING:
-    from flexwire.capture.request_log.requests import Item
+    from flexwire.logs.request_log.requests import Item
 
 # Lines of real brokers, a few of each API, with the layout that Kafka comes with.
 PLACE = Path(__file__).parents[1] / "vectors" / "request_logs"

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.log_index import (
+from flexwire.logs.log_index import (
     OffsetEntry,
     TimeEntry,
     read_offset_index,
     read_time_index,
 )
-from flexwire.capture.log_segment import Damage, open_log
+from flexwire.logs.log_segment import Damage, open_log
 from tests.capture.log_vectors import BASE, data_of, write
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture import log_segment
-from flexwire.capture.log_segment import (
+from flexwire.errors import CaptureError, RecordError
+from flexwire.logs import log_segment
+from flexwire.logs.log_segment import (
     BatchPlace,
     Damage,
     base_offset_of,
@@ -17,7 +18,6 @@ from flexwire.capture.log_segment import (
     read_batch,
     walk,
 )
-from flexwire.errors import CaptureError, RecordError
 from flexwire.records import decode_batches, search
 from tests.capture.log_vectors import BASE, data_of, vectors, write
 from tests.traced import traced

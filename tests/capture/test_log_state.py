@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture import log_state
-from flexwire.capture.log_segment import Damage, open_log
-from flexwire.capture.log_state import (
+from flexwire.errors import CaptureError
+from flexwire.logs import log_state
+from flexwire.logs.log_segment import Damage, open_log
+from flexwire.logs.log_state import (
     StateEntry,
     is_checkpoint,
     read_checkpoint,
     read_producer_snapshot,
     read_transaction_index,
 )
-from flexwire.errors import CaptureError
 from tests.capture.log_vectors import BASE, data_of, vectors, write
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.logs import LogQuery, plan
-from flexwire.capture.logs.query import Bounds
+from flexwire.logs import LogQuery, plan
+from flexwire.logs.query import Bounds
 from tests.capture.made_logs import (
     TIME,
     MadeSegment,

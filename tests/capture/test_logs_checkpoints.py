@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.logs.checkpoints import broker_of, high_watermarks, parse_offsets
-from flexwire.capture.logs.names import Partition
+from flexwire.logs.checkpoints import broker_of, high_watermarks, parse_offsets
+from flexwire.logs.names import Partition
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.logs.columns import KAFKA_COLUMNS, LogRows
-from flexwire.capture.logs.names import Partition
-from flexwire.capture.logs.reading import LogPiece
 from flexwire.columnar.record_columns import RECORD_COLUMNS
+from flexwire.logs.columns import KAFKA_COLUMNS, LogRows
+from flexwire.logs.names import Partition
+from flexwire.logs.reading import LogPiece
 from flexwire.records.record import TimestampType
 from flexwire.storage.source import Source
 

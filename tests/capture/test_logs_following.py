@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.logs import LogQuery, read_piece
-from flexwire.capture.logs.following import LogFollower, limited
-from flexwire.capture.logs.names import Partition
 from flexwire.errors import CaptureError
+from flexwire.logs import LogQuery, read_piece
+from flexwire.logs.following import LogFollower, limited
+from flexwire.logs.names import Partition
 from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment, plain
 
 if TYPE_CHECKING:

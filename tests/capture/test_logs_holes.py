@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.logs import LogQuery, reading
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.holes import Holes, held_by, holes_of
-from flexwire.capture.logs.planning import pieces_of
+from flexwire.logs import LogQuery, reading
+from flexwire.logs.finding import find_logs
+from flexwire.logs.holes import Holes, held_by, holes_of
+from flexwire.logs.planning import pieces_of
 from flexwire.records import Record, encode_batch
 from tests.capture.made_logs import TIME, MadeSegment, write_log
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.logs.replica import Replica
+    from flexwire.logs.replica import Replica
 
 
 def holes(directory: Path, piece_bytes: int) -> Holes:

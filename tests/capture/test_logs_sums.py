@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.logs import LogQuery, plan, read_piece
-from flexwire.capture.logs.columns import LOG_COLUMNS, LogRows
-from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
+from flexwire.logs import LogQuery, plan, read_piece
+from flexwire.logs.columns import LOG_COLUMNS, LogRows
+from flexwire.logs.sums import GROUPS, SUM_COLUMNS, LogSums
 from tests.capture.log_vectors import vectors, write
 
 if TYPE_CHECKING:

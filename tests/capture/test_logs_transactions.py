@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import google_crc32c
 import pytest
 
-from flexwire.capture.logs import LogQuery, plan
 from flexwire.errors import CaptureError
+from flexwire.logs import LogQuery, plan
 from tests.capture.log_vectors import BASE, data_of, vectors, write
 from tests.capture.made_logs import ABORT, COMMIT, MadeSegment, plain, read_offsets
 

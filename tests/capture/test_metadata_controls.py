@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.capture.metadata_controls import Endpoint, QuorumRecord, Voter, quorum_records
-from flexwire.capture.metadata_log import find_metadata
+from flexwire.logs.metadata_controls import Endpoint, QuorumRecord, Voter, quorum_records
+from flexwire.logs.metadata_log import find_metadata
 from tests.capture import log_vectors
 from tests.capture.made_metadata import (
     PLACE,

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.metadata_coverage import Base, Covered, SnapshotName
-from flexwire.capture.metadata_log import find_metadata, parse_snapshot, survey
 from flexwire.errors import CaptureError
+from flexwire.logs.metadata_coverage import Base, Covered, SnapshotName
+from flexwire.logs.metadata_log import find_metadata, parse_snapshot, survey
 from tests.capture import log_vectors
 from tests.capture.made_metadata import TIME, batch, elected, log, snapshot, value, write
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.request_log import (
+from flexwire.errors import ArgumentError, CaptureError
+from flexwire.logs.request_log import (
     BadLine,
     Kind,
     LoggedRequest,
@@ -21,11 +22,10 @@ from flexwire.capture.request_log import (
     kind_of,
     read_lines,
 )
-from flexwire.capture.request_log.connection_names import ends
-from flexwire.capture.request_log.envelopes import LONGEST, Line, unwrapped
-from flexwire.capture.request_log.reading import LogFile, split
-from flexwire.capture.request_log.recognition import log_file
-from flexwire.errors import ArgumentError, CaptureError
+from flexwire.logs.request_log.connection_names import ends
+from flexwire.logs.request_log.envelopes import LONGEST, Line, unwrapped
+from flexwire.logs.request_log.reading import LogFile, split
+from flexwire.logs.request_log.recognition import log_file
 from flexwire.spark.request_logs.planning import undivided_note
 from flexwire.storage.listing import list_files
 from flexwire.storage.source import Source
@@ -34,7 +34,7 @@ from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, re
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.request_log.requests import Item
+    from flexwire.logs.request_log.requests import Item
 
 
 def written(path: Path, *lines: bytes) -> Path:

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flexwire.capture.log_segment import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.columnar import record_encoding, records
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
 from flexwire.kernels.engine import kernel
+from flexwire.logs.log_segment import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.records import (
     Compression,
     PartialBatch,

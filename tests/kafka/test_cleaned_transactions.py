@@ -11,12 +11,12 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.capture.logs import LogQuery, plan, read_piece
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.names import Partition
-from flexwire.capture.logs.planning import pieces_of
-from flexwire.capture.logs.reading import Damaged
-from flexwire.capture.logs.transactions import known_transactions
+from flexwire.logs import LogQuery, plan, read_piece
+from flexwire.logs.finding import find_logs
+from flexwire.logs.names import Partition
+from flexwire.logs.planning import pieces_of
+from flexwire.logs.reading import Damaged
+from flexwire.logs.transactions import known_transactions
 from flexwire.tables.log_rows import LogRows, LogWork
 from flexwire.tables.log_schema import BATCHES, KEYS
 from tests.kafka.asking import ask

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.logs.checkpoints import STARTS
+from flexwire.logs.checkpoints import STARTS
 from tests.kafka.filling import INTERNAL, TOPICS, Broker, consumed, delete_before, write_typed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.capture.logs.checkpoints import STARTS
+from flexwire.logs.checkpoints import STARTS
 from flexwire.spark.internal_topics import open_log, remote_segments, unreadable
 from flexwire.spark.internal_topics.remote_segments import RECORDS
 from tests.kafka.asking import ask

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.logs.names import Partition
 from flexwire.errors import FlexwireError
+from flexwire.logs.names import Partition
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.answers.storage import ANSWER as STORAGE

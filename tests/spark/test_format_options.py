@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples call it
 from pyspark.sql.datasource import DataSourceReader
 
-from flexwire.capture.logs.names import Partition
-from flexwire.capture.logs.query import LogQuery
 from flexwire.errors import ArgumentError
+from flexwire.logs.names import Partition
+from flexwire.logs.query import LogQuery
 from flexwire.records.inflation import Inflation
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.filters import narrowed

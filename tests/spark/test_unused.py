@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from flexwire.capture.logs.finding import WORDS
-from flexwire.capture.logs.names import is_log_file
 from flexwire.codec import message
+from flexwire.logs.finding import WORDS
+from flexwire.logs.names import is_log_file
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.internal_logs import with_internal
 from flexwire.spark.answers.reading import open_tables

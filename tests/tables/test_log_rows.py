@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.logs import LogQuery, plan
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.transactions import known_transactions
+from flexwire.logs import LogQuery, plan
+from flexwire.logs.finding import find_logs
+from flexwire.logs.transactions import known_transactions
 from flexwire.records import Record, decode_batches, encode_batch
 from flexwire.tables import log_rewriting
 from flexwire.tables.log_rewriting import BATCH_SIZES, CODECS, Extents, Window, sample_at

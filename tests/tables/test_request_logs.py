@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from flexwire.capture.request_log import LoggedRequest, RefusedRequest
-from flexwire.capture.request_log.reading import LogFile
 from flexwire.codec import message
+from flexwire.logs.request_log import LoggedRequest, RefusedRequest
+from flexwire.logs.request_log.reading import LogFile
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.logs import LogQuery
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.resuming import Resumed, resumed
+from flexwire.logs import LogQuery
+from flexwire.logs.finding import find_logs
+from flexwire.logs.resuming import Resumed, resumed
 from flexwire.tables.log_rows import LogRows, LogWork
 from flexwire.tables.log_schema import BATCHES
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, plain, write_log
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from flexwire.capture.logs import LogPiece
+    from flexwire.logs import LogPiece
 
 GARBAGE = b"not a batch, and more of it"
 

@@ -18,8 +18,17 @@ from contextlib import ExitStack
 from datetime import date, time
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from flexwire.capture.log_index import read_offset_index, read_time_index
-from flexwire.capture.log_segment import (
+from flexwire.cli.options import InputError
+from flexwire.cli.records_dump_options import NUMBERS
+from flexwire.errors import (
+    CodecError,
+    DecodeError,
+    RecordError,
+    RecordHeaderError,
+    UnknownMessageError,
+)
+from flexwire.logs.log_index import read_offset_index, read_time_index
+from flexwire.logs.log_segment import (
     BatchPlace,
     Damage,
     LogFile,
@@ -29,20 +38,11 @@ from flexwire.capture.log_segment import (
     read_batch,
     walk,
 )
-from flexwire.capture.log_state import (
+from flexwire.logs.log_state import (
     is_checkpoint,
     read_checkpoint,
     read_producer_snapshot,
     read_transaction_index,
-)
-from flexwire.cli.options import InputError
-from flexwire.cli.records_dump_options import NUMBERS
-from flexwire.errors import (
-    CodecError,
-    DecodeError,
-    RecordError,
-    RecordHeaderError,
-    UnknownMessageError,
 )
 from flexwire.protocol.credentials import WITHHELD, withhold
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value

@@ -25,9 +25,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
-from flexwire.capture.request_log import Zone
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
+from flexwire.logs.request_log import Zone
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
@@ -97,7 +97,7 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.capture.request_log.reading import LogFile
+    from flexwire.logs.request_log.reading import LogFile
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.report.log_facts import LogFacts

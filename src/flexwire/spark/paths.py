@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.logs.finding import WORDS
-from flexwire.capture.logs.names import is_log_file
-from flexwire.capture.request_log.recognition import WORDS as BROKERS_LOGS
-from flexwire.capture.request_log.recognition import is_broker_log, log_file
 from flexwire.errors import CaptureError, StorageError
+from flexwire.logs.finding import WORDS
+from flexwire.logs.names import is_log_file
+from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
+from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.place import Place
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from flexwire.capture.request_log.reading import LogFile
+    from flexwire.logs.request_log.reading import LogFile
     from flexwire.storage.source import Source
 
 __all__ = [

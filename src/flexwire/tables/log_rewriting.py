@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.logs import Damaged, read_piece
 from flexwire.columnar import encode_records
 from flexwire.errors import EncodeError
+from flexwire.logs import Damaged, read_piece
 from flexwire.records.compression import deflate
 from flexwire.records.record import Compression
 from flexwire.tables.log_schema import LOG_SCHEMAS, REWRITES
@@ -25,7 +25,7 @@ from flexwire.wire.batch_layout import HEADER_SIZE, LEAST_RECORD, LEAST_RECORD_H
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.logs import LogPiece
+    from flexwire.logs import LogPiece
 
     Words = np.ndarray[Any, Any]
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from flexwire.capture.logs.reading import Damaged, digest_piece
-from flexwire.capture.logs.transactions import Outcome, Transactions
 from flexwire.columnar.batch_digests import KEYS_DTYPE, BatchDigests, least_of
 from flexwire.columnar.program import bits
 from flexwire.columnar.record_columns import MOMENT, to_moments
+from flexwire.logs.reading import Damaged, digest_piece
+from flexwire.logs.transactions import Outcome, Transactions
 from flexwire.records.inflation import INFLATION
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.tables.inflated import Meter, digested_bytes
@@ -39,8 +39,8 @@ from flexwire.wire.batch_layout import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from flexwire.capture.logs import LogPiece
-    from flexwire.capture.logs.names import Partition
+    from flexwire.logs import LogPiece
+    from flexwire.logs.names import Partition
     from flexwire.records.inflation import Inflation
     from flexwire.storage.source import Source
 

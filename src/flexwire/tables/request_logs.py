@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED
-from flexwire.capture.request_log import LoggedRequest, RefusedRequest
+from flexwire.logs.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import per_catalog
@@ -36,7 +36,7 @@ from flexwire.tables.wanted import FRAMES, MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.capture.request_log.reading import LogFile
+    from flexwire.logs.request_log.reading import LogFile
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

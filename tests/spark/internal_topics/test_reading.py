@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from flexwire.capture.logs import LogQuery, plan, read_piece
-from flexwire.capture.logs.reading import Damaged
 from flexwire.errors import CaptureError
+from flexwire.logs import LogQuery, plan, read_piece
+from flexwire.logs.reading import Damaged
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
 from flexwire.spark.internal_topics import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from flexwire.capture.logs.diverging import divergences
+from flexwire.logs.diverging import divergences
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer

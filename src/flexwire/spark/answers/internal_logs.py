@@ -13,12 +13,12 @@ from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.arguments import refuse
-from flexwire.capture.logs.finding import logs_among
-from flexwire.capture.logs.names import LOG, Partition, is_set_aside, parse_directory, parse_file
-from flexwire.capture.logs.planning import between
-from flexwire.capture.logs.positions import end_offset
-from flexwire.capture.logs.query import LogQuery
 from flexwire.errors import CaptureError
+from flexwire.logs.finding import logs_among
+from flexwire.logs.names import LOG, Partition, is_set_aside, parse_directory, parse_file
+from flexwire.logs.planning import between
+from flexwire.logs.positions import end_offset
+from flexwire.logs.query import LogQuery
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Unanswered
 from flexwire.spark.internal_topics import open_log

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.logs.transactions import Outcome
 from flexwire.columnar.record_columns import MOMENT
+from flexwire.logs.transactions import Outcome
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.report.facts import least_of
 from flexwire.spark.answers.answer import Answer

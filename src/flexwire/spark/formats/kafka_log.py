@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from flexwire.capture.logs.columns import (
+from flexwire.columnar.records import Mode
+from flexwire.errors import ArgumentError
+from flexwire.logs.columns import (
     CORRUPT,
     FACT_COLUMNS,
     FILE,
@@ -20,12 +22,10 @@ from flexwire.capture.logs.columns import (
     LogRows,
     damaged_row,
 )
-from flexwire.capture.logs.planning import check_topics, plan
-from flexwire.capture.logs.query import PIECE_BYTES, Isolation, LogQuery, Replicas
-from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
-from flexwire.capture.logs.sums import GROUPS, SUM_COLUMNS, LogSums
-from flexwire.columnar.records import Mode
-from flexwire.errors import ArgumentError
+from flexwire.logs.planning import check_topics, plan
+from flexwire.logs.query import PIECE_BYTES, Isolation, LogQuery, Replicas
+from flexwire.logs.reading import Damaged, LogPiece, read_piece
+from flexwire.logs.sums import GROUPS, SUM_COLUMNS, LogSums
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.columns import chosen

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader
 
-from flexwire.capture.logs.following import LogFollower
-from flexwire.capture.logs.names import Partition
 from flexwire.errors import ArgumentError
+from flexwire.logs.following import LogFollower
+from flexwire.logs.names import Partition
 from flexwire.spark.formats.kafka_log import LogTask, arrow_schema, read_task
 from flexwire.spark.formats.limits import (
     ReadAllAvailable,

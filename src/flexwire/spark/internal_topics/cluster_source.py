@@ -15,16 +15,16 @@ from weakref import WeakSet
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from flexwire.capture.logs.planning import plan
-from flexwire.capture.logs.query import LogQuery
-from flexwire.capture.metadata_coverage import Covered, Run, Snapshot
-from flexwire.capture.metadata_log import (
+from flexwire.errors import CaptureError
+from flexwire.logs.metadata_coverage import Covered, Run, Snapshot
+from flexwire.logs.metadata_log import (
     METADATA_PARTITION,
     find_metadata,
     parse_snapshot,
     survey,
 )
-from flexwire.errors import CaptureError
+from flexwire.logs.planning import plan
+from flexwire.logs.query import LogQuery
 from flexwire.spark.batches import record_batch, spark_schema
 from flexwire.spark.internal_topics.cluster_parts import (
     LOG_COLUMNS,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.capture.metadata_coverage import Base, SnapshotName
+    from flexwire.logs.metadata_coverage import Base, SnapshotName
 
     Parts = Sequence[LogPart | QuorumPart]
 

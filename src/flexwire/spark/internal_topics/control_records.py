@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.logs.planning import plan
-from flexwire.capture.logs.query import LogQuery
-from flexwire.capture.logs.reading import Damaged, read_control_records
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.logs.planning import plan
+from flexwire.logs.query import LogQuery
+from flexwire.logs.reading import Damaged, read_control_records
 from flexwire.spark.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.capture.logs.reading import LogPiece
+    from flexwire.logs.reading import LogPiece
 
     Paths = str | Path | Sequence[str | Path]
     PieceReader = Callable[[LogPiece], Iterable[pa.RecordBatch]]

@@ -8,14 +8,14 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.capture.log_segment import place_at, read_batch
-from flexwire.capture.logs.checkpoints import high_watermarks
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.positions import end_offset
-from flexwire.capture.logs.query import LogQuery
-from flexwire.capture.logs.reading import read_headers
 from flexwire.columnar.record_columns import MOMENT, moment
+from flexwire.logs.checkpoints import high_watermarks
+from flexwire.logs.files import open_file
+from flexwire.logs.finding import find_logs
+from flexwire.logs.log_segment import place_at, read_batch
+from flexwire.logs.positions import end_offset
+from flexwire.logs.query import LogQuery
+from flexwire.logs.reading import read_headers
 from flexwire.spark.internal_topics.control_records import in_tasks, several
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.capture.logs.names import Partition
-    from flexwire.capture.logs.reading import LogPiece
-    from flexwire.capture.logs.replica import Replica
     from flexwire.columnar.records import BatchHeaders
+    from flexwire.logs.names import Partition
+    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.replica import Replica
     from flexwire.spark.internal_topics.control_records import Paths
 
 _PLACE: Final = ("topic", "partition")

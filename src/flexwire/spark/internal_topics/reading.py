@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.logs.reading import Damaged, read_piece
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.logs.reading import Damaged, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.internal_topics.control_records import in_tasks
 from flexwire.spark.internal_topics.last_of_keys import last_of_keys
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.capture.logs.reading import LogPiece
+    from flexwire.logs.reading import LogPiece
 
 TRANSACTIONAL: Final = "is_transactional"
 PLACE: Final = ("partition", "offset", "timestamp")

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.logs import LogQuery
-from flexwire.capture.logs.finding import logs_among
-from flexwire.capture.logs.planning import pieces_of, tasks_of
-from flexwire.capture.logs.resuming import resumed
-from flexwire.capture.logs.transactions import walked
 from flexwire.errors import CaptureError
+from flexwire.logs import LogQuery
+from flexwire.logs.finding import logs_among
+from flexwire.logs.planning import pieces_of, tasks_of
+from flexwire.logs.resuming import resumed
+from flexwire.logs.transactions import walked
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.storage.filesystems import shown
 from flexwire.survey.survey import Asked
@@ -22,10 +22,10 @@ from flexwire.tables.log_rows import LogWork
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from flexwire.capture.logs import LogPiece
-    from flexwire.capture.logs.names import Partition
-    from flexwire.capture.logs.replica import Replica
-    from flexwire.capture.logs.resuming import Resumed
+    from flexwire.logs import LogPiece
+    from flexwire.logs.names import Partition
+    from flexwire.logs.replica import Replica
+    from flexwire.logs.resuming import Resumed
     from flexwire.storage.source import Source
 
 LEAST_SAMPLE: Final = 256 << 10
@@ -75,7 +75,7 @@ def plan_logs(
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.capture.logs.choosing`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.choosing`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.request_log import LogReader, read_lines
-from flexwire.capture.request_log.reading import LogFile, LogPiece, pieces_of
 from flexwire.errors import CaptureError
+from flexwire.logs.request_log import LogReader, read_lines
+from flexwire.logs.request_log.reading import LogFile, LogPiece, pieces_of
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.survey.survey import Asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.capture.request_log import Zone
+    from flexwire.logs.request_log import Zone
 
 LEAST_TASK: Final = 16 << 20
 """A task reads so many bytes of lines at least, if there are as many: some seconds."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from flexwire.capture.request_log import BadLine, LoggedRequest, LogReader, read_lines
+from flexwire.logs.request_log import BadLine, LoggedRequest, LogReader, read_lines
 from flexwire.report.request_log_facts import ListenerFacts, RequestLogFacts
 from flexwire.spark.conducts import REPLICAS_MESSAGE
 from flexwire.spark.publishing.commit import run_tasks
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from flexwire.capture.request_log import Zone
-    from flexwire.capture.request_log.envelopes import Line
-    from flexwire.capture.request_log.reading import LogPiece
+    from flexwire.logs.request_log import Zone
+    from flexwire.logs.request_log.envelopes import Line
+    from flexwire.logs.request_log.reading import LogPiece
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.places import Place
     from flexwire.spark.request_logs.planning import RequestLogPlan

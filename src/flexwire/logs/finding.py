@@ -10,14 +10,14 @@ from collections import defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.logs import names
-from flexwire.capture.logs.checkpoints import log_starts
-from flexwire.capture.logs.choosing import best_of, leaders_beside
-from flexwire.capture.logs.names import FileName, Partition, is_log_file, parse_directory
-from flexwire.capture.logs.positions import end_offset
-from flexwire.capture.logs.replica import Replica
-from flexwire.capture.logs.segment import Segment
 from flexwire.errors import CaptureError
+from flexwire.logs import names
+from flexwire.logs.checkpoints import log_starts
+from flexwire.logs.choosing import best_of, leaders_beside
+from flexwire.logs.names import FileName, Partition, is_log_file, parse_directory
+from flexwire.logs.positions import end_offset
+from flexwire.logs.replica import Replica
+from flexwire.logs.segment import Segment
 from flexwire.storage.filesystems import shown
 from flexwire.storage.listing import list_files
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from flexwire.capture.logs.query import LogQuery
+    from flexwire.logs.query import LogQuery
     from flexwire.storage.source import Source
 
     Named = dict[FileName, Source]

@@ -9,16 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from flexwire.capture.logs.planning import pieces_of
-from flexwire.capture.logs.positions import end_before, whole_end
-from flexwire.capture.logs.query import LogQuery
+from flexwire.logs.planning import pieces_of
+from flexwire.logs.positions import end_before, whole_end
+from flexwire.logs.query import LogQuery
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.logs.positions import LogEnd
-    from flexwire.capture.logs.reading import LogPiece
-    from flexwire.capture.logs.replica import Replica
+    from flexwire.logs.positions import LogEnd
+    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.replica import Replica
 
 
 @dataclass(frozen=True, slots=True)

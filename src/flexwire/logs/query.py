@@ -10,7 +10,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from flexwire.capture.logs.names import Partition
+    from flexwire.logs.names import Partition
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 Replicas = Literal["longest", "all"]

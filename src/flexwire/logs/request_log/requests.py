@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import msgspec
 
-from flexwire.capture.request_log.connection_names import NOWHERE, Ends, ends
-from flexwire.capture.request_log.recognition import COMPLETED
-from flexwire.capture.request_log.text_form import TextLine, parse_text
+from flexwire.logs.request_log.connection_names import NOWHERE, Ends, ends
+from flexwire.logs.request_log.recognition import COMPLETED
+from flexwire.logs.request_log.text_form import TextLine, parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.capture.request_log.envelopes import Line
-    from flexwire.capture.request_log.times import Zone
+    from flexwire.logs.request_log.envelopes import Line
+    from flexwire.logs.request_log.times import Zone
 
 _Int16 = Annotated[int, msgspec.Meta(ge=-(1 << 15), lt=1 << 15)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]

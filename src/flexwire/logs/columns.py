@@ -17,7 +17,7 @@ from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.records.record import TimestampType
 
 if TYPE_CHECKING:
-    from flexwire.capture.logs.reading import Damaged, LogPiece
+    from flexwire.logs.reading import Damaged, LogPiece
 
 HEADERS: Final = "headers"
 KAFKA_COLUMNS: Final = {

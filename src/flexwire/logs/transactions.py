@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.capture.log_segment import Damage, place_at, read_batch
-from flexwire.capture.log_state import read_producer_snapshot, read_transaction_index
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.positions import offset_index, start_of
-from flexwire.capture.logs.reading import (
+from flexwire.errors import CaptureError, DecodeError, RecordError
+from flexwire.logs.files import open_file
+from flexwire.logs.log_segment import Damage, place_at, read_batch
+from flexwire.logs.log_state import read_producer_snapshot, read_transaction_index
+from flexwire.logs.positions import offset_index, start_of
+from flexwire.logs.reading import (
     Aborted,
     LogPiece,
     by_producer,
     in_aborted,
     read_headers,
 )
-from flexwire.errors import CaptureError, DecodeError, RecordError
 from flexwire.protocol.record_types import decode_control_record
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 from flexwire.wire.limits import INT64_MAX
@@ -34,9 +34,9 @@ from flexwire.wire.limits import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.capture.logs.replica import Replica
-    from flexwire.capture.logs.segment import Segment
     from flexwire.columnar.records import BatchHeaders
+    from flexwire.logs.replica import Replica
+    from flexwire.logs.segment import Segment
     from flexwire.storage.source import Source
 
     Words = np.ndarray[Any, Any]

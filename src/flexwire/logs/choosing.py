@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.logs.checkpoints import broker_of
-from flexwire.capture.logs.leadership import Leaderships
-from flexwire.capture.logs.tips import Tip, tip_of
 from flexwire.errors import CaptureError
+from flexwire.logs.checkpoints import broker_of
+from flexwire.logs.leadership import Leaderships
+from flexwire.logs.tips import Tip, tip_of
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.storage.place import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from flexwire.capture.logs.leadership import Leadership
-    from flexwire.capture.logs.names import Partition
-    from flexwire.capture.logs.replica import Replica
+    from flexwire.logs.leadership import Leadership
+    from flexwire.logs.names import Partition
+    from flexwire.logs.replica import Replica
 
 _METADATA: Final = f"{METADATA_TOPIC}-0"
 
@@ -78,7 +78,7 @@ def leaders_beside(
 def _leaderships(directory: str) -> tuple[Tip, Leaderships] | None:
     """Read the metadata in a directory; None where what it adds up to is not known."""
     # That module finds logs by this room.
-    from flexwire.capture.metadata_log import (  # noqa: PLC0415 - see above
+    from flexwire.logs.metadata_log import (  # noqa: PLC0415 - see above
         find_metadata,
         newest_base,
     )

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.logs.reading import read_headers
+from flexwire.logs.reading import read_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.logs.reading import LogPiece
-    from flexwire.capture.logs.replica import Replica
     from flexwire.columnar.records import BatchHeaders
+    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.replica import Replica
 
     Words = np.ndarray[Any, Any]
 

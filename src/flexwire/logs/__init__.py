@@ -8,11 +8,11 @@ as far as the batch that they point to proves them. Planning reads indexes and h
 read alone, anywhere, and holds all that is needed for it.
 """
 
-from flexwire.capture.logs.query import Isolation, LogQuery, Replicas
 from flexwire.extras import needed_by
+from flexwire.logs.query import Isolation, LogQuery, Replicas
 
-with needed_by("flexwire.capture.logs", "columnar"):
-    from flexwire.capture.logs.planning import plan
-    from flexwire.capture.logs.reading import Damaged, LogPiece, read_piece
+with needed_by("flexwire.logs", "columnar"):
+    from flexwire.logs.planning import plan
+    from flexwire.logs.reading import Damaged, LogPiece, read_piece
 
 __all__ = ["Damaged", "Isolation", "LogPiece", "LogQuery", "Replicas", "plan", "read_piece"]

@@ -10,15 +10,15 @@ knows what a message's fields mean: the bodies stay as they are in the line.
 
 from __future__ import annotations
 
-from flexwire.capture.request_log.reading import LogPiece, pieces_of, read_lines
-from flexwire.capture.request_log.recognition import Kind, kind_of
-from flexwire.capture.request_log.requests import (
+from flexwire.logs.request_log.reading import LogPiece, pieces_of, read_lines
+from flexwire.logs.request_log.recognition import Kind, kind_of
+from flexwire.logs.request_log.requests import (
     BadLine,
     LoggedRequest,
     LogReader,
     RefusedRequest,
 )
-from flexwire.capture.request_log.times import Zone
+from flexwire.logs.request_log.times import Zone
 
 __all__ = [
     "BadLine",

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.query import EVERY, Bounds
 from flexwire.columnar.records import Mode, RecordReader, Wanted
 from flexwire.errors import CaptureError, RecordError
+from flexwire.logs.files import open_file
+from flexwire.logs.query import EVERY, Bounds
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.wire.batch_layout import CONTROL_MASK, LENGTH_END, TRANSACTIONAL_MASK
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.capture.logs.names import Partition
     from flexwire.columnar.batch_digests import BatchDigests
     from flexwire.columnar.record_columns import Hints
     from flexwire.columnar.record_sums import Counting, RecordSums
     from flexwire.columnar.records import BatchHeaders
+    from flexwire.logs.names import Partition
     from flexwire.storage.source import Source
 
     Words = np.ndarray[Any, Any]

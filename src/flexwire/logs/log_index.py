@@ -8,8 +8,8 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.log_segment import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.errors import RecordError
+from flexwire.logs.log_segment import BatchPlace, Damage, LogFile, place_at, walk
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,10 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.log_segment import BatchPlace, read_batch, walk
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.names import Partition
 from flexwire.errors import CodecError, RecordError, UnknownMessageError
+from flexwire.logs.files import open_file
+from flexwire.logs.log_segment import BatchPlace, read_batch, walk
+from flexwire.logs.names import Partition
 from flexwire.protocol.internal_topics import InternalTopic, decode_value
 from flexwire.protocol.record_types import framed_messages
 

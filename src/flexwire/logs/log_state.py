@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import google_crc32c
 
-from flexwire.capture.log_segment import Damage, LogFile, plain_name
 from flexwire.codec import message
 from flexwire.errors import CaptureError, DecodeError, UnknownMessageError
+from flexwire.logs.log_segment import Damage, LogFile, plain_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,7 +11,7 @@ import zlib
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from flexwire.capture.request_log.envelopes import LONGEST, Line, unwrapped
+from flexwire.logs.request_log.envelopes import LONGEST, Line, unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.log_segment import LogFile
+from flexwire.logs.log_segment import LogFile
 from flexwire.storage.filesystems import local_path, scheme_of
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.positions import (
+from flexwire.logs.files import open_file
+from flexwire.logs.finding import find_logs
+from flexwire.logs.positions import (
     cuts,
     first_as_late,
     latest_time,
@@ -15,9 +15,9 @@ from flexwire.capture.logs.positions import (
     start_of,
     stop_of,
 )
-from flexwire.capture.logs.query import EVERY, Bounds, LogQuery
-from flexwire.capture.logs.reading import Aborted, LogPiece
-from flexwire.capture.logs.transactions import transactions_of
+from flexwire.logs.query import EVERY, Bounds, LogQuery
+from flexwire.logs.reading import Aborted, LogPiece
+from flexwire.logs.transactions import transactions_of
 from flexwire.storage.filesystems import shown
 from flexwire.wire.limits import INT64_MIN
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.capture.logs.replica import Replica
-    from flexwire.capture.logs.segment import Segment
+    from flexwire.logs.replica import Replica
+    from flexwire.logs.segment import Segment
 
 # A file takes as long to open as so many bytes to read.
 _OPENING: Final = 1 << 20

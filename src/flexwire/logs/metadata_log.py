@@ -10,12 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.log_segment import BatchPlace, place_at, read_batch, walk
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.names import LOG, Partition, is_set_aside, parse_file
-from flexwire.capture.logs.query import LogQuery
-from flexwire.capture.metadata_coverage import Base, Covered, Run, Snapshot, SnapshotName
 from flexwire.errors import (
     CaptureError,
     CodecError,
@@ -23,6 +17,12 @@ from flexwire.errors import (
     RecordError,
     UnknownMessageError,
 )
+from flexwire.logs.files import open_file
+from flexwire.logs.finding import find_logs
+from flexwire.logs.log_segment import BatchPlace, place_at, read_batch, walk
+from flexwire.logs.metadata_coverage import Base, Covered, Run, Snapshot, SnapshotName
+from flexwire.logs.names import LOG, Partition, is_set_aside, parse_file
+from flexwire.logs.query import LogQuery
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
 from flexwire.storage.filesystems import shown
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from flexwire.capture.log_segment import LogFile
+    from flexwire.logs.log_segment import LogFile
     from flexwire.storage.source import Source
 
 METADATA_PARTITION: Final = Partition(METADATA_TOPIC, 0)

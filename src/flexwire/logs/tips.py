@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.log_segment import BatchPlace, Damage, walk
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.positions import last_indexed
+from flexwire.logs.files import open_file
+from flexwire.logs.log_segment import BatchPlace, Damage, walk
+from flexwire.logs.positions import last_indexed
 from flexwire.wire.batch_layout import HEADER, HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.log_segment import LogFile
-    from flexwire.capture.logs.segment import Segment
+    from flexwire.logs.log_segment import LogFile
+    from flexwire.logs.segment import Segment
 
 UNKNOWN_EPOCH: Final = -1
 """The leader epoch of a message set, which has none, and of a log without a batch."""

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.log_segment import BatchPlace, Damage, place_at, read_batch, walk
-from flexwire.capture.logs.files import open_file
 from flexwire.errors import RecordError
+from flexwire.logs.files import open_file
+from flexwire.logs.log_segment import BatchPlace, Damage, place_at, read_batch, walk
 from flexwire.storage.filesystems import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.log_segment import LogFile
-    from flexwire.capture.logs.segment import Segment
+    from flexwire.logs.log_segment import LogFile
+    from flexwire.logs.segment import Segment
     from flexwire.storage.source import Source
 
     Words = np.ndarray[Any, Any]

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.logs.columns import CORRUPT, FILE, LOG_COLUMNS, REPLICA, place_of
 from flexwire.columnar.record_sums import (
     KEY_BYTES,
     KEY_SIZE,
@@ -22,9 +21,10 @@ from flexwire.columnar.record_sums import (
     RecordSums,
     is_sums,
 )
+from flexwire.logs.columns import CORRUPT, FILE, LOG_COLUMNS, REPLICA, place_of
 
 if TYPE_CHECKING:
-    from flexwire.capture.logs.reading import LogPiece
+    from flexwire.logs.reading import LogPiece
 
 _SIZES: Final = {KEY_SIZE: "key", VALUE_SIZE: "value"}
 _SUMS: Final = {KEY_BYTES: KEY_SIZE, VALUE_BYTES: VALUE_SIZE}

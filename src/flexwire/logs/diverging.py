@@ -10,23 +10,23 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.log_segment import BatchPlace, Damage, walk
-from flexwire.capture.log_state import read_checkpoint
-from flexwire.capture.logs.checkpoints import broker_of
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.logs.finding import logs_among
-from flexwire.capture.logs.positions import offset_index, start_of
-from flexwire.capture.logs.query import LogQuery
-from flexwire.capture.logs.tips import epoch_of, tip_of
 from flexwire.errors import CaptureError
+from flexwire.logs.checkpoints import broker_of
+from flexwire.logs.files import open_file
+from flexwire.logs.finding import logs_among
+from flexwire.logs.log_segment import BatchPlace, Damage, walk
+from flexwire.logs.log_state import read_checkpoint
+from flexwire.logs.positions import offset_index, start_of
+from flexwire.logs.query import LogQuery
+from flexwire.logs.tips import epoch_of, tip_of
 from flexwire.storage.listing import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.capture.logs.names import Partition
-    from flexwire.capture.logs.replica import Replica
-    from flexwire.capture.logs.tips import Tip
+    from flexwire.logs.names import Partition
+    from flexwire.logs.replica import Replica
+    from flexwire.logs.tips import Tip
     from flexwire.storage.source import Source
 
 _EPOCHS: Final = "leader-epoch-checkpoint"

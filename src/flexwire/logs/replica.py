@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from flexwire.storage.filesystems import shown
 
 if TYPE_CHECKING:
-    from flexwire.capture.logs.names import Partition
-    from flexwire.capture.logs.segment import Segment
+    from flexwire.logs.names import Partition
+    from flexwire.logs.segment import Segment
     from flexwire.storage.source import Source
 
 

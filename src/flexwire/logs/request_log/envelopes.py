@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from flexwire.capture.request_log.times import Zone
+from flexwire.logs.request_log.times import Zone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

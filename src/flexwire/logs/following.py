@@ -8,21 +8,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.capture.logs.finding import find_logs
-from flexwire.capture.logs.planning import between, pieces_of, tasks_of
-from flexwire.capture.logs.positions import end_offset
-from flexwire.capture.logs.query import EVERY, Bounds
-from flexwire.capture.logs.transactions import transactions_of
 from flexwire.errors import CaptureError
+from flexwire.logs.finding import find_logs
+from flexwire.logs.planning import between, pieces_of, tasks_of
+from flexwire.logs.positions import end_offset
+from flexwire.logs.query import EVERY, Bounds
+from flexwire.logs.transactions import transactions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from flexwire.capture.logs.names import Partition
-    from flexwire.capture.logs.query import LogQuery
-    from flexwire.capture.logs.reading import LogPiece
-    from flexwire.capture.logs.replica import Replica
+    from flexwire.logs.names import Partition
+    from flexwire.logs.query import LogQuery
+    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.replica import Replica
 
     Offsets = dict[Partition, int]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.capture.logs.files import open_file
-from flexwire.capture.metadata_log import batch_headers, controls_of
 from flexwire.errors import FlexwireError
+from flexwire.logs.files import open_file
+from flexwire.logs.metadata_log import batch_headers, controls_of
 from flexwire.wire.batch_layout import CONTROL_MASK
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from contextlib import closing
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.request_log.envelopes import is_enveloped
-from flexwire.capture.request_log.reading import GZIP_MAGIC, LogFile
 from flexwire.errors import CaptureError
+from flexwire.logs.request_log.envelopes import is_enveloped
+from flexwire.logs.request_log.reading import GZIP_MAGIC, LogFile
 
 if TYPE_CHECKING:
     from flexwire.storage.source import Source

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flexwire.logs.request_log import LogReader, Zone, read_lines
-from flexwire.logs.request_log.reading import LogPiece, pieces_of
+from flexwire.logs.request_log.lines import LogPiece, pieces_of
 from flexwire.logs.request_log.recognition import log_file
 from flexwire.storage.listing import list_files
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.logs.log_index import (
+from flexwire.logs.segments import (
+    Damage,
     OffsetEntry,
     TimeEntry,
+    open_log,
     read_offset_index,
     read_time_index,
 )
-from flexwire.logs.log_segment import Damage, open_log
 from tests.capture.log_vectors import BASE, data_of, write
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import CaptureError, RecordError
-from flexwire.logs import log_segment
-from flexwire.logs.log_segment import (
+from flexwire.logs import segments
+from flexwire.logs.segments import (
     BatchPlace,
     Damage,
     base_offset_of,
@@ -188,7 +188,7 @@ def test_a_length_is_not_believed(made: Made) -> None:
 
 
 def test_a_batch_longer_than_any_is_damage(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (log_segment, search):
+    for module in (segments, search):
         monkeypatch.setattr(module, "MAX_BATCH_BYTES", 1000)
     assert [damage.size for damage in made.damages(data_of(LOG))] == [1280, 3074]
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import CaptureError
-from flexwire.logs import log_state
-from flexwire.logs.log_segment import Damage, open_log
-from flexwire.logs.log_state import (
+from flexwire.logs import segments
+from flexwire.logs.segments import (
+    Damage,
     StateEntry,
     is_checkpoint,
+    open_log,
     read_checkpoint,
     read_producer_snapshot,
     read_transaction_index,
@@ -162,7 +163,7 @@ def test_any_bytes_are_read_to_their_end(tmp_path: Path) -> None:
 
 
 def test_what_is_read_whole_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_state, "MAX_STATE_BYTES", 10)
+    monkeypatch.setattr(segments, "MAX_STATE_BYTES", 10)
     with pytest.raises(CaptureError, match="more than the 10"):
         read(read_producer_snapshot, tmp_path, SNAPSHOT, bytes(11))
 

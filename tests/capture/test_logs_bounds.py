@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.logs import LogQuery, plan
-from flexwire.logs.query import Bounds
+from flexwire.logs.files import Bounds
 from tests.capture.made_logs import (
     TIME,
     MadeSegment,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.logs.checkpoints import broker_of, high_watermarks, parse_offsets
-from flexwire.logs.names import Partition
+from flexwire.logs.files import Partition
 
 if TYPE_CHECKING:
     from pathlib import Path

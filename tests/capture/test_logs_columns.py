@@ -6,9 +6,8 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar.record_columns import RECORD_COLUMNS
-from flexwire.logs.columns import KAFKA_COLUMNS, LogRows
-from flexwire.logs.names import Partition
-from flexwire.logs.reading import LogPiece
+from flexwire.logs.files import Partition
+from flexwire.logs.reading import KAFKA_COLUMNS, LogPiece, LogRows
 from flexwire.records.record import TimestampType
 from flexwire.storage.source import Source
 

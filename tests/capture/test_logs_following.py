@@ -10,8 +10,8 @@ import pytest
 
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, read_piece
+from flexwire.logs.files import Partition
 from flexwire.logs.following import LogFollower, limited
-from flexwire.logs.names import Partition
 from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment, plain
 
 if TYPE_CHECKING:

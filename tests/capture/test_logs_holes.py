@@ -17,7 +17,7 @@ from tests.capture.made_logs import TIME, MadeSegment, write_log
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.logs.replica import Replica
+    from flexwire.logs.replicas import Replica
 
 
 def holes(directory: Path, piece_bytes: int) -> Holes:

@@ -15,7 +15,7 @@ from flexwire.columnar.record_columns import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.kernels.engine import kernel
 from flexwire.logs import Damaged, LogQuery, plan, read_piece, reading
-from flexwire.logs.columns import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
+from flexwire.logs.reading import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
 from flexwire.records import Record, RecordBatch, decode_batches
 from flexwire.records.inflation import BEYOND, Inflation
 from tests.capture.log_vectors import BASE, data_of, vectors, write, write_all

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.logs.metadata_controls import Endpoint, QuorumRecord, Voter, quorum_records
-from flexwire.logs.metadata_log import find_metadata
+from flexwire.logs.metadata import Endpoint, QuorumRecord, Voter, find_metadata, quorum_records
 from tests.capture import log_vectors
 from tests.capture.made_metadata import (
     PLACE,

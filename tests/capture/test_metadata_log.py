@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import CaptureError
-from flexwire.logs.metadata_coverage import Base, Covered, SnapshotName
-from flexwire.logs.metadata_log import find_metadata, parse_snapshot, survey
+from flexwire.logs.metadata import (
+    Base,
+    Covered,
+    SnapshotName,
+    find_metadata,
+    parse_snapshot,
+    survey,
+)
 from tests.capture import log_vectors
 from tests.capture.made_metadata import TIME, batch, elected, log, snapshot, value, write
 

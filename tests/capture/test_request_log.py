@@ -22,10 +22,9 @@ from flexwire.logs.request_log import (
     kind_of,
     read_lines,
 )
-from flexwire.logs.request_log.connection_names import ends
-from flexwire.logs.request_log.envelopes import LONGEST, Line, unwrapped
-from flexwire.logs.request_log.reading import LogFile, split
+from flexwire.logs.request_log.lines import LONGEST, Line, LogFile, split, unwrapped
 from flexwire.logs.request_log.recognition import log_file
+from flexwire.logs.request_log.requests import ends
 from flexwire.spark.request_logs.planning import undivided_note
 from flexwire.storage.listing import list_files
 from flexwire.storage.source import Source

@@ -24,7 +24,7 @@ from flexwire.cli.records_dump_options import CONVENTION_NAMES
 from flexwire.cli.records_dump_rows import finding
 from flexwire.cli.records_dump_text import Text
 from flexwire.cli.terminal import ShownStream, styled
-from flexwire.logs.log_segment import Damage
+from flexwire.logs.segments import Damage
 from flexwire.net.statistics import TapStatistics
 from flexwire.printable import printable
 from flexwire.records import Record

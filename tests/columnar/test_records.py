@@ -22,7 +22,7 @@ from flexwire.columnar.record_encoding import encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
 from flexwire.kernels.engine import kernel
-from flexwire.logs.log_segment import BatchPlace, Damage, LogFile, place_at, walk
+from flexwire.logs.segments import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.records import (
     Compression,
     PartialBatch,

@@ -31,8 +31,10 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
 
 @pytest.mark.spark
 def test_the_page_has_every_option_and_every_column() -> None:
-    from flexwire.logs.columns import LOG_COLUMNS  # noqa: PLC0415 - it imports PySpark
-    from flexwire.logs.sums import SUM_COLUMNS  # noqa: PLC0415 - see above
+    from flexwire.logs.reading import (  # noqa: PLC0415 - it imports PySpark
+        LOG_COLUMNS,
+        SUM_COLUMNS,
+    )
     from flexwire.spark.formats.kafka_log import ACCEPTED  # noqa: PLC0415 - see above
 
     shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", PAGE, re.MULTILINE))

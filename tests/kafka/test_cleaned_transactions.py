@@ -12,11 +12,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.logs import LogQuery, plan, read_piece
+from flexwire.logs.files import Partition
 from flexwire.logs.finding import find_logs
-from flexwire.logs.names import Partition
-from flexwire.logs.planning import pieces_of
+from flexwire.logs.planning import known_transactions, pieces_of
 from flexwire.logs.reading import Damaged
-from flexwire.logs.transactions import known_transactions
 from flexwire.tables.log_rows import LogRows, LogWork
 from flexwire.tables.log_schema import BATCHES, KEYS
 from tests.kafka.asking import ask

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.errors import FlexwireError
-from flexwire.logs.names import Partition
+from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.answers.storage import ANSWER as STORAGE

@@ -13,8 +13,7 @@ from pyspark.sql import types as T  # noqa: N812 - as PySpark's own examples cal
 from pyspark.sql.datasource import DataSourceReader
 
 from flexwire.errors import ArgumentError
-from flexwire.logs.names import Partition
-from flexwire.logs.query import LogQuery
+from flexwire.logs.files import LogQuery, Partition
 from flexwire.records.inflation import Inflation
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.filters import narrowed

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.logs.request_log import LoggedRequest, LogReader, RefusedRequest, Zone
-from flexwire.logs.request_log.envelopes import Line
-from flexwire.logs.request_log.reading import LogFile
+from flexwire.logs.request_log.lines import Line, LogFile
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.source import Source
 from flexwire.survey.ranges import FRAMES

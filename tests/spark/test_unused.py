@@ -10,8 +10,8 @@ from uuid import UUID
 import pytest
 
 from flexwire.codec import message
+from flexwire.logs.files import is_log_file
 from flexwire.logs.finding import WORDS
-from flexwire.logs.names import is_log_file
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.internal_logs import with_internal
 from flexwire.spark.answers.reading import open_tables

@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.logs import LogQuery, plan
 from flexwire.logs.finding import find_logs
-from flexwire.logs.transactions import known_transactions
+from flexwire.logs.planning import known_transactions
 from flexwire.records import Record, decode_batches, encode_batch
 from flexwire.tables import log_rewriting
 from flexwire.tables.log_rewriting import BATCH_SIZES, CODECS, Extents, Window, sample_at

@@ -14,7 +14,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
-from flexwire.logs.request_log.reading import LogFile
+from flexwire.logs.request_log.lines import LogFile
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case

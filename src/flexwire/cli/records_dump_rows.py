@@ -27,22 +27,21 @@ from flexwire.errors import (
     RecordHeaderError,
     UnknownMessageError,
 )
-from flexwire.logs.log_index import read_offset_index, read_time_index
-from flexwire.logs.log_segment import (
+from flexwire.logs.segments import (
     BatchPlace,
     Damage,
     LogFile,
     base_offset_of,
+    is_checkpoint,
     open_log,
     plain_name,
     read_batch,
-    walk,
-)
-from flexwire.logs.log_state import (
-    is_checkpoint,
     read_checkpoint,
+    read_offset_index,
     read_producer_snapshot,
+    read_time_index,
     read_transaction_index,
+    walk,
 )
 from flexwire.protocol.credentials import WITHHELD, withhold
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value

@@ -9,7 +9,7 @@ read alone, anywhere, and holds all that is needed for it.
 """
 
 from flexwire.extras import needed_by
-from flexwire.logs.query import Isolation, LogQuery, Replicas
+from flexwire.logs.files import Isolation, LogQuery, Replicas
 
 with needed_by("flexwire.logs", "columnar"):
     from flexwire.logs.planning import plan

@@ -16,7 +16,7 @@ import logging
 import re
 from typing import Final, NamedTuple
 
-from flexwire.logs.names import Partition
+from flexwire.logs.files import Partition
 from flexwire.storage.filesystems import shown
 from flexwire.storage.place import Place
 

@@ -12,21 +12,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import CaptureError
 from flexwire.logs.checkpoints import broker_of
-from flexwire.logs.files import open_file
+from flexwire.logs.files import LogQuery, open_file
 from flexwire.logs.finding import logs_among
-from flexwire.logs.log_segment import BatchPlace, Damage, walk
-from flexwire.logs.log_state import read_checkpoint
 from flexwire.logs.positions import offset_index, start_of
-from flexwire.logs.query import LogQuery
-from flexwire.logs.tips import epoch_of, tip_of
+from flexwire.logs.replicas import epoch_of, tip_of
+from flexwire.logs.segments import BatchPlace, Damage, read_checkpoint, walk
 from flexwire.storage.listing import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.logs.names import Partition
-    from flexwire.logs.replica import Replica
-    from flexwire.logs.tips import Tip
+    from flexwire.logs.files import Partition
+    from flexwire.logs.replicas import Replica, Tip
     from flexwire.storage.source import Source
 
 _EPOCHS: Final = "leader-epoch-checkpoint"

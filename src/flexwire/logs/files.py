@@ -1,19 +1,27 @@
-"""A file of a log wherever it is, for reading here and there: indexes and headers of batches."""
+"""The files of a log: their names, the segments that they are, and what is asked of them.
+
+Of tiered storage the layout is that of Kafka's own `LocalTieredStorage`; other implementations
+name and transform files as they like.
+"""
 
 from __future__ import annotations
 
 import io
+import re
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from flexwire.logs.log_segment import LogFile
+from flexwire.logs.segments import LogFile
 from flexwire.storage.filesystems import local_path, scheme_of
+from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from flexwire.storage.source import Source
+
 
 # One request to a store costs as much as so many bytes.
 _FETCHED: Final = 1 << 18
@@ -66,3 +74,168 @@ class _Fetched(io.RawIOBase):
         buffer[: len(data)] = data
         self._at += len(data)
         return len(data)
+
+
+LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = (
+    "log",
+    "index",
+    "timeindex",
+    "txnindex",
+    "snapshot",
+)
+"""The kinds of files, by what their names end in."""
+DELETED, CLEANED, SWAP = "deleted", "cleaned", "swap"
+"""What is behind that in the name of a file that a broker is about to delete or to add."""
+
+_UUID: Final = "[A-Za-z0-9_-]{22}"
+_FILE: Final = re.compile(
+    rf"([0-9]{{20}})(-{_UUID})?\.(log|index|timeindex|txnindex|snapshot)"
+    r"(?:\.(deleted|cleaned|swap))?"
+)
+_DIRECTORY: Final = re.compile(r"(.+)-([0-9]{1,10})")
+_TIERED_DIRECTORY: Final = re.compile(rf"(.+)-([0-9]{{1,10}})-{_UUID}")
+# A broker removes the first, does not read the second, and has not finished copying the third.
+_SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(?:delete|stray|future)")
+
+
+class FileName(NamedTuple):
+    """The parts of a file's name; ``segment`` tells files of one base offset apart in a tier."""
+
+    base_offset: int
+    segment: str
+    kind: str
+    state: str
+
+
+class Partition(NamedTuple):
+    """A partition of a topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+def parse_file(name: str) -> FileName | None:
+    """Give the parts of a file's name; None for one that is not of a log.
+
+    >>> parse_file("00000000000000000042.log.swap")
+    FileName(base_offset=42, segment='', kind='log', state='swap')
+    """
+    match = _FILE.fullmatch(name)
+    if match is None or int(match[1]) >= 1 << 63:
+        return None
+    return FileName(int(match[1]), match[2] or "", match[3], match[4] or "")
+
+
+def is_log_file(name: str) -> bool:
+    """Whether a file is a log segment or what belongs to one, by its name."""
+    return parse_file(name) is not None
+
+
+def is_set_aside(directory: str) -> bool:
+    """Whether a broker would not read this directory: it deletes it, or has not copied all of it.
+
+    >>> is_set_aside("orders-0.00c04fd430c800c04fd430c800c04fd4-delete"), is_set_aside("orders-0")
+    (True, False)
+    """
+    return _SET_ASIDE.fullmatch(directory) is not None
+
+
+def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
+    """Give the partition that a directory is named for; None where the name is another.
+
+    >>> parse_directory("clicks-eu-12", is_tiered=False)
+    Partition(topic='clicks-eu', partition=12)
+    >>> parse_directory("clicks-eu-12-tvHCaSDsQZWsjr5rbtCjxA", is_tiered=True)
+    Partition(topic='clicks-eu', partition=12)
+    """
+    match = (_TIERED_DIRECTORY if is_tiered else _DIRECTORY).fullmatch(name)
+    if match is None or int(match[2]) >= 1 << 31:
+        return None
+    return Partition(match[1], int(match[2]))
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A segment, and of its indexes those there are; what is at ``below`` or after is another's."""
+
+    base_offset: int
+    log: Source
+    index: Source | None = None
+    time_index: Source | None = None
+    transaction_index: Source | None = None
+    below: int | None = None
+
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+Replicas = Literal["longest", "all"]
+PIECE_BYTES: Final = 128 << 20
+"""What one task reads, unless another size is asked for: as Spark's own file sources."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the most that a number may be, both included."""
+
+    low: int = INT64_MIN
+    high: int = INT64_MAX
+
+    def __and__(self, other: Bounds) -> Bounds:
+        return Bounds(max(self.low, other.low), min(self.high, other.high))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no number is within."""
+        return self.low > self.high
+
+    @property
+    def ends(self) -> tuple[int | None, int | None]:
+        """Both ends, None where there is no end."""
+        low = None if self.low == INT64_MIN else self.low
+        return low, None if self.high == INT64_MAX else self.high
+
+
+EVERY: Final = Bounds()
+"""No bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    """What is asked of logs.
+
+    Attributes:
+        topics: names of topics; None for all there are, internal ones too.
+        partitions: numbers of partitions; None for all.
+        starting: the first offset by partition; where none is given, the log's first.
+        ending: the offset after the last by partition; where none is given, the log's end.
+        starting_timestamp: each partition begins at its first record that is as late, in ms.
+        ending_timestamp: each partition ends before its first record that is as late, in ms.
+        offsets: only records with these offsets.
+        timestamps: only records with these timestamps, in ms.
+        isolation: "read_committed" leaves out what transactions aborted or have not ended.
+        replicas: which directory is read where several hold one partition. "longest" is the one
+            that Kafka would go on with: the leader's or one of the ISR, by the cluster's metadata
+            where that is there, else by leader epoch and then by end. "all" reads all of them.
+        includes_deleted: records before the start of a log too, where they are still in its files.
+        piece_bytes: about what one piece has.
+    """
+
+    topics: Collection[str] | None = None
+    partitions: Collection[int] | None = None
+    starting: Mapping[Partition, int] = field(default_factory=dict)
+    ending: Mapping[Partition, int] = field(default_factory=dict)
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    offsets: Bounds = EVERY
+    timestamps: Bounds = EVERY
+    isolation: Isolation = "read_uncommitted"
+    replicas: Replicas = "longest"
+    includes_deleted: bool = False
+    piece_bytes: int = PIECE_BYTES
+
+    def wants(self, partition: Partition) -> bool:
+        """Whether a partition is asked for."""
+        is_topic = self.topics is None or partition.topic in self.topics
+        return is_topic and (self.partitions is None or partition.partition in self.partitions)

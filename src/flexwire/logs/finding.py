@@ -11,13 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
-from flexwire.logs import names
+from flexwire.logs import files as names
 from flexwire.logs.checkpoints import log_starts
-from flexwire.logs.choosing import best_of, leaders_beside
-from flexwire.logs.names import FileName, Partition, is_log_file, parse_directory
+from flexwire.logs.files import FileName, Partition, Segment, is_log_file, parse_directory
 from flexwire.logs.positions import end_offset
-from flexwire.logs.replica import Replica
-from flexwire.logs.segment import Segment
+from flexwire.logs.replicas import Replica, best_of, leaders_beside
 from flexwire.storage.filesystems import shown
 from flexwire.storage.listing import list_files
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from flexwire.logs.query import LogQuery
+    from flexwire.logs.files import LogQuery
     from flexwire.storage.source import Source
 
     Named = dict[FileName, Source]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from flexwire.columnar.records import BatchHeaders
     from flexwire.logs.reading import LogPiece
-    from flexwire.logs.replica import Replica
+    from flexwire.logs.replicas import Replica
 
     Words = np.ndarray[Any, Any]
 

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.errors import CodecError, RecordError, UnknownMessageError
-from flexwire.logs.files import open_file
-from flexwire.logs.log_segment import BatchPlace, read_batch, walk
-from flexwire.logs.names import Partition
+from flexwire.logs.files import Partition, open_file
+from flexwire.logs.segments import BatchPlace, read_batch, walk
 from flexwire.protocol.internal_topics import InternalTopic, decode_value
 from flexwire.protocol.record_types import framed_messages
 

@@ -12,14 +12,14 @@ import numpy as np
 
 from flexwire.errors import RecordError
 from flexwire.logs.files import open_file
-from flexwire.logs.log_segment import BatchPlace, Damage, place_at, read_batch, walk
+from flexwire.logs.segments import BatchPlace, Damage, place_at, read_batch, walk
 from flexwire.storage.filesystems import scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.logs.log_segment import LogFile
-    from flexwire.logs.segment import Segment
+    from flexwire.logs.files import Segment
+    from flexwire.logs.segments import LogFile
     from flexwire.storage.source import Source
 
     Words = np.ndarray[Any, Any]

@@ -97,7 +97,7 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.logs.request_log.reading import LogFile
+    from flexwire.logs.request_log.lines import LogFile
     from flexwire.report.audit_facts import Audit
     from flexwire.report.facts import Facts
     from flexwire.report.log_facts import LogFacts

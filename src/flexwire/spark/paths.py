@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.errors import CaptureError, StorageError
+from flexwire.logs.files import is_log_file
 from flexwire.logs.finding import WORDS
-from flexwire.logs.names import is_log_file
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.storage.filesystems import scheme_of, shown
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from flexwire.logs.request_log.reading import LogFile
+    from flexwire.logs.request_log.lines import LogFile
     from flexwire.storage.source import Source
 
 __all__ = [

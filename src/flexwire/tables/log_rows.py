@@ -20,8 +20,8 @@ import pyarrow as pa
 from flexwire.columnar.batch_digests import KEYS_DTYPE, BatchDigests, least_of
 from flexwire.columnar.program import bits
 from flexwire.columnar.record_columns import MOMENT, to_moments
+from flexwire.logs.planning import Outcome, Transactions
 from flexwire.logs.reading import Damaged, digest_piece
-from flexwire.logs.transactions import Outcome, Transactions
 from flexwire.records.inflation import INFLATION
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.tables.inflated import Meter, digested_bytes
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from flexwire.logs import LogPiece
-    from flexwire.logs.names import Partition
+    from flexwire.logs.files import Partition
     from flexwire.records.inflation import Inflation
     from flexwire.storage.source import Source
 

@@ -36,7 +36,7 @@ from flexwire.tables.wanted import FRAMES, MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.logs.request_log.reading import LogFile
+    from flexwire.logs.request_log.lines import LogFile
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -42,7 +42,7 @@ def view(name: str, function: str, state: Any) -> DataFrame:
 
 def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
     """Compare ``most`` of them, the last ones; give those that a log goes before, by offset."""
-    from flexwire.logs.metadata_log import find_metadata  # noqa: PLC0415 - beside the next
+    from flexwire.logs.metadata import find_metadata  # noqa: PLC0415 - beside the next
     from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     offsets = []

@@ -10,7 +10,7 @@ knows what a message's fields mean: the bodies stay as they are in the line.
 
 from __future__ import annotations
 
-from flexwire.logs.request_log.reading import LogPiece, pieces_of, read_lines
+from flexwire.logs.request_log.lines import LogPiece, pieces_of, read_lines
 from flexwire.logs.request_log.recognition import Kind, kind_of
 from flexwire.logs.request_log.requests import (
     BadLine,

@@ -9,8 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
-from flexwire.logs.request_log.envelopes import is_enveloped
-from flexwire.logs.request_log.reading import GZIP_MAGIC, LogFile
+from flexwire.logs.request_log.lines import GZIP_MAGIC, LogFile, is_enveloped
 
 if TYPE_CHECKING:
     from flexwire.storage.source import Source

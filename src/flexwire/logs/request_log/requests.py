@@ -1,22 +1,163 @@
-"""Lines of brokers' logs, as what they say: a request that was completed, refused, or cut off."""
+"""Lines of brokers' logs as requests: completed, refused, or cut off.
+
+``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
+
+``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n`` in 4.x. Addresses
+are as Java writes them: an IPv6 one is not in brackets, and has its zone after a "%".
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from functools import lru_cache
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from flexwire.logs.request_log.connection_names import NOWHERE, Ends, ends
 from flexwire.logs.request_log.recognition import COMPLETED
-from flexwire.logs.request_log.text_form import TextLine, parse_text
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.spec import MessageType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.logs.request_log.envelopes import Line
+    from flexwire.logs.request_log.lines import Line
     from flexwire.logs.request_log.times import Zone
+
+
+_NAME = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5})((?:-\d{1,10}){1,2})")
+
+# Two IPv6 addresses with zones take fewer characters.
+_LONGEST = 256
+
+
+class Ends(NamedTuple):
+    """A connection as the tables have it: its name there, its ends, client and broker."""
+
+    name: str
+    client: str
+    broker: str
+
+
+NOWHERE = Ends("?>?", "?", "?")
+"""What is said where a line was cut before its connection, or does not say one."""
+
+
+def ends(connection: str) -> Ends:
+    """Give the ends of a connection by its name in a broker's log.
+
+    >>> ends("10.0.0.1:9092-10.0.0.9:50000-2-7").name
+    '10.0.0.9:50000>10.0.0.1:9092#7'
+    >>> ends("0:0:0:0:0:0:0:1:9092-0:0:0:0:0:0:0:1:50000-3").client
+    '[::1]:50000'
+    >>> ends("elsewhere").name
+    '?>?'
+    """
+    return _ends(connection) if len(connection) <= _LONGEST else NOWHERE
+
+
+# A log may name as many as it likes, each of `_LONGEST`.
+@lru_cache(maxsize=8192)
+def _ends(connection: str) -> Ends:
+    found = _NAME.fullmatch(connection)
+    if found is None:
+        return NOWHERE
+    broker, client = _end(found[1], found[2]), _end(found[3], found[4])
+    return Ends(f"{client}>{broker}#{found[5].rpartition('-')[2]}", client, broker)
+
+
+def _end(host: str, port: str) -> str:
+    try:
+        known = ip_address(host.strip("[]").partition("%")[0])
+    except ValueError:
+        return f"{host}:{port}"
+    return f"[{known}]:{port}" if known.version == 6 else f"{known}:{port}"  # noqa: PLR2004 - of IP
+
+
+_HEAD: Final = re.compile(
+    r"RequestHeader\(apiKey=(\w+), apiVersion=(-?\d{1,5}), clientId=(.*?), "
+    r"correlationId=(-?\d{1,10})\) -- ",
+    re.DOTALL,
+)
+_TAIL: Final = re.compile(
+    r" from connection (\S+);totalTime:([0-9.eE+-]+),(?:[a-zA-Z]+:[0-9.eE+-]+,)*"
+    r"securityProtocol:(\w+),principal:(.*),listener:([^,]*?)"
+    r"(?:,clientInformation:ClientInformation\(softwareName=([^,]*), softwareVersion=([^,)]*)\).*)?"
+    r"(?: \([\w.$]+\))?",
+    re.DOTALL,
+)
+_TAIL_START: Final = " from connection "
+_RESPONSE: Final = ",response:"
+
+
+class TextLine(NamedTuple):
+    """What a line says: the header's api key, version, correlation id and client id, and so on."""
+
+    header: tuple[int, int, int, str | None]
+    connection: str = ""
+    total_ms: float = 0.0
+    security_protocol: str | None = None
+    principal: str | None = None
+    listener: str | None = None
+    software_name: str = "unknown"
+    software_version: str = "unknown"
+    request: bytes | None = None
+    response: bytes | None = None
+    has_response: bool = True
+    is_cut: bool = False
+
+
+def parse_text(text: str) -> TextLine | None:
+    """Read a line after "Completed request:"; None where it has no header of a known API."""
+    head = _HEAD.match(text)
+    if head is None:
+        return None
+    key = _api_keys().get(head[1])
+    version, correlation_id = int(head[2]), int(head[4])
+    is_short = -(1 << 15) <= version < 1 << 15
+    if key is None or not is_short or not -(1 << 31) <= correlation_id < 1 << 31:
+        return None
+    # A client id is as it was sent: one that is null is not told from "null".
+    header = key, version, correlation_id, None if head[3] == "null" else head[3]
+    at = text.rfind(_TAIL_START, head.end())
+    tail = None if at < 0 else _TAIL.fullmatch(text, at)
+    if tail is None:
+        return TextLine(header, is_cut=True)
+    connection, total, protocol, principal, listener, name, number = tail.groups()
+    try:
+        total_ms = float(total)
+    except ValueError:
+        return TextLine(header, is_cut=True)
+    request, _, response = text[head.end() : at].partition(_RESPONSE)
+    return TextLine(
+        header,
+        connection,
+        total_ms,
+        protocol,
+        principal,
+        listener,
+        name or "unknown",
+        number or "unknown",
+        request.encode(),
+        response.encode() or None,
+        has_response=bool(response),
+    )
+
+
+@per_catalog
+@lru_cache(maxsize=1)
+def _api_keys() -> dict[str, int]:
+    """The api keys by their names in Java: PRODUCE, LEADER_AND_ISR."""
+    found: dict[str, int] = {}
+    bundled = catalog()
+    for one in map(bundled.entry, bundled.names()):
+        if one.type is MessageType.REQUEST and one.api_key is not None:
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one.name.removesuffix("Request"))
+            found[words.upper()] = one.api_key
+    return found
+
 
 _Int16 = Annotated[int, msgspec.Meta(ge=-(1 << 15), lt=1 << 15)]
 _Int32 = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]

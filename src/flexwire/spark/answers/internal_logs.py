@@ -14,11 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
+from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
 from flexwire.logs.finding import logs_among
-from flexwire.logs.names import LOG, Partition, is_set_aside, parse_directory, parse_file
 from flexwire.logs.planning import between
 from flexwire.logs.positions import end_offset
-from flexwire.logs.query import LogQuery
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import Unanswered
 from flexwire.spark.internal_topics import open_log

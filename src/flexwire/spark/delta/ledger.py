@@ -17,7 +17,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 import flexwire
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.logs.names import Partition
+from flexwire.logs.files import Partition
 from flexwire.spark.delta.logs import make_private, open_table
 from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.storage.filesystems import reason_of, reported

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.logs.names import Partition
+    from flexwire.logs.files import Partition
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 

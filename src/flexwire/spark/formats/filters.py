@@ -10,12 +10,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from flexwire.logs.query import EVERY, Bounds
+from flexwire.logs.files import EVERY, Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.logs.query import LogQuery
+    from flexwire.logs.files import LogQuery
 
 _EQUAL = {"EqualTo", "EqualNullSafe"}
 _MILLISECOND = 1000

@@ -12,7 +12,7 @@ import pyarrow as pa
 from flexwire.arguments import refuse
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
-from flexwire.logs.query import PIECE_BYTES
+from flexwire.logs.files import PIECE_BYTES
 from flexwire.schema.catalog import Catalog, catalog, using_carried
 from flexwire.spark.formats.options import OF_INFLATION, Options
 from flexwire.spark.functions.variant import VARIANT

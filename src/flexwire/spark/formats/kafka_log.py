@@ -11,21 +11,25 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
-from flexwire.logs.columns import (
+from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Replicas
+from flexwire.logs.planning import check_topics, plan
+from flexwire.logs.reading import (
     CORRUPT,
     FACT_COLUMNS,
     FILE,
+    GROUPS,
     HEADERS,
     KAFKA_COLUMNS,
     LOG_COLUMNS,
     REPLICA,
+    SUM_COLUMNS,
+    Damaged,
+    LogPiece,
     LogRows,
+    LogSums,
     damaged_row,
+    read_piece,
 )
-from flexwire.logs.planning import check_topics, plan
-from flexwire.logs.query import PIECE_BYTES, Isolation, LogQuery, Replicas
-from flexwire.logs.reading import Damaged, LogPiece, read_piece
-from flexwire.logs.sums import GROUPS, SUM_COLUMNS, LogSums
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.batches import spark_schema
 from flexwire.spark.formats.columns import chosen

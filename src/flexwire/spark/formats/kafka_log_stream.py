@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader
 
 from flexwire.errors import ArgumentError
+from flexwire.logs.files import Partition
 from flexwire.logs.following import LogFollower
-from flexwire.logs.names import Partition
 from flexwire.spark.formats.kafka_log import LogTask, arrow_schema, read_task
 from flexwire.spark.formats.limits import (
     ReadAllAvailable,

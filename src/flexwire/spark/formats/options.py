@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import ArgumentError
-from flexwire.logs.names import Partition
+from flexwire.logs.files import Partition
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.wire.limits import INT64_MAX
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from flexwire.arguments import refuse, to_int
-from flexwire.logs.names import Partition, parse_directory
+from flexwire.logs.files import Partition, parse_directory
 from flexwire.protocol.internal_topics import InternalTopic
 
 if TYPE_CHECKING:

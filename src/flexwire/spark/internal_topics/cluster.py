@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.logs.metadata_coverage import SnapshotName
+    from flexwire.logs.metadata import SnapshotName
     from flexwire.tables.typed_records import Records
 
 TOPIC: Final = InternalTopic.METADATA

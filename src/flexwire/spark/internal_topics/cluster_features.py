@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.logs.metadata_controls import KRAFT_VERSION
+from flexwire.logs.metadata import KRAFT_VERSION
 from flexwire.spark.internal_topics.cluster_folding import (
     CHANGE_COLUMNS,
     ORDER,

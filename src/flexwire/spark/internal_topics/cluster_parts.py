@@ -9,17 +9,14 @@ import pyarrow as pa
 
 from flexwire.columnar.record_columns import MOMENT, moment
 from flexwire.errors import CaptureError
-from flexwire.logs.columns import HEADERS, KAFKA_COLUMNS, LogRows
-from flexwire.logs.metadata_controls import quorum_records
-from flexwire.logs.metadata_log import METADATA_PARTITION, find_metadata
-from flexwire.logs.reading import Damaged, LogPiece, read_piece
+from flexwire.logs.metadata import METADATA_PARTITION, find_metadata, quorum_records
+from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
 from flexwire.spark.batches import record_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.logs.metadata_controls import QuorumRecord, Voter
-    from flexwire.logs.metadata_coverage import SnapshotName
+    from flexwire.logs.metadata import QuorumRecord, SnapshotName, Voter
     from flexwire.storage.source import Source
 
 LOG_COLUMNS: Final = {

@@ -16,15 +16,17 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.errors import CaptureError
-from flexwire.logs.metadata_coverage import Covered, Run, Snapshot
-from flexwire.logs.metadata_log import (
+from flexwire.logs.files import LogQuery
+from flexwire.logs.metadata import (
     METADATA_PARTITION,
+    Covered,
+    Run,
+    Snapshot,
     find_metadata,
     parse_snapshot,
     survey,
 )
 from flexwire.logs.planning import plan
-from flexwire.logs.query import LogQuery
 from flexwire.spark.batches import record_batch, spark_schema
 from flexwire.spark.internal_topics.cluster_parts import (
     LOG_COLUMNS,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.logs.metadata_coverage import Base, SnapshotName
+    from flexwire.logs.metadata import Base, SnapshotName
 
     Parts = Sequence[LogPart | QuorumPart]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.logs.metadata_controls import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE
+from flexwire.logs.metadata import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE
 from flexwire.spark.internal_topics.cluster_folding import CHANGE_COLUMNS, changed
 from flexwire.spark.internal_topics.cluster_parts import QUORUM
 from flexwire.tables.schema import Column

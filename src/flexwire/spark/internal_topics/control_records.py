@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.logs.files import LogQuery
 from flexwire.logs.planning import plan
-from flexwire.logs.query import LogQuery
 from flexwire.logs.reading import Damaged, read_control_records
 from flexwire.spark.tasks import begin_task, map_in_arrow
 

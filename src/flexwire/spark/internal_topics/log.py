@@ -9,11 +9,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.arguments import refuse, to_choice
+from flexwire.logs.files import LogQuery, Partition
 from flexwire.logs.finding import find_logs
 from flexwire.logs.holes import Held, held_by, holes_of
-from flexwire.logs.names import Partition
 from flexwire.logs.planning import between
-from flexwire.logs.query import LogQuery
 from flexwire.spark.internal_topics.control_records import control_records, in_tasks, several
 from flexwire.spark.internal_topics.reading import PLACE, TRANSACTIONAL, Asked, read_records
 from flexwire.spark.internal_topics.records import BY_NAME, internal_records, kept_names
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs.holes import Holes
     from flexwire.logs.reading import LogPiece
-    from flexwire.logs.replica import Replica
+    from flexwire.logs.replicas import Replica
     from flexwire.spark.internal_topics.control_records import Paths
     from flexwire.tables.typed_records import Records
 

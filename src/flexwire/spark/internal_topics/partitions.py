@@ -10,12 +10,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.columnar.record_columns import MOMENT, moment
 from flexwire.logs.checkpoints import high_watermarks
-from flexwire.logs.files import open_file
+from flexwire.logs.files import LogQuery, open_file
 from flexwire.logs.finding import find_logs
-from flexwire.logs.log_segment import place_at, read_batch
 from flexwire.logs.positions import end_offset
-from flexwire.logs.query import LogQuery
 from flexwire.logs.reading import read_headers
+from flexwire.logs.segments import place_at, read_batch
 from flexwire.spark.internal_topics.control_records import in_tasks, several
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from flexwire.columnar.records import BatchHeaders
-    from flexwire.logs.names import Partition
+    from flexwire.logs.files import Partition
     from flexwire.logs.reading import LogPiece
-    from flexwire.logs.replica import Replica
+    from flexwire.logs.replicas import Replica
     from flexwire.spark.internal_topics.control_records import Paths
 
 _PLACE: Final = ("topic", "partition")

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery
 from flexwire.logs.finding import logs_among
-from flexwire.logs.planning import pieces_of, tasks_of
-from flexwire.logs.resuming import resumed
-from flexwire.logs.transactions import walked
+from flexwire.logs.following import resumed
+from flexwire.logs.planning import pieces_of, tasks_of, walked
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.storage.filesystems import shown
 from flexwire.survey.survey import Asked
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.logs import LogPiece
-    from flexwire.logs.names import Partition
-    from flexwire.logs.replica import Replica
-    from flexwire.logs.resuming import Resumed
+    from flexwire.logs.files import Partition
+    from flexwire.logs.following import Resumed
+    from flexwire.logs.replicas import Replica
     from flexwire.storage.source import Source
 
 LEAST_SAMPLE: Final = 256 << 10
@@ -75,7 +74,7 @@ def plan_logs(
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.choosing`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.replicas`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow.compute as pc
 
-from flexwire.logs.transactions import Transactions, known_transactions
+from flexwire.logs.planning import Transactions, known_transactions
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import run_tasks
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from flexwire.logs.names import Partition
+    from flexwire.logs.files import Partition
     from flexwire.spark.log_analysis.planning import LogPlan, Walk
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed

@@ -24,7 +24,7 @@ from flexwire.tables.output import CountedOutput, Output, is_delta
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from flexwire.logs.names import Partition
+    from flexwire.logs.files import Partition
     from flexwire.spark.delta.staging import DeltaStaging
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source

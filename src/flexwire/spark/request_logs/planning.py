@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
 from flexwire.logs.request_log import LogReader, read_lines
-from flexwire.logs.request_log.reading import LogFile, LogPiece, pieces_of
+from flexwire.logs.request_log.lines import LogFile, LogPiece, pieces_of
 from flexwire.spark.publishing.commit import MOST_TASKS
 from flexwire.survey.survey import Asked
 

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.logs.request_log import Zone
-    from flexwire.logs.request_log.envelopes import Line
-    from flexwire.logs.request_log.reading import LogPiece
+    from flexwire.logs.request_log.lines import Line, LogPiece
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.places import Place
     from flexwire.spark.request_logs.planning import RequestLogPlan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNPAIRED
-from flexwire.logs.request_log.connection_names import NOWHERE
+from flexwire.logs.request_log.requests import NOWHERE
 from flexwire.parties import Client
 from flexwire.report.facts import LenientUse, Source, Timeline, TimelineBucket, Totals
 from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES, FailureSums

@@ -1,14 +1,21 @@
-"""The log of a cluster's metadata and its snapshots: which files they are, and what is in them.
+"""The log of a cluster's metadata and its snapshots: their files, and which states they cover.
 
 A snapshot's file is named for the offset that it is the state as of, and for the epoch of the last
 record before that; offsets within it begin at 0.
+
+A leader writes them between the records of the state, and a snapshot repeats the last. Voters are
+in records from kraft.version 1 on; before that they are in the configuration of each controller,
+and the ids of those that a leader has are in the record with which it begins.
+
+The state as of an offset is known where a snapshot or the log's offset 0 is followed by records up
+to there, without a gap.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.errors import (
     CaptureError,
@@ -17,12 +24,9 @@ from flexwire.errors import (
     RecordError,
     UnknownMessageError,
 )
-from flexwire.logs.files import open_file
+from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, open_file, parse_file
 from flexwire.logs.finding import find_logs
-from flexwire.logs.log_segment import BatchPlace, place_at, read_batch, walk
-from flexwire.logs.metadata_coverage import Base, Covered, Run, Snapshot, SnapshotName
-from flexwire.logs.names import LOG, Partition, is_set_aside, parse_file
-from flexwire.logs.query import LogQuery
+from flexwire.logs.segments import BatchPlace, place_at, read_batch, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
 from flexwire.storage.filesystems import shown
@@ -33,8 +37,144 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from flexwire.logs.log_segment import LogFile
+    from flexwire.logs.segments import LogFile
     from flexwire.storage.source import Source
+
+
+class SnapshotName(NamedTuple):
+    """What the name of a snapshot says: the state as of ``offset``, whose last epoch this was."""
+
+    offset: int
+    epoch: int
+
+    @property
+    def file(self) -> str:
+        """The file's name."""
+        return f"{self.offset:020}-{self.epoch:010}.checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records of the log from ``start`` to before ``end``, without a gap.
+
+    ``voters`` are how many the quorum had by the last record that says so, 0 where it cannot be
+    read, and ``later`` is the
+    first batch with a timestamp after the one asked for.
+    """
+
+    start: int
+    end: int
+    voters: int | None = None
+    later: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot: the time of its last record, in ms, and why it is not used, if it is not."""
+
+    name: SnapshotName
+    timestamp: int | None
+    problem: str | None = None
+
+
+class Base(NamedTuple):
+    """What a state is made from: a snapshot or offset 0, and the log from ``start`` to ``end``."""
+
+    snapshot: SnapshotName | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What the log and its snapshots cover."""
+
+    runs: tuple[Run, ...]
+    snapshots: tuple[Snapshot, ...]
+
+    @property
+    def end(self) -> int:
+        """The offset after all that is there."""
+        ends = [one.end for one in self.runs]
+        return max([*ends, *(one.name.offset for one in self._usable())], default=0)
+
+    def _usable(self) -> list[Snapshot]:
+        return [one for one in self.snapshots if one.problem is None]
+
+    def spans(self) -> list[Base]:
+        """Give each offset that a state can begin with, in order, and how far it can go."""
+        bases: dict[int, SnapshotName | None] = {}
+        if any(one.start == 0 for one in self.runs):
+            bases[0] = None
+        bases |= {one.name.offset: one.name for one in self._usable()}
+        return [Base(name, offset, self._reach(offset)) for offset, name in sorted(bases.items())]
+
+    def run_start(self, offset: int) -> int | None:
+        """Give where the log's run begins that goes on at ``offset``; None where there is none."""
+        starts = [one.start for one in self.runs if one.start <= offset <= one.end]
+        return max(starts, default=None)
+
+    def _reach(self, offset: int) -> int:
+        ends = [one.end for one in self.runs if one.start <= offset <= one.end]
+        return max(ends, default=offset)
+
+    def base(self, offset: int, *, oldest: bool = False) -> Base:
+        """Give what the state as of ``offset`` is made from: the newest base, or the oldest.
+
+        Raises `CaptureError` where that state is not known.
+        """
+        reaching = [one for one in self.spans() if one.start <= offset <= one.end]
+        if not reaching:
+            reason = f"the state as of offset {offset} is not known; {self._known()}"
+            raise CaptureError(reason, source=METADATA_TOPIC)
+        chosen = reaching[0] if oldest else reaching[-1]
+        return chosen._replace(end=offset)
+
+    def at_time(self, time: int) -> int:
+        """Give the offset of the first record after ``time``, in ms; the end where there is none.
+
+        Raises `CaptureError` where there may have been one before all that is known.
+        """
+        timestamps = {one.name: one.timestamp for one in self._usable()}
+        later = [one.later for one in self.runs if one.later is not None]
+        first = min(later, default=self.end)
+        for one in self.spans():
+            said = None if one.snapshot is None else timestamps[one.snapshot]
+            if one.start <= first <= one.end and (said is None or said <= time):
+                return first
+        reason = f"the state as of {time} ms is not known; {self._known()}"
+        raise CaptureError(reason, source=METADATA_TOPIC)
+
+    def committed(self) -> int:
+        """Give an offset below which all records of the log are known to be committed.
+
+        A snapshot holds nothing else, and a quorum of one voter commits what it writes.
+        """
+        snapshots = [
+            one.name.offset
+            for one in self._usable()
+            if any(run.start <= one.name.offset <= run.end for run in self.runs)
+        ]
+        alone = [one.end for one in self.runs[-1:] if one.voters == 1]
+        return max([*snapshots, *alone], default=0)
+
+    def _known(self) -> str:
+        spans: list[tuple[int, int]] = []
+        for one in self.spans():
+            if spans and one.start <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], one.end))
+            else:
+                spans.append((one.start, one.end))
+        known = ", ".join(
+            f"from {start} to {end}" if end > start else f"at {start}" for start, end in spans
+        )
+        unused = "".join(
+            f"; {one.name.file} is not used: {one.problem}"
+            for one in self.snapshots
+            if one.problem is not None
+        )
+        return f"it is known {known}{unused}" if known else f"no state of it is{unused}"
+
 
 METADATA_PARTITION: Final = Partition(METADATA_TOPIC, 0)
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{10})\.checkpoint")
@@ -266,3 +406,92 @@ def _last_contained(log: LogFile, place: BatchPlace) -> int | None:
 
 def _is_footer(log: LogFile, place: BatchPlace) -> bool:
     return [one.name for one in controls_of(log, place)][-1:] == [_FOOTER]
+
+
+LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS = "LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+class Endpoint(NamedTuple):
+    """A listener of a voter."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Voter(NamedTuple):
+    """A voter; all but its id is null where only the leader's election names it."""
+
+    voter: int
+    directory_id: str | None = None
+    endpoints: tuple[Endpoint, ...] | None = None
+    least_kraft_version: int | None = None
+    most_kraft_version: int | None = None
+
+
+class QuorumRecord(NamedTuple):
+    """What a control record says: a version, or voters; or why it is not known what it says.
+
+    ``timestamp`` is in ms.
+    """
+
+    offset: int
+    timestamp: int
+    kind: str | None
+    kraft_version: int | None = None
+    voters: tuple[Voter, ...] | None = None
+    error: str | None = None
+
+
+def quorum_records(
+    source: Source, start: int = 0, end: int | None = None
+) -> Iterator[QuorumRecord]:
+    """Give those of a segment or snapshot from one offset to before another, in order.
+
+    A batch of which not all is before the ``end`` is left out, as it counts as a whole.
+    """
+    with open_file(source) as log:
+        for place, _, attributes in batch_headers(log):
+            is_within = place.base_offset >= start and (end is None or place.last_offset < end)
+            if not (attributes & CONTROL_MASK and is_within):
+                continue
+            at = (place.base_offset, place.max_timestamp)
+            try:
+                controls = controls_of(log, place)
+            except FlexwireError as error:
+                yield QuorumRecord(*at, None, error=str(error))
+                continue
+            for number, one in enumerate(controls):
+                said = _said(at[0] + number, at[1], one)
+                if said is not None:
+                    yield said
+
+
+def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
+    """Give what one says; None for one that is not about the quorum."""
+    told: dict[str, Any]
+    told = {} if control.message is None else control.message.to_json(control.version)
+    if control.name is None:
+        error = f"control record type {control.type} is in no bundled release"
+        return QuorumRecord(offset, timestamp, None, error=error)
+    if control.name == KRAFT_VERSION:
+        return QuorumRecord(offset, timestamp, KRAFT_VERSION, told["kRaftVersion"])
+    if control.name == LEADER_CHANGE:
+        voters = tuple(Voter(one["voterId"]) for one in told["voters"])
+        return QuorumRecord(offset, timestamp, LEADER_CHANGE, voters=voters)
+    if control.name == KRAFT_VOTERS:
+        voters = tuple(map(_voter, told["voters"]))
+        return QuorumRecord(offset, timestamp, KRAFT_VOTERS, voters=voters)
+    return None
+
+
+def _voter(told: dict[str, Any]) -> Voter:
+    supported, directory = told["kRaftVersionFeature"], told["voterDirectoryId"]
+    return Voter(
+        told["voterId"],
+        None if directory == _NO_ID else directory,
+        tuple(Endpoint(one["name"], one["host"], one["port"]) for one in told["endpoints"]),
+        supported["minSupportedVersion"],
+        supported["maxSupportedVersion"],
+    )

@@ -1,4 +1,7 @@
-"""Which of several replicas of a partition Kafka would go on with.
+"""The log of a partition in one directory, where it ends, and which of several Kafka would keep.
+
+Kafka compares two logs by the epoch first and by the offset then, as records of an older epoch that
+another leader did not have are cut off (KIP-101).
 
 The leader's log is the partition, and replicas in the ISR have all of it. The log of the cluster's
 metadata says who these are. Where it is not at hand, or older than the replicas, the log with the
@@ -8,21 +11,92 @@ may be that of a leader that died, and whose last records nobody else had.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import CaptureError
 from flexwire.logs.checkpoints import broker_of
+from flexwire.logs.files import open_file
 from flexwire.logs.leadership import Leaderships
-from flexwire.logs.tips import Tip, tip_of
+from flexwire.logs.positions import last_indexed
+from flexwire.logs.segments import BatchPlace, Damage, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
+from flexwire.storage.filesystems import shown
 from flexwire.storage.place import Place
+from flexwire.wire.batch_layout import HEADER, HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from flexwire.logs.files import Partition, Segment
     from flexwire.logs.leadership import Leadership
-    from flexwire.logs.names import Partition
-    from flexwire.logs.replica import Replica
+    from flexwire.logs.segments import LogFile
+    from flexwire.storage.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """The log of a partition in one directory: its segments in order, and producer snapshots.
+
+    ``later_transactions`` are indexes of segments after these, where not all of a log was named.
+    The records before ``start`` were deleted.
+    """
+
+    partition: Partition
+    directory: str
+    is_tiered: bool
+    segments: tuple[Segment, ...]
+    snapshots: tuple[tuple[int, Source], ...] = ()
+    later_transactions: tuple[Source, ...] = ()
+    start: int = 0
+
+    @property
+    def first(self) -> int:
+        """The first offset that it may have."""
+        return max(self.segments[0].base_offset, self.start)
+
+    @property
+    def beside(self) -> str:
+        """The directory of all logs that this one is in."""
+        return self.directory.rstrip("/").rpartition("/")[0]
+
+    def __str__(self) -> str:
+        return f"{self.partition} in {shown(self.directory)}"
+
+
+UNKNOWN_EPOCH: Final = -1
+"""The leader epoch of a message set, which has none, and of a log without a batch."""
+
+
+class Tip(NamedTuple):
+    """The end of a log: the leader epoch of its last batch, and the offset where it goes on."""
+
+    epoch: int
+    end: int
+
+
+def tip_of(segments: Sequence[Segment]) -> Tip:
+    """Return where a log ends, up to the last whole batch; its segments are in order."""
+    end = segments[-1].base_offset
+    for segment in reversed(segments):
+        with open_file(segment.log) as log:
+            last: BatchPlace | None = None
+            for place in walk(log, last_indexed(segment, log)):
+                if isinstance(place, Damage):
+                    break
+                last = place
+            if last is not None:
+                return Tip(epoch_of(log, last), max(end, last.last_offset + 1))
+    return Tip(UNKNOWN_EPOCH, end)
+
+
+def epoch_of(log: LogFile, place: BatchPlace) -> int:
+    """Return the leader epoch of a batch."""
+    if place.magic != RECORD_BATCH:
+        return UNKNOWN_EPOCH
+    _, _, epoch, *_ = HEADER.unpack(log.read(place.position, HEADER_SIZE))
+    return int(epoch)
+
 
 _METADATA: Final = f"{METADATA_TOPIC}-0"
 
@@ -78,7 +152,7 @@ def leaders_beside(
 def _leaderships(directory: str) -> tuple[Tip, Leaderships] | None:
     """Read the metadata in a directory; None where what it adds up to is not known."""
     # That module finds logs by this room.
-    from flexwire.logs.metadata_log import (  # noqa: PLC0415 - see above
+    from flexwire.logs.metadata import (  # noqa: PLC0415 - see above
         find_metadata,
         newest_base,
     )

@@ -1,0 +1,446 @@
+"""Log segments and the files beside them: indexes, producer snapshots and checkpoints.
+
+A KRaft snapshot is such a file too. Nothing is held but the batch that is read.
+
+Offset and time indexes are allocated whole and filled from the start, so zeros end them.
+
+The first two are binary, with messages that the catalog has; a checkpoint is text.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
+
+import google_crc32c
+
+from flexwire.codec import message
+from flexwire.errors import CaptureError, DecodeError, RecordError, UnknownMessageError
+from flexwire.records import MAX_INFLATED, RecordBatch, decode_batches
+from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
+from flexwire.wire.batch_layout import (
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_AT,
+    NO_VALUE,
+    PREFIXES,
+    RECORD_BATCH,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+_READ_AHEAD = 1024 * 1024
+_SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
+# Enough to see that no batch begins here: its length and magic.
+_LEAST_HEADER = MAGIC_AT + 1
+
+
+class Damage(NamedTuple):
+    """Bytes of a file that are not what should be there.
+
+    ``size`` bytes from ``position`` on; what follows them was read again.
+    """
+
+    position: int
+    size: int
+    reason: str
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch is in its file, and what its header alone says.
+
+    A wrapper (magic 0 and 1) has the last offset only, so it is its ``base_offset`` here too;
+    with magic 0 ``max_timestamp`` is -1.
+    """
+
+    position: int
+    size: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+
+
+class LogFile:
+    """A file that is read piece by piece; made by `open_log`.
+
+    It is not mapped into memory: a broker that truncates a mapped file would crash its reader.
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
+        self.path = path
+        self.size = size
+        self._file = file
+
+    def read(self, position: int, size: int) -> bytes:
+        """Give ``size`` bytes, or as many as there are. Raises `CaptureError`."""
+        try:
+            # A seek within what is read ahead costs nothing.
+            self._file.seek(position)
+            return self._file.read(max(0, min(size, self.size - position)))
+        except OSError as error:
+            raise CaptureError(
+                f"cannot read: {error.strerror}", source=str(self.path), offset=position
+            ) from error
+
+    def is_zero(self, position: int) -> bool:
+        """Whether there is nothing but zeros from ``position`` on."""
+        while position < self.size:
+            piece = self.read(position, _READ_AHEAD)
+            if not piece or piece.count(0) != len(piece):
+                return False
+            position += len(piece)
+        return True
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[LogFile]:
+    """Open a file for piecewise reading. Raises `CaptureError`."""
+    try:
+        file = path.open("rb", buffering=_READ_AHEAD)
+    except OSError as error:
+        raise CaptureError(f"cannot open: {error.strerror}", source=str(path)) from error
+    with file:
+        yield LogFile(path, file, file.seek(0, 2))
+
+
+def base_offset_of(path: Path) -> int | None:
+    """Give the offset that a segment's files are named for; None for another name.
+
+    >>> from pathlib import Path
+    >>> base_offset_of(Path("orders-0/00000000000000000042.log.deleted"))
+    42
+    """
+    digits = plain_name(path).split(".")[0]
+    return int(digits) if re.fullmatch(r"[0-9]{20}", digits) else None
+
+
+def plain_name(path: Path) -> str:
+    """Give a file's name without what a broker adds to those it is about to add or delete."""
+    return _SUFFIX.sub("", path.name)
+
+
+def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
+    """Find every batch from ``position`` on by headers alone; records and crcs are not read.
+
+    After damage the walk goes on at the next place where a whole batch of magic 2 with the right
+    crc stands. A part of a batch, or zeros, at the end of the file is damage too.
+    """
+    search = BatchSearch(log)
+    while position < log.size:
+        try:
+            place = place_at(log, position)
+        except RecordError as error:
+            if log.is_zero(position):
+                reason = "zeros to the end of the file: preallocated, or lost in a crash"
+                yield Damage(position, log.size - position, reason)
+                return
+            found = search.next_batch(position + 1)
+            yield Damage(position, found - position, error.reason)
+            position = found
+        else:
+            yield place
+            position += place.size
+
+
+def place_at(log: LogFile, position: int) -> BatchPlace:
+    """Read the header of the batch at ``position``.
+
+    Raises `RecordError` where no batch begins, or where the file does not hold all of it.
+    """
+    data = log.read(position, HEADER_SIZE)
+    try:
+        batches = decode_batches(data[:_LEAST_HEADER])
+        # It ends before the batch does, so this gives the size or says what is wrong with it.
+        next(batches, None)
+    except RecordError as error:
+        raise RecordError(error.reason, offset=position) from None
+    remaining = log.size - position
+    size = batches.partial.declared_size if batches.partial else None
+    if size is None or len(data) < _LEAST_HEADER:
+        reason = f"the file ends after {remaining} bytes of a batch's header"
+        raise RecordError(reason, offset=position)
+    if size > remaining:
+        reason = f"a batch of {size} bytes, but the file ends after {remaining}"
+        raise RecordError(reason, offset=position)
+    if size > MAX_BATCH_BYTES:
+        reason = f"a batch of {size} bytes, more than {MAX_BATCH_BYTES}"
+        raise RecordError(reason, offset=position)
+    magic = data[MAGIC_AT]
+    if magic == RECORD_BATCH:
+        base_offset, _, _, _, _, _, last_offset_delta, _, max_timestamp, *_ = HEADER.unpack(data)
+        last_offset = base_offset + last_offset_delta
+        return BatchPlace(position, size, magic, base_offset, last_offset, max_timestamp)
+    offset, _, _, _, _, *timestamp = PREFIXES[magic].unpack_from(data)
+    return BatchPlace(position, size, magic, offset, offset, *(timestamp or [NO_VALUE]))
+
+
+def read_batch(
+    log: LogFile, place: BatchPlace, *, check_crc: bool = True, max_inflated: int = MAX_INFLATED
+) -> RecordBatch:
+    """Read a whole batch, whose records inflate to at most ``max_inflated`` bytes.
+
+    Raises `RecordError` with its place in the file.
+    """
+    data = log.read(place.position, place.size)
+    try:
+        batch = next(decode_batches(data, check_crc=check_crc, max_inflated=max_inflated))
+    except RecordError as error:
+        raise RecordError(error.reason, offset=place.position + error.offset) from None
+    except StopIteration:
+        raise RecordError("the file became shorter", offset=place.position) from None
+    batch.position = place.position
+    return batch
+
+
+_OFFSET_ENTRY = struct.Struct(">ii")
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+class OffsetEntry(NamedTuple):
+    """An entry of an offset index: where the batch that ends with ``offset`` begins."""
+
+    offset: int
+    position: int
+
+
+class TimeEntry(NamedTuple):
+    """An entry of a time index: the batch that ends with ``offset`` has the highest one so far."""
+
+    timestamp: int
+    offset: int
+
+
+def read_offset_index(
+    index: LogFile, base_offset: int, log: LogFile | None
+) -> Iterator[OffsetEntry | Damage]:
+    """Read the entries of an offset index; both numbers must ascend.
+
+    Where the ``log`` is given, the batch at an entry's position must end with its offset.
+    """
+    last = OffsetEntry(base_offset - 1, -1)
+    for read in _entries(index, _OFFSET_ENTRY):
+        if isinstance(read, Damage):
+            yield read
+            continue
+        at, (relative_offset, position) = read
+        entry = OffsetEntry(base_offset + relative_offset, position)
+        yield entry
+        reasons = [
+            *_descent("offset", last.offset, entry.offset, is_strict=True),
+            *_descent("position", last.position, position, is_strict=True),
+            *(_offset_mismatch(log, entry) if log is not None else ()),
+        ]
+        yield from (Damage(at, _OFFSET_ENTRY.size, reason) for reason in reasons)
+        last = entry
+
+
+def _offset_mismatch(log: LogFile, entry: OffsetEntry) -> Iterator[str]:
+    if not 0 <= entry.position < log.size:
+        yield f"position {entry.position} is beyond the {log.size} bytes of the log"
+        return
+    try:
+        found = place_at(log, entry.position).last_offset
+    except RecordError as error:
+        yield f"no batch at position {entry.position} of the log: {error.reason}"
+        return
+    if found != entry.offset:
+        yield f"offset {entry.offset}, but the batch at {entry.position} ends with {found}"
+
+
+def read_time_index(
+    index: LogFile, base_offset: int, log: LogFile | None
+) -> Iterator[TimeEntry | Damage]:
+    """Read the entries of a time index; timestamps must ascend, offsets must not descend.
+
+    Where the ``log`` is given, the batch that ends with an entry's offset must have its timestamp
+    as the highest. An entry whose offset descends is not compared: the log is walked once.
+    """
+    last = TimeEntry(-1, base_offset - 1)
+    compare = _TimeComparison(log) if log is not None else None
+    for read in _entries(index, _TIME_ENTRY):
+        if isinstance(read, Damage):
+            yield read
+            continue
+        at, (timestamp, relative_offset) = read
+        entry = TimeEntry(timestamp, base_offset + relative_offset)
+        yield entry
+        reasons = [
+            *_descent("timestamp", last.timestamp, timestamp, is_strict=True),
+            *_descent("offset", last.offset, entry.offset, is_strict=False),
+        ]
+        if compare is not None and entry.offset >= last.offset:
+            reasons += compare(entry)
+        yield from (Damage(at, _TIME_ENTRY.size, reason) for reason in reasons)
+        last = entry
+
+
+class _TimeComparison:
+    """Compares the entries of a time index with a log, in ascending order."""
+
+    def __init__(self, log: LogFile) -> None:
+        self._places = (place for place in walk(log) if isinstance(place, BatchPlace))
+        self._place = next(self._places, None)
+
+    def __call__(self, entry: TimeEntry) -> Iterator[str]:
+        while self._place is not None and self._place.last_offset < entry.offset:
+            self._place = next(self._places, None)
+        place = self._place
+        if place is None:
+            yield f"offset {entry.offset} is beyond the end of the log"
+        elif place.last_offset != entry.offset:
+            yield f"no batch ends with offset {entry.offset}; the next one's is {place.last_offset}"
+        elif place.max_timestamp != entry.timestamp:
+            found = f"the batch that ends with {entry.offset} has {place.max_timestamp}"
+            yield f"timestamp {entry.timestamp}, but {found}"
+
+
+def _entries(
+    index: LogFile, layout: struct.Struct
+) -> Iterator[tuple[int, tuple[int, int]] | Damage]:
+    whole = index.size - index.size % layout.size
+    for at in range(0, whole, layout.size):
+        data = index.read(at, layout.size)
+        if len(data) < layout.size:
+            yield Damage(at, index.size - at, "the file became shorter")
+            return
+        if not any(data):
+            if index.is_zero(at):
+                return
+            # A record may be the first of its log and have the timestamp 0.
+            if at:
+                yield Damage(at, index.size - at, "zeros, but something follows them")
+                return
+        first, second = layout.unpack(data)
+        yield at, (first, second)
+    if whole < index.size:
+        size = index.size - whole
+        yield Damage(whole, size, f"{size} bytes at the end, too few for an entry")
+
+
+def _descent(what: str, last: int, found: int, *, is_strict: bool) -> Iterator[str]:
+    if found < last or (is_strict and found == last):
+        yield f"{what} {found} after {last}"
+
+
+MAX_STATE_BYTES = 64 * 1024 * 1024
+"""A producer snapshot or a checkpoint that is longer is refused: they are read whole."""
+
+_INT16_SIZE = 2
+_ABORTED_TXN = "AbortedTxn"
+# The version, and four int64.
+_ABORTED_TXN_SIZE = 34
+_PRODUCER_SNAPSHOT = "ProducerSnapshot"
+# After the version and the crc itself.
+_CRC_START = 6
+_CHECKPOINT_VERSION = 0
+
+
+StateEntry: TypeAlias = dict[str, Any]
+"""One entry, in the form of JSON."""
+
+
+def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
+    """Read the aborted transactions of a segment; their last offsets must ascend."""
+    whole = index.size - index.size % _ABORTED_TXN_SIZE
+    last_offset = -1
+    for at in range(0, whole, _ABORTED_TXN_SIZE):
+        data = index.read(at, _ABORTED_TXN_SIZE)
+        version = int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
+        try:
+            fields = message(_ABORTED_TXN).decode(data[_INT16_SIZE:], version).to_json(version)
+        except (DecodeError, UnknownMessageError) as error:
+            # A later version may have another size, so the place of the next entry is unknown.
+            yield Damage(at, index.size - at, str(error))
+            return
+        yield {"version": version, **fields}
+        if fields["lastOffset"] <= last_offset:
+            reason = f"last offset {fields['lastOffset']} after {last_offset}"
+            yield Damage(at, _ABORTED_TXN_SIZE, reason)
+        last_offset = fields["lastOffset"]
+    if whole < index.size:
+        size = index.size - whole
+        yield Damage(whole, size, f"{size} bytes at the end, too few for an aborted transaction")
+
+
+def read_producer_snapshot(snapshot: LogFile) -> Iterator[StateEntry | Damage]:
+    """Read the state of every producer as of an offset. Raises `CaptureError`."""
+    data = _read_whole(snapshot)
+    if len(data) < _CRC_START:
+        yield Damage(0, len(data), f"{len(data)} bytes are too few for a producer snapshot")
+        return
+    version = int.from_bytes(data[:_INT16_SIZE], "big", signed=True)
+    try:
+        decoded = message(_PRODUCER_SNAPSHOT).decode(data[_INT16_SIZE:], version)
+    except (DecodeError, UnknownMessageError) as error:
+        yield Damage(0, len(data), str(error))
+        return
+    form = decoded.to_json(version)
+    actual = google_crc32c.value(data[_CRC_START:])
+    if actual != form["crc"]:
+        reason = f"crc is {form['crc']:#010x} but the bytes have {actual:#010x}"
+        yield Damage(0, len(data), reason)
+    yield from form["producerEntries"]
+
+
+_EPOCHS_NAME = "leader-epoch-checkpoint"
+_EPOCH_COLUMNS = ("epoch", "startOffset")
+_OFFSET_COLUMNS = ("topic", "partition", "offset")
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is a checkpoint of a broker, by its name; snapshots of KRaft are not."""
+    name = plain_name(path)
+    return name == _EPOCHS_NAME or name.endswith("-offset-checkpoint")
+
+
+def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
+    """Read a checkpoint: its version, the count of entries, and an entry a line.
+
+    A broker makes the file empty, and writes entries when it has some, so a file without a line has
+    none, nor has one that ends after its version (Kafka's `CheckpointFile`). The position of damage
+    is a line. Those of leader epochs must ascend in both columns. Raises `CaptureError`.
+    """
+    by_epoch = plain_name(checkpoint.path) == _EPOCHS_NAME
+    columns = _EPOCH_COLUMNS if by_epoch else _OFFSET_COLUMNS
+    lines = _read_whole(checkpoint).decode("utf-8", "backslashreplace").splitlines()
+    if lines in ([], [str(_CHECKPOINT_VERSION)]):
+        return
+    version, count = (_number(lines[at]) if len(lines) > at else None for at in range(2))
+    if version != _CHECKPOINT_VERSION or count is None or count < 0:
+        reason = f"the first lines must be version {_CHECKPOINT_VERSION} and the count of entries"
+        yield Damage(1, 2, reason)
+        return
+    last: list[int] | None = None
+    for number, line in enumerate(lines[2:], start=3):
+        words = line.split()
+        numbers = [_number(word) for word in words[len(words) - 2 :]]
+        if len(words) != len(columns) or None in numbers:
+            yield Damage(number, 1, f"not {len(columns)} columns, {', '.join(columns)}: {line}")
+            continue
+        values = [*words[: len(words) - 2], *numbers]
+        yield dict(zip(columns, values, strict=True))
+        found = [one for one in numbers if one is not None]
+        if by_epoch and last is not None and (found[0] <= last[0] or found[1] < last[1]):
+            yield Damage(number, 1, f"epoch {found[0]} at {found[1]} after {last[0]} at {last[1]}")
+        last = found
+    if len(lines) - 2 != count:
+        yield Damage(2, 1, f"{count} entries declared, and {len(lines) - 2} lines follow")
+
+
+def _number(word: str) -> int | None:
+    # An int64 has at most nineteen digits.
+    is_number = word.removeprefix("-").isdecimal() and word.isascii() and len(word) <= 20  # noqa: PLR2004
+    return int(word) if is_number else None
+
+
+def _read_whole(file: LogFile) -> bytes:
+    if file.size > MAX_STATE_BYTES:
+        reason = f"{file.size} bytes, more than the {MAX_STATE_BYTES} that such a file may have"
+        raise CaptureError(reason, source=str(file.path))
+    return file.read(0, file.size)

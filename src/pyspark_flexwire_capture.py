@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """Captures: `flexwire.spark.formats.kafka_capture` says how they are read."""
+    """Captures: `flexwire.spark.sources.kafka_capture` says how they are read."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,6 +36,6 @@ class DefaultSource(DataSource):
         return self._source().streamReader(schema)
 
     def _source(self) -> DataSource:
-        from flexwire.spark.formats.kafka_capture import KafkaCapture  # noqa: PLC0415 - see above
+        from flexwire.spark.sources.kafka_capture import KafkaCapture  # noqa: PLC0415 - see above
 
         return KafkaCapture(self.options)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DefaultSource(DataSource):
-    """Log segments: `flexwire.spark.formats.kafka_log` says how they are read."""
+    """Log segments: `flexwire.spark.sources.kafka_log` says how they are read."""
 
     @classmethod
     def name(cls) -> str:
@@ -36,6 +36,6 @@ class DefaultSource(DataSource):
         return self._source().streamReader(schema)
 
     def _source(self) -> DataSource:
-        from flexwire.spark.formats.kafka_log import KafkaLog  # noqa: PLC0415 - see above
+        from flexwire.spark.sources.kafka_log import KafkaLog  # noqa: PLC0415 - see above
 
         return KafkaLog(self.options)

@@ -35,7 +35,7 @@ def test_the_page_has_every_option_and_every_column() -> None:
         LOG_COLUMNS,
         SUM_COLUMNS,
     )
-    from flexwire.spark.formats.kafka_log import ACCEPTED  # noqa: PLC0415 - see above
+    from flexwire.spark.sources.kafka_log import ACCEPTED  # noqa: PLC0415 - see above
 
     shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]*) \|$", PAGE, re.MULTILINE))
     assert shown == ACCEPTED

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.formats import kafka_capture_kept
-from flexwire.spark.formats.kafka_capture_options import ACCEPTED, KINDS
+from flexwire.spark.sources import kafka_capture_kept
+from flexwire.spark.sources.kafka_capture_options import ACCEPTED, KINDS
 from flexwire.survey import following
 from tests.house.test_readme import blocks, run_python
 

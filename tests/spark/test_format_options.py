@@ -16,16 +16,16 @@ from flexwire.errors import ArgumentError
 from flexwire.logs.files import LogQuery, Partition
 from flexwire.records.inflation import Inflation
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.formats.filters import narrowed
-from flexwire.spark.formats.kafka_capture_options import CaptureOptions
-from flexwire.spark.formats.kafka_log import (
+from flexwire.spark.functions.options import OF_INFLATION, read_options
+from flexwire.spark.sources.filters import narrowed
+from flexwire.spark.sources.kafka_capture_options import CaptureOptions
+from flexwire.spark.sources.kafka_log import (
     ACCEPTED,
     KafkaLog,
     LogOptions,
     LogReader,
     arrow_schema,
 )
-from flexwire.spark.functions.options import OF_INFLATION, read_options
 from tests.capture.made_logs import MadeSegment
 
 if TYPE_CHECKING:

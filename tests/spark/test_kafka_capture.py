@@ -26,13 +26,13 @@ from flexwire.errors import (
 from flexwire.schema.catalog import Catalog, using_carried
 from flexwire.spark import register
 from flexwire.spark.batches import BATCH_ROWS, spark_schema
-from flexwire.spark.formats import kafka_capture_kept
-from flexwire.spark.formats.kafka_capture import CaptureReader, KafkaCapture
-from flexwire.spark.formats.kafka_capture_kept import Kept
-from flexwire.spark.formats.kafka_capture_options import KINDS, CaptureOptions
-from flexwire.spark.formats.kafka_capture_plan import RangeTask, WholeTask, plan
-from flexwire.spark.formats.kafka_capture_rows import CaptureRows
-from flexwire.spark.formats.kafka_capture_stream import CaptureStreamReader
+from flexwire.spark.sources import kafka_capture_kept
+from flexwire.spark.sources.kafka_capture import CaptureReader, KafkaCapture
+from flexwire.spark.sources.kafka_capture_kept import Kept
+from flexwire.spark.sources.kafka_capture_options import KINDS, CaptureOptions
+from flexwire.spark.sources.kafka_capture_plan import RangeTask, WholeTask, plan
+from flexwire.spark.sources.kafka_capture_rows import CaptureRows
+from flexwire.spark.sources.kafka_capture_stream import CaptureStreamReader
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import unsqueezed
 from flexwire.survey.ranges import decoded

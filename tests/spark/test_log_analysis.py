@@ -13,13 +13,13 @@ from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
+from flexwire.spark import planning
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
 from flexwire.spark.answers.savings import ANSWER as SAVINGS
 from flexwire.spark.answers.savings import savings
 from flexwire.spark.answers.storage import ANSWER as STORAGE
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.log_analysis import planning
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log

@@ -55,13 +55,12 @@ from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.internal_topics.as_of import moment_of
-from flexwire.spark.log_analysis.planning import plan_logs
-from flexwire.spark.log_analysis.writing import write_log_tables
 from flexwire.spark.marks import CaptureMarks
 from flexwire.spark.notes import BY_OBJECTS, CROWDED, answer_notes, gzip_note, weight
 from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
 from flexwire.spark.parts import facts_of
 from flexwire.spark.paths import Inputs, input_sources, output_place
+from flexwire.spark.planning import plan_logs
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.outputs import (
@@ -80,13 +79,14 @@ from flexwire.spark.publishing.outputs import (
 from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
-from flexwire.spark.request_logs.planning import plan_request_logs, undivided_note
-from flexwire.spark.request_logs.writing import write_request_log_tables
+from flexwire.spark.request_logs_planning import plan_request_logs, undivided_note
+from flexwire.spark.request_logs_writing import write_request_log_tables
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import answering, are_small, configured
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.spark.unreadable import Unreadable
+from flexwire.spark.writing import write_log_tables
 from flexwire.storage.listing import local_files
 from flexwire.storage.local import make_private_directory
 from flexwire.survey.request import marks_of

@@ -37,10 +37,10 @@ def register(
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - it takes a second
     from pyspark.sql.datasource import DataSourceReader  # noqa: PLC0415 - see above
 
-    from flexwire.spark.formats.kafka_capture import (  # noqa: PLC0415 - it imports PySpark
+    from flexwire.spark.sources.kafka_capture import (  # noqa: PLC0415 - it imports PySpark
         KafkaCapture,
     )
-    from flexwire.spark.formats.kafka_log import (  # noqa: PLC0415 - see above
+    from flexwire.spark.sources.kafka_log import (  # noqa: PLC0415 - see above
         FilteredKafkaLog,
         KafkaLog,
     )

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 from flexwire.arguments import refuse, to_choice, to_text
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.spark.formats.options import MAX_INFLATED, MAX_RATIO, inflation_of
+from flexwire.spark.sources.options import MAX_INFLATED, MAX_RATIO, inflation_of
 from flexwire.wire.encoding import Encoding
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.logs.files import Partition
-    from flexwire.spark.log_analysis.planning import LogPlan, Walk
+    from flexwire.spark.planning import LogPlan, Walk
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.places import Place

@@ -16,10 +16,10 @@ from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.batches import BATCH_ROWS
-from flexwire.spark.formats.kafka_capture_kept import Kept
-from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
 from flexwire.spark.marks import CaptureMarks
 from flexwire.spark.paths import capture_sources
+from flexwire.spark.sources.kafka_capture_kept import Kept
+from flexwire.spark.sources.kafka_capture_options import CONNECTIONS, PACKETS
 from flexwire.spark.tasks import begin_task
 from flexwire.spark.unreadable import Unreadable
 from flexwire.storage.local import unsqueezed
@@ -32,7 +32,7 @@ from flexwire.wire.limits import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.spark.formats.kafka_capture_options import CaptureOptions
+    from flexwire.spark.sources.kafka_capture_options import CaptureOptions
     from flexwire.survey.survey import Asked, Survey
     from flexwire.tables.records import Rows
 

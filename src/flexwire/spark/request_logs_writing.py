@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log.lines import Line, LogPiece
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.places import Place
-    from flexwire.spark.request_logs.planning import RequestLogPlan
+    from flexwire.spark.request_logs_planning import RequestLogPlan
 
 # Lines are held until there are so many, or their bodies so heavy.
 _LINES: Final = 20_000

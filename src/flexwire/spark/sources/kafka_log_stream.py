@@ -12,8 +12,8 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import Partition
 from flexwire.logs.following import LogFollower
-from flexwire.spark.formats.kafka_log import LogTask, arrow_schema, read_task
-from flexwire.spark.formats.limits import (
+from flexwire.spark.sources.kafka_log import LogTask, arrow_schema, read_task
+from flexwire.spark.sources.limits import (
     ReadAllAvailable,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from flexwire.spark.formats.kafka_log import LogOptions
+    from flexwire.spark.sources.kafka_log import LogOptions
 
     Offset = dict[str, dict[str, int]]
 

@@ -14,8 +14,8 @@ from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import PIECE_BYTES
 from flexwire.schema.catalog import Catalog, catalog, using_carried
-from flexwire.spark.formats.options import OF_INFLATION, Options
 from flexwire.spark.functions.variant import VARIANT
+from flexwire.spark.sources.options import OF_INFLATION, Options
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema

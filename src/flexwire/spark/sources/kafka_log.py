@@ -32,9 +32,9 @@ from flexwire.logs.reading import (
 )
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.formats.columns import chosen
-from flexwire.spark.formats.filters import narrowed
-from flexwire.spark.formats.options import OF_INFLATION, Options
+from flexwire.spark.sources.columns import chosen
+from flexwire.spark.sources.filters import narrowed
+from flexwire.spark.sources.options import OF_INFLATION, Options
 from flexwire.spark.tasks import begin_task
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ class KafkaLog(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as logs grow."""
         # It imports this file.
-        from flexwire.spark.formats.kafka_log_stream import LogStreamReader  # noqa: PLC0415
+        from flexwire.spark.sources.kafka_log_stream import LogStreamReader  # noqa: PLC0415
 
         return LogStreamReader(LogOptions.parse(self.options), schema)
 

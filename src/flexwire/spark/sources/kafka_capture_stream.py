@@ -12,10 +12,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from flexwire.errors import ArgumentError
 from flexwire.schema.catalog import using_carried
-from flexwire.spark.formats.columns import chosen
-from flexwire.spark.formats.kafka_capture_options import CONNECTIONS, PACKETS
-from flexwire.spark.formats.kafka_capture_rows import CaptureRows
-from flexwire.spark.formats.limits import (
+from flexwire.spark.sources.columns import chosen
+from flexwire.spark.sources.kafka_capture_options import CONNECTIONS, PACKETS
+from flexwire.spark.sources.kafka_capture_rows import CaptureRows
+from flexwire.spark.sources.limits import (
     ReadAllAvailable,
     ReadMaxBytes,
     ReadMaxFiles,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
-    from flexwire.spark.formats.kafka_capture_options import CaptureOptions
+    from flexwire.spark.sources.kafka_capture_options import CaptureOptions
 
     Offset = dict[str, int]
 

@@ -8,10 +8,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader
 
 from flexwire.schema.catalog import using_carried
 from flexwire.spark.batches import spark_schema
-from flexwire.spark.formats.columns import chosen
-from flexwire.spark.formats.kafka_capture_options import CaptureOptions
-from flexwire.spark.formats.kafka_capture_plan import plan, rows_of
-from flexwire.spark.formats.kafka_capture_rows import CaptureRows
+from flexwire.spark.sources.columns import chosen
+from flexwire.spark.sources.kafka_capture_options import CaptureOptions
+from flexwire.spark.sources.kafka_capture_plan import plan, rows_of
+from flexwire.spark.sources.kafka_capture_rows import CaptureRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -45,7 +45,7 @@ class KafkaCapture(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as files grow and others come."""
         # It imports this room's stream, which a batch does not need.
-        from flexwire.spark.formats.kafka_capture_stream import (  # noqa: PLC0415 - see above
+        from flexwire.spark.sources.kafka_capture_stream import (  # noqa: PLC0415 - see above
             CaptureStreamReader,
         )
 

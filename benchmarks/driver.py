@@ -40,9 +40,10 @@ from processes import run
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.report import render
 from flexwire.report.audit_facts import Audit
-from flexwire.spark import summing
+from flexwire.spark import capture_job
+from flexwire.spark.capture_job import _Writers
+from flexwire.spark.inputs import capture_sources
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import capture_sources
 from flexwire.spark.publishing import commit, compaction
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.drop import Drop
@@ -56,7 +57,6 @@ from flexwire.spark.publishing.manifest import (
     part_name,
     settle,
 )
-from flexwire.spark.ranges import _Writers
 from flexwire.spark.session import session
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, mark
@@ -318,16 +318,16 @@ def sums(asked: argparse.Namespace) -> str:
         place = Same(sums_of_a_range(Path(folder)))
     files = [("", 0)] * asked.tasks
     began = time.process_time()
-    merged = summing._merged(place, files[: summing.MERGED_BY_TASK], AnalysisSums(0))
+    merged = capture_job._merged(place, files[: capture_job.MERGED_BY_TASK], AnalysisSums(0))
     task = time.process_time() - began
     again = Same(pickle.dumps(merged))
-    count = -(-asked.tasks // summing.MERGED_BY_TASK)
+    count = -(-asked.tasks // capture_job.MERGED_BY_TASK)
     began = time.process_time()
-    summing._merged(again, files[:count], AnalysisSums(0))
+    capture_job._merged(again, files[:count], AnalysisSums(0))
     driver = time.process_time() - began
     return (
-        f"{len(place.read('')):,} bytes a task; {count} tasks merge {summing.MERGED_BY_TASK} each "
-        f"in {task:.2f} CPU s, the driver {count} of {len(again.read('')):,} in {driver:.2f}"
+        f"{len(place.read('')):,} bytes a task; {count} tasks merge {capture_job.MERGED_BY_TASK} "
+        f"each in {task:.2f} CPU s, the driver {count} of {len(again.read('')):,} in {driver:.2f}"
     )
 
 
@@ -361,7 +361,7 @@ def on_spark(asked: argparse.Namespace) -> str:
         began = time.perf_counter()
         found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
         ran = time.perf_counter() - began
-        summing.merged_sums(spark, drop, 0)
+        capture_job.merged_sums(spark, drop, 0)
         merged = time.perf_counter() - began - ran
         spark.stop()
     assert sum(len(one.files) for one in found) == MOST_TABLES * asked.tasks

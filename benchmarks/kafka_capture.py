@@ -24,11 +24,11 @@ import pyarrow as pa
 from kafka_log import Prebuilt, noop, timed
 from pipeline import analyzed, capture, parse_case
 
-from flexwire.spark.batches import spark_schema
 from flexwire.spark.session import session
 from flexwire.spark.sources.kafka_capture import CaptureReader
-from flexwire.spark.sources.kafka_capture_options import CaptureOptions
 from flexwire.spark.sources.kafka_capture_plan import plan
+from flexwire.spark.sources.requests import CaptureOptions
+from flexwire.spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.publishing.staging import PARTS, PREFIX
+from flexwire.spark.publishing.local import PARTS, PREFIX
 from flexwire.spark.tables import SUCCESS, finished_tables
 from flexwire.tables.log_schema import BATCHES
 from flexwire.tables.request_logs import FORWARDED

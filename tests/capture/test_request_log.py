@@ -25,7 +25,7 @@ from flexwire.logs.request_log import (
 from flexwire.logs.request_log.lines import LONGEST, Line, LogFile, split, unwrapped
 from flexwire.logs.request_log.recognition import log_file
 from flexwire.logs.request_log.requests import ends
-from flexwire.spark.request_logs_planning import undivided_note
+from flexwire.spark.request_log_job import undivided_note
 from flexwire.storage.listing import list_files
 from flexwire.storage.source import Source
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines

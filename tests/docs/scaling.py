@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from flexwire.spark.ranges import range_bytes
+from flexwire.spark.capture_job import range_bytes
 from flexwire.storage.source import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
 

@@ -15,8 +15,8 @@ from unittest.mock import patch
 import pyarrow as pa
 
 from flexwire.spark.analyze import analyze
-from flexwire.spark.paths import Inputs
-from flexwire.spark.paths import input_sources as listed
+from flexwire.spark.inputs import Inputs
+from flexwire.spark.inputs import input_sources as listed
 from flexwire.spark.publishing import commit
 from flexwire.survey.survey import Asked
 from tests.spark.faulty import begin, wait_for
@@ -49,7 +49,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
     """Have an analysis make many small ranges, and a fault if one is named."""
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
-        patch("flexwire.spark.surveying.LEAST_BYTES", 0),
+        patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
         patch("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096)),
         patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
         patch("flexwire.spark.analyze.input_sources", _hidden if fault == HIDDEN else listed),

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import catalog
-from flexwire.spark.batches import record_batches, row_tuples, spark_schema
+from flexwire.spark.tables import record_batches, row_tuples, spark_schema
 from flexwire.tables.spec_places import RECORDS_FIELDS
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def test_every_field_of_records_is_read_or_left_out_for_a_reason() -> None:
 
 
 def test_batches_are_bounded_by_bytes_and_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flexwire.spark.batches.BATCH_BYTES", 10)
-    monkeypatch.setattr("flexwire.spark.batches.BATCH_ROWS", 3)
+    monkeypatch.setattr("flexwire.spark.tables.BATCH_BYTES", 10)
+    monkeypatch.setattr("flexwire.spark.tables.BATCH_ROWS", 3)
     schema = pa.schema([("n", pa.int64())])
     sizes = [4, 6, 1, 100, 0, 0, 0, 0]
     batches = list(record_batches(schema, (((n,), size) for n, size in enumerate(sizes))))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.publishing.staging import PREFIX
+from flexwire.spark.publishing.local import PREFIX
 from tests.capture.interleaved import EVERYTHING
 from tests.spark.cluster import Cluster, Driver
 from tests.spark.equality import assert_equal_analyses

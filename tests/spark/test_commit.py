@@ -174,7 +174,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     out = tmp_path / "out"
     assert run(spark, out, 2, write) == [0, 1]
     before = tree(out)
-    monkeypatch.setattr("flexwire.spark.publishing.staging.Place", Full)
+    monkeypatch.setattr("flexwire.spark.publishing.local.Place", Full)
     with pytest.raises(
         AnalysisError, match=r"^Writing: a disk is full: that of .* left on device$"
     ):

@@ -30,7 +30,7 @@ COUNT = 24
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Files are large enough sooner, and tasks run here."""
-    monkeypatch.setattr("flexwire.spark.publishing.joining.WHOLE_BYTES", WHOLE)
+    monkeypatch.setattr("flexwire.spark.publishing.table_files.WHOLE_BYTES", WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.TASK_BYTES", 8 * WHOLE)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", here)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)

@@ -23,16 +23,17 @@ from deltalake import DeltaTable
 
 from flexwire.errors import AnalysisError, FlexwireError, StorageError
 from flexwire.spark.analyze import analyze as run
-from flexwire.spark.delta import days, ledger, logs, place, staging, sweeping
-from flexwire.spark.delta.days import by_day
+from flexwire.spark.delta import layout, ledger, logs
+from flexwire.spark.delta import output as staging
+from flexwire.spark.delta import output as sweeping
+from flexwire.spark.delta.layout import by_day, storage_options, table_url
 from flexwire.spark.delta.ledger import Ledger
 from flexwire.spark.delta.logs import Added, Log
-from flexwire.spark.delta.options import storage_options, table_url
+from flexwire.spark.delta.output import delta_staging
 from flexwire.spark.delta.reading import output
-from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.publishing.manifest import settle
-from flexwire.spark.publishing.outputs import begun
-from flexwire.spark.reading import table as spark_table
+from flexwire.spark.publishing.output import begun
+from flexwire.spark.stored import table as spark_table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.message_schema import table_schema
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.delta.staging import DeltaStaging
+    from flexwire.spark.delta.output import DeltaStaging
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MESSAGE = "messages/ApiVersionsRequest"
@@ -96,8 +97,8 @@ def analyze(out: Place, text: str, tmp: Path, *, append: bool = True) -> bool:
 
 def plain(out: Place, name: str = "frames") -> list[str]:
     """What a reader finds that does not look into the ledger."""
-    place = out.child(f"tables/{name}")
-    table = DeltaTable(table_url(place), storage_options=storage_options(place))
+    layout = out.child(f"tables/{name}")
+    table = DeltaTable(table_url(layout), storage_options=storage_options(layout))
     return sorted(table.to_pyarrow_table()["client_id"].to_pylist())
 
 
@@ -109,7 +110,7 @@ def exact(out: Place, name: str = "frames") -> list[str]:
 @pytest.fixture(autouse=True)
 def few_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a store answers in a moment takes moto a while, for hundreds of messages."""
-    monkeypatch.setattr(place, "possible_tables", lambda: [*place.ALWAYS, MESSAGE])
+    monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, MESSAGE])
 
 
 @pytest.fixture
@@ -424,7 +425,7 @@ def test_a_part_is_cut_by_the_days_of_its_rows(
     assert sorted(chain.from_iterable(found.values())) == list(range(200))
     for name, places in found.items():
         assert {f"day={many[at].date()}/a.parquet" for at in places} == {name}
-    monkeypatch.setattr(days, "MOST_DAYS", 3)
+    monkeypatch.setattr(layout, "MOST_DAYS", 3)
     with pytest.raises(AnalysisError, match="one task's part of frames has rows of 4 days"):
         cut(tmp_path, [midnight + timedelta(days=one) for one in range(4)])
 
@@ -450,7 +451,7 @@ def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_tasks_need_no_deltalake() -> None:
     """What is pickled for them names only what executors have."""
     program = (
-        "import sys; import flexwire.spark.delta.days, flexwire.spark.delta.place; "
+        "import sys; import flexwire.spark.delta.layout, flexwire.spark.delta.layout; "
         "assert not {'deltalake', 'pyspark'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -13,10 +13,10 @@ from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.answers.storage import ANSWER as STORAGE
-from flexwire.spark.delta import ledger, place
+from flexwire.spark.delta import layout, ledger
 from flexwire.spark.delta.ledger import IN, Ledger, entry, next_offsets, with_offsets
+from flexwire.spark.delta.output import delta_staging
 from flexwire.spark.delta.reading import output
-from flexwire.spark.delta.staging import delta_staging
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.output import output as read_output
@@ -38,7 +38,7 @@ KEYS = ("analysis", "day")
 def few_tables(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a store answers in a moment takes moto a while, for hundreds of messages."""
     if request.node.get_closest_marker("spark") is None:
-        monkeypatch.setattr(place, "possible_tables", lambda: [*place.ALWAYS, *LOG_SCHEMAS])
+        monkeypatch.setattr(layout, "possible_tables", lambda: [*layout.ALWAYS, *LOG_SCHEMAS])
 
 
 @pytest.fixture(params=["path", "s3"])

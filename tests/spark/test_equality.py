@@ -12,10 +12,10 @@ import pytest
 
 from flexwire.records import Compression
 from flexwire.spark.analyze import analyze
+from flexwire.spark.capture_job import Surveyed
+from flexwire.spark.inputs import Unreadable
 from flexwire.spark.sums.analysis import AnalysisSums
-from flexwire.spark.surveying import Surveyed
 from flexwire.spark.tables import Tables, mark
-from flexwire.spark.unreadable import Unreadable
 from flexwire.survey.survey import Asked
 from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.spark.equality import (
@@ -152,7 +152,7 @@ def test_a_column_that_may_differ_is_left_out(tmp_path: Path) -> None:
 def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every capture is cut into many ranges, each read in many chunks."""
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 45_000)
-    monkeypatch.setattr("flexwire.spark.surveying.LEAST_BYTES", 0)
+    monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
     monkeypatch.setattr("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096))
 

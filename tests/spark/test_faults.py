@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.publishing.staging import PREFIX, staging
+from flexwire.spark.publishing.local import PREFIX, staging
 from tests.spark import faulty
 from tests.spark.cluster import Cluster, Driver
 from tests.spark.faulty import attempts, names, wait_for

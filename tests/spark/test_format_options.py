@@ -15,10 +15,7 @@ from pyspark.sql.datasource import DataSourceReader
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import LogQuery, Partition
 from flexwire.records.inflation import Inflation
-from flexwire.spark.batches import spark_schema
-from flexwire.spark.functions.options import OF_INFLATION, read_options
-from flexwire.spark.sources.filters import narrowed
-from flexwire.spark.sources.kafka_capture_options import CaptureOptions
+from flexwire.spark.functions.messages import OF_INFLATION, read_options
 from flexwire.spark.sources.kafka_log import (
     ACCEPTED,
     KafkaLog,
@@ -26,6 +23,8 @@ from flexwire.spark.sources.kafka_log import (
     LogReader,
     arrow_schema,
 )
+from flexwire.spark.sources.requests import CaptureOptions, narrowed
+from flexwire.spark.tables import spark_schema
 from tests.capture.made_logs import MadeSegment
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.groups import groups
 from flexwire.spark.answers.lag import lag
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
 from tests.spark.told import SECOND, START_US, Told
 

@@ -12,7 +12,7 @@ from flexwire.cli.app import app
 from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, RECORD_COST, Inflation
 from flexwire.spark.analyze import analyze
-from flexwire.spark.writing import _is_of_last
+from flexwire.spark.log_job import _is_of_last
 from flexwire.survey.survey import Asked
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.records.batches import batch, record

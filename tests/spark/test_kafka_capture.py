@@ -25,14 +25,16 @@ from flexwire.errors import (
 )
 from flexwire.schema.catalog import Catalog, using_carried
 from flexwire.spark import register
-from flexwire.spark.batches import BATCH_ROWS, spark_schema
-from flexwire.spark.sources import kafka_capture_kept
-from flexwire.spark.sources.kafka_capture import CaptureReader, KafkaCapture
-from flexwire.spark.sources.kafka_capture_kept import Kept
-from flexwire.spark.sources.kafka_capture_options import KINDS, CaptureOptions
-from flexwire.spark.sources.kafka_capture_plan import RangeTask, WholeTask, plan
-from flexwire.spark.sources.kafka_capture_rows import CaptureRows
-from flexwire.spark.sources.kafka_capture_stream import CaptureStreamReader
+from flexwire.spark.sources import kafka_capture_plan
+from flexwire.spark.sources.kafka_capture import (
+    CaptureReader,
+    CaptureRows,
+    CaptureStreamReader,
+    KafkaCapture,
+)
+from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
+from flexwire.spark.sources.requests import KINDS, CaptureOptions
+from flexwire.spark.tables import BATCH_ROWS, spark_schema
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import unsqueezed
 from flexwire.survey.ranges import decoded
@@ -240,7 +242,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
     assert len(before) > 4
     while sizes := carried(before):
         most = (sum(sizes) if bound == "MOST_OF_PLAN" else max(sizes)) - 1
-        monkeypatch.setattr(kafka_capture_kept, bound, most)
+        monkeypatch.setattr(kafka_capture_plan, bound, most)
         surveys = 0
         with monkeypatch.context() as patched:
             patched.setattr(Surveyor, "run", counted)

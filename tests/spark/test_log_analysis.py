@@ -13,13 +13,13 @@ from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
-from flexwire.spark import planning
+from flexwire.spark import log_job
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
 from flexwire.spark.answers.savings import ANSWER as SAVINGS
 from flexwire.spark.answers.savings import savings
 from flexwire.spark.answers.storage import ANSWER as STORAGE
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
@@ -79,7 +79,7 @@ def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analy
     write_log(root / "data" / f"orders-9.{'0' * 32}-delete", both[0])
     (root / "data" / "meta.properties").write_text("version=1")
     # So that a partition is read by several tasks, and its keys are merged by others.
-    with patch.object(planning, "_LEAST_TASK", 50_000), patch.object(planning, "_OPENING", 0):
+    with patch.object(log_job, "_LEAST_TASK", 50_000), patch.object(log_job, "_OPENING", 0):
         return analyze([root / "data"], root / "out", spark=spark)
 
 
@@ -150,7 +150,7 @@ def test_aborted_and_open_transactions_are_counted_apart(
     for number, one in enumerate(made):
         write_log(tmp_path / "data" / f"orders-{number}", one.segments)
     # So that tasks look for the transactions, and several read each partition.
-    with patch.object(planning, "_LEAST_TASK", 1_000), patch.object(planning, "_OPENING", 0):
+    with patch.object(log_job, "_LEAST_TASK", 1_000), patch.object(log_job, "_OPENING", 0):
         done = analyze([tmp_path / "data"], tmp_path / "out", spark=spark)
     [row] = asked(spark, done, STORAGE)
     both = [cleaned(one) for one in made]

@@ -18,7 +18,7 @@ from flexwire.report.audit_facts import LeftOut
 from flexwire.report.audit_files import audit_json
 from flexwire.report.facts import Facts
 from flexwire.spark.answers import gather_audit, judging
-from flexwire.spark.notes import answer_notes
+from flexwire.spark.capture_job import answer_notes
 from flexwire.spark.sums import audit as audit_sums
 from flexwire.spark.sums import by_connection, chosen_clients
 from flexwire.spark.sums.audit import AuditSums

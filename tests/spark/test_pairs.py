@@ -21,9 +21,9 @@ from flexwire.net.sampling import Uncaptured
 from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameRoom
-from flexwire.spark.batches import record_batch
 from flexwire.spark.by_objects.frames import FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames
+from flexwire.spark.tables import record_batch
 from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.spark.traffic import START_US

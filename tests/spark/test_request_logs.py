@@ -9,13 +9,13 @@ from unittest.mock import patch
 import pytest
 
 from flexwire.errors import CaptureError
-from flexwire.spark import request_logs_planning
+from flexwire.spark import request_log_job
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.chargeback import chargeback
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.answers.topic_readers import topic_readers
-from flexwire.spark.paths import input_sources
+from flexwire.spark.inputs import input_sources
 from tests.capture.request_lines import PLACE, line, real_lines
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def brokers(root: Path) -> Path:
 def done(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     root = brokers(tmp_path_factory.mktemp("request-logs"))
     # So that a file is read by several tasks.
-    with patch.object(request_logs_planning, "LEAST_TASK", 10_000):
+    with patch.object(request_log_job, "LEAST_TASK", 10_000):
         return analyze(
             [root],
             root.parent / "out",

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.publishing import staging as module
-from flexwire.spark.publishing.staging import ANSWERS, LOCK, PARTS, PREFIX, Staging, staging
+from flexwire.spark.publishing import local as module
+from flexwire.spark.publishing.local import ANSWERS, LOCK, PARTS, PREFIX, Staging, staging
 from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
 from flexwire.tables.output import MARKER, SUCCESS
 

@@ -18,7 +18,7 @@ from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import LOG_ANSWERS, STATE_ANSWERS
 from flexwire.spark.answers.again import answers_of
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import Column, schema_of
 from tests.capture.log_vectors import write_all
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log

@@ -20,8 +20,8 @@ from flexwire.spark.answers.asking import ask, chosen
 from flexwire.spark.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.spark.answers.internal_logs import with_internal
 from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.inputs import input_sources
 from flexwire.spark.internal_topics.as_of import END, AsOf, parse_moment
-from flexwire.spark.paths import input_sources
 from flexwire.spark.settings import answering
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import batch, elected, value, write

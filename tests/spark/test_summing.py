@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import StorageError
-from flexwire.spark import summing
+from flexwire.spark import capture_job
+from flexwire.spark.capture_job import keep_sums, merged_sums
 from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.summing import keep_sums, merged_sums
 from flexwire.storage.place import Place
 from tests.spark.faulty import Store
 from tests.spark.parts import here
@@ -44,10 +44,10 @@ def test_sums_are_merged_in_order_by_as_many_tasks_as_it_takes(
         actions.append(tasks)
         return here(spark, tasks, *rest)  # type: ignore[arg-type]  # as it is called
 
-    monkeypatch.setattr(summing, "run_tasks", counted)
-    monkeypatch.setattr(summing, "AnalysisSums", Seen)
-    monkeypatch.setattr(summing, "MOST_MERGED", 3)
-    monkeypatch.setattr(summing, "MERGED_BY_TASK", 2)
+    monkeypatch.setattr(capture_job, "run_tasks", counted)
+    monkeypatch.setattr(capture_job, "AnalysisSums", Seen)
+    monkeypatch.setattr(capture_job, "MOST_MERGED", 3)
+    monkeypatch.setattr(capture_job, "MERGED_BY_TASK", 2)
     place = kind(tmp_path)
     for number in reversed(range(count)):
         sums = Seen(7)
@@ -62,7 +62,7 @@ def test_sums_are_merged_in_order_by_as_many_tasks_as_it_takes(
 def test_a_listing_that_lacks_a_sum_is_an_error_and_no_smaller_sum(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summing, "AnalysisSums", Seen)
+    monkeypatch.setattr(capture_job, "AnalysisSums", Seen)
     place = Place(str(tmp_path))
     for number in range(2):
         keep_sums(place, number, Seen(7))  # type: ignore[arg-type]  # it is pickled, no more

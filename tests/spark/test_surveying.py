@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.spark import surveying
+from flexwire.spark import capture_job
+from flexwire.spark.capture_job import kept, surveyed
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import Committed
-from flexwire.spark.surveying import kept, surveyed
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
 from flexwire.survey.survey import Asked
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.surveying import Surveyed
+    from flexwire.spark.capture_job import Surveyed
     from flexwire.survey.survey import Survey
     from tests.tables.test_ranges import Rows
 
@@ -36,7 +36,7 @@ RANGE_BYTES = 15_000
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A capture of any size is cut up."""
-    monkeypatch.setattr(surveying, "LEAST_BYTES", 0)
+    monkeypatch.setattr(capture_job, "LEAST_BYTES", 0)
 
 
 def write(asked: Asked, survey: Survey, kept_here: dict[str, bytes], drop: Drop) -> None:
@@ -82,7 +82,7 @@ def survey_of(spark: SparkSession | None, files: list[Path], out: Path) -> tuple
     survey: Survey = pickle.loads(place.read("survey"))  # noqa: S301 - see above
     kept_there = {
         name.name: kept(place, name.name)
-        for name in (out / surveying.KEPT).iterdir()
+        for name in (out / capture_job.KEPT).iterdir()
         if not name.name.startswith(("summary", "files", "looks"))
     }
     return found, rows_of(asked, survey, kept_there)
@@ -94,12 +94,12 @@ def test_pieces_and_one_task_find_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks: list[int] = []
-    monkeypatch.setattr(surveying, "run_tasks", partial(noted, tasks, run_tasks))
+    monkeypatch.setattr(capture_job, "run_tasks", partial(noted, tasks, run_tasks))
     files = write_capture(tmp_path / "capture", 1, EVERYTHING)
     pieces, of_pieces = survey_of(spark, files, tmp_path / "pieces")
     assert tasks[0] == tasks[2] == 1
     assert tasks[1] > 1
-    monkeypatch.setattr(surveying, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(capture_job, "LEAST_BYTES", 1 << 30)
     whole, of_whole = survey_of(spark, files, tmp_path / "whole")
     assert tasks[3:] == [1]
     assert replace(pieces, ranges=1) == replace(whole, ranges=1)
@@ -111,15 +111,15 @@ def test_pieces_that_overlap_are_merged_by_one_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_seen: bool
 ) -> None:
     tasks: list[int] = []
-    monkeypatch.setattr(surveying, "run_tasks", partial(run_here, tasks))
+    monkeypatch.setattr(capture_job, "run_tasks", partial(run_here, tasks))
     if not is_seen:
         # Then the fold notices it.
-        monkeypatch.setattr(surveying, "likely_overlap", lambda *_: False)
+        monkeypatch.setattr(capture_job, "likely_overlap", lambda *_: False)
     shape = replace(UNORDERED, connections=4, compressed=1.0)
     files = write_capture(tmp_path / "capture", 1, shape)
     pieces, of_pieces = survey_of(None, files, tmp_path / "pieces")
     assert (tasks[1] == 0) is is_seen
-    monkeypatch.setattr(surveying, "LEAST_BYTES", 1 << 30)
+    monkeypatch.setattr(capture_job, "LEAST_BYTES", 1 << 30)
     whole, of_whole = survey_of(None, files, tmp_path / "whole")
     assert pieces == whole
     assert of_pieces == of_whole
@@ -129,9 +129,9 @@ def test_pieces_that_overlap_are_merged_by_one_task(
 def test_files_that_many_tasks_look_at_are_in_the_same_order(
     least_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surveying, "LEAST_BYTES", least_bytes)
+    monkeypatch.setattr(capture_job, "LEAST_BYTES", least_bytes)
     tasks: list[int] = []
-    monkeypatch.setattr(surveying, "run_tasks", partial(run_here, tasks))
+    monkeypatch.setattr(capture_job, "run_tasks", partial(run_here, tasks))
     files = write_capture(tmp_path / "capture", 1, replace(CLEAN, files=7))
     # Names say nothing of when files begin.
     files = [one.rename(one.with_name(f"{-at % 4}-{one.name}")) for at, one in enumerate(files)]
@@ -139,8 +139,8 @@ def test_files_that_many_tasks_look_at_are_in_the_same_order(
     files[-1].write_text("no capture")
     alone = survey_of(None, files, tmp_path / "alone")
     expected, tasks[:] = [*tasks], []
-    monkeypatch.setattr(surveying, "LOOKED_BY_TASK", 1)
-    monkeypatch.setattr(surveying, "MOST_LOOKING", 5)
+    monkeypatch.setattr(capture_job, "LOOKED_BY_TASK", 1)
+    monkeypatch.setattr(capture_job, "MOST_LOOKING", 5)
     assert survey_of(None, files, tmp_path / "many") == alone
     assert tasks == [4, *expected]
     assert alone[0].unreadable.count == 1

@@ -9,7 +9,7 @@ import pytest
 from pyspark import TaskContext
 
 from flexwire.spark import tasks
-from flexwire.spark.functions.udfs import arrow_function
+from flexwire.spark.functions.columns import arrow_function
 from flexwire.spark.tasks import begin_task, spare_modules
 
 

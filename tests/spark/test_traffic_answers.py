@@ -15,7 +15,7 @@ from flexwire.spark.answers.connections import connections
 from flexwire.spark.answers.errors import errors
 from flexwire.spark.answers.labels import read_labels
 from flexwire.spark.answers.latency import SLOWEST_COLUMNS, latency, slowest
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
 from flexwire.tables.spec_places import error_places
 from tests.spark.told import SECOND, START_US, Told

@@ -15,16 +15,22 @@ import pytest
 from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
 from flexwire.report.facts import UnreadableFile
-from flexwire.spark import paths
+from flexwire.spark import inputs
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.failures import analysis_error
-from flexwire.spark.paths import Inputs, capture_sources, input_sources, output_place
-from flexwire.spark.reading import table
+from flexwire.spark.inputs import (
+    SHOWN,
+    Inputs,
+    Unreadable,
+    capture_sources,
+    input_sources,
+    output_place,
+)
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF
-from flexwire.spark.unreadable import SHOWN, Unreadable
+from flexwire.spark.stored import table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.output import output
@@ -212,7 +218,7 @@ def test_objects_read_files_here_only(tmp_path: Path, bucket: str) -> None:
 
 def test_two_files_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     two = [Source(f"s3://bucket/a?token={one}", 5, one) for one in "ab"]
-    monkeypatch.setattr(paths, "list_sources", lambda _: two)
+    monkeypatch.setattr(inputs, "list_sources", lambda _: two)
     with pytest.raises(StorageError, match=r"s3://bucket/a\?token=…: two files differ only"):
         capture_sources([])
 

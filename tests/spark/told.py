@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.reading import AnalysisTables
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS
 

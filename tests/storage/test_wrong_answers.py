@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.reading import FilePart
+from flexwire.spark.stored import FilePart
 from flexwire.storage import uploads
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place

@@ -12,7 +12,7 @@ from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.errors import RecordError
 from flexwire.records import decode_batches
 from flexwire.records.inflation import BEYOND, Inflation, records_within
-from flexwire.spark.functions.options import MODE, read_options
+from flexwire.spark.functions.messages import MODE, read_options
 from flexwire.spark.functions.records import record_lists
 from flexwire.tables.records import object_rows, record_runs
 from flexwire.tables.schema import RECORDS

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.batches import spark_schema
-from flexwire.spark.tables import write_table
+from flexwire.spark.tables import spark_schema, write_table
 from flexwire.tables import parquet
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.parquet import TableWriter

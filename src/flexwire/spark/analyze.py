@@ -4,7 +4,7 @@
 capture files ─▶ survey ─▶ ranges ─▶ tables ─▶ facts ─▶ report
                                         └─▶ answers ─┘
 ```
-Tasks write the tables, each its part of a range (`flexwire.spark.ranges`), and sum up what the
+Tasks write the tables, each its part of a range (`flexwire.spark.capture_job`), and sum up what the
 report says of them. Answers are asked of the tables. All is written below a staging directory, and
 published in the end.
 """
@@ -53,17 +53,34 @@ from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
+from flexwire.spark.capture_job import (
+    BY_OBJECTS,
+    CROWDED,
+    LEAST_RANGE_BYTES,
+    answer_notes,
+    gzip_note,
+    range_bytes,
+    weight,
+    write_tables,
+)
 from flexwire.spark.failures import explained, stopped
+from flexwire.spark.inputs import (
+    CaptureMarks,
+    Inputs,
+    Unreadable,
+    input_sources,
+    opened_beside,
+    output_place,
+    to_key_logs,
+    with_tls,
+)
 from flexwire.spark.internal_topics.as_of import moment_of
-from flexwire.spark.marks import CaptureMarks
-from flexwire.spark.notes import BY_OBJECTS, CROWDED, answer_notes, gzip_note, weight
-from flexwire.spark.opening import opened_beside, to_key_logs, with_tls
+from flexwire.spark.log_job import plan_logs, write_log_tables
 from flexwire.spark.parts import facts_of
-from flexwire.spark.paths import Inputs, input_sources, output_place
-from flexwire.spark.planning import plan_logs
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
+from flexwire.spark.publishing.local import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.manifest import TABLES
-from flexwire.spark.publishing.outputs import (
+from flexwire.spark.publishing.output import (
     DELTA,
     PARQUET,
     begun,
@@ -76,17 +93,16 @@ from flexwire.spark.publishing.outputs import (
     to_format,
     went_on,
 )
-from flexwire.spark.publishing.staging import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.spark.ranges import LEAST_RANGE_BYTES, range_bytes, write_tables
-from flexwire.spark.request_logs_planning import plan_request_logs, undivided_note
-from flexwire.spark.request_logs_writing import write_request_log_tables
+from flexwire.spark.request_log_job import (
+    plan_request_logs,
+    undivided_note,
+    write_request_log_tables,
+)
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import answering, are_small, configured
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, outcomes_of
-from flexwire.spark.unreadable import Unreadable
-from flexwire.spark.writing import write_log_tables
 from flexwire.storage.listing import local_files
 from flexwire.storage.local import make_private_directory
 from flexwire.survey.request import marks_of
@@ -104,11 +120,11 @@ if TYPE_CHECKING:
     from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.labels import Labels
+    from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
-    from flexwire.spark.publishing.outputs import Writing
-    from flexwire.spark.publishing.staging import Staging
-    from flexwire.spark.surveying import Surveyed
+    from flexwire.spark.publishing.local import Staging
+    from flexwire.spark.publishing.output import Writing
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from flexwire.spark.archive import SMALL_JAVA, with_archive
-from flexwire.spark.batches import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.session import meanwhile
+from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

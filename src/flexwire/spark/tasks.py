@@ -12,7 +12,7 @@ from pyspark.sql.types import StructField
 
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

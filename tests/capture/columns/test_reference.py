@@ -8,9 +8,9 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from flexwire.spark.batches import record_batch
 from flexwire.spark.by_objects.frames import CONNECTION, FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
+from flexwire.spark.tables import record_batch
 from tests.capture.columns.conversing import conversations, judged
 from tests.capture.columns.reference import COLUMNS, paired_rows, read_rows
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.spark.functions import options
+from flexwire.spark.functions import messages
 
 if TYPE_CHECKING:
-    from flexwire.spark.functions.options import Options
+    from flexwire.spark.functions.messages import Options
 
 ALL = (
-    options.MODE,
-    options.CORRUPT,
-    options.ENCODING,
-    options.ABSENT,
-    options.CONVENTION,
-    options.PREFIX,
-    options.FIELDS,
+    messages.MODE,
+    messages.CORRUPT,
+    messages.ENCODING,
+    messages.ABSENT,
+    messages.CONVENTION,
+    messages.PREFIX,
+    messages.FIELDS,
 )
 
 
 def chosen(**given: str) -> Options:
-    return options.read_options(given, *ALL)
+    return messages.read_options(given, *ALL)
 
 
 FAILFAST = chosen()

@@ -10,10 +10,9 @@ from pyspark.sql.types import VariantVal
 
 from flexwire.errors import ArgumentError, EncodeError, UnknownMessageError
 from flexwire.spark.functions import variant
-from flexwire.spark.functions.dynamic import encoded_messages, header_lists, message_variants
 from flexwire.spark.functions.messages import decoded
-from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.functions.variant_columns import struct_variants
+from flexwire.spark.functions.records import encoded_messages, header_lists, message_variants
+from flexwire.spark.functions.variant import VARIANT, struct_variants
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE
 from tests.spark.functions.test_headers import TYPED, column, shown
 from tests.spark.functions.test_messages import vectors

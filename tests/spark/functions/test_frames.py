@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.protocol import parse_request
-from flexwire.spark.functions.frames import FRAME, frame_type, frames
+from flexwire.spark.functions.messages import FRAME, frame_type, frames
 from tests.protocol.payloads import make, request_payload, response_payload
 from tests.spark.functions.chosen import FAILFAST, PERMISSIVE, chosen
 from tests.spark.traffic import framed

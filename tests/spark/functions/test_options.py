@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from flexwire.errors import AnalysisError, ArgumentError
-from flexwire.spark.functions.options import CORRUPT, MODE, read_options
-from flexwire.spark.functions.udfs import check_version
+from flexwire.spark.functions.columns import check_version
+from flexwire.spark.functions.messages import CORRUPT, MODE, read_options
 from flexwire.wire.encoding import Encoding
 from tests.spark.functions.chosen import chosen
 

@@ -88,10 +88,9 @@ from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
 from flexwire.spark.answers.unused_groups import unused_groups
 from flexwire.spark.answers.unused_topics import ANSWER as UNUSED_TOPICS
 from flexwire.spark.answers.unused_topics import unused_topics
-from flexwire.spark.batches import spark_schema
-from flexwire.spark.reading import output_of
-from flexwire.spark.reading import read as read_stored
-from flexwire.spark.tables import Tables
+from flexwire.spark.stored import output_of
+from flexwire.spark.stored import read as read_stored
+from flexwire.spark.tables import Tables, spark_schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import MESSAGES, Output
 

@@ -20,10 +20,10 @@ from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.boundaries import boundary_notes
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.failures import explained, stopped
-from flexwire.spark.marks import mark_notes
-from flexwire.spark.reading import output_of
+from flexwire.spark.inputs import mark_notes
 from flexwire.spark.session import Start
 from flexwire.spark.settings import answering, are_small, java_for
+from flexwire.spark.stored import output_of
 from flexwire.tables.output import Output
 from flexwire.tables.schema import schema_of
 

@@ -15,10 +15,10 @@ from flexwire.report.answer_facts import ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
-from flexwire.spark.batches import spark_schema
 from flexwire.spark.conducts import SHOWN
 from flexwire.spark.internal_topics.cluster_configs import configs
 from flexwire.spark.internal_topics.cluster_features import features
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import Column, schema_of
 from flexwire.wire.batch_layout import RECORD_BATCH
 

@@ -11,7 +11,7 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.storage.filesystems import shown
 from flexwire.tables.schema import Column
 

@@ -18,7 +18,7 @@ from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.error_codes import body_of, columns_of
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.answers.topic_names import with_topic_names
-from flexwire.spark.functions.error_names import kafka_error_is_retriable, kafka_error_name
+from flexwire.spark.functions.columns import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import error_places

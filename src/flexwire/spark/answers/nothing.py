@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:

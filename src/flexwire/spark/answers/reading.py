@@ -8,10 +8,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from flexwire.schema.catalog import catalog
-from flexwire.spark.batches import spark_schema
-from flexwire.spark.by_columns import of_files, of_rows
-from flexwire.spark.reading import output_of
-from flexwire.spark.reading import read as read_stored
+from flexwire.spark.stored import of_files, of_rows, output_of
+from flexwire.spark.stored import read as read_stored
+from flexwire.spark.tables import spark_schema
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MESSAGES, Output
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.spark.answers.internal_logs import InternalLogs
-    from flexwire.spark.by_columns import Task
+    from flexwire.spark.stored import Task
     from flexwire.tables.parquet import Ranges
     from flexwire.tables.spec_places import Path
 

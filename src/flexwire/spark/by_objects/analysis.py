@@ -25,7 +25,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.errors import CaptureError
 from flexwire.records.inflation import INFLATION
 from flexwire.report.facts import UnreadableFile
-from flexwire.spark.batches import spark_schema
 from flexwire.spark.by_objects.bodies import decode_bodies
 from flexwire.spark.by_objects.connections import connections_table
 from flexwire.spark.by_objects.frames import PACKETS, assemble_frames
@@ -38,10 +37,10 @@ from flexwire.spark.by_objects.records import (
     name_topics,
 )
 from flexwire.spark.by_objects.segments import read_captures
+from flexwire.spark.inputs import SHOWN, Unreadable
 from flexwire.spark.progress import Steps, watched_tasks
-from flexwire.spark.tables import Tables, outcomes_of, write_table
+from flexwire.spark.tables import Tables, outcomes_of, spark_schema, write_table
 from flexwire.spark.tasks import map_in_arrow
-from flexwire.spark.unreadable import SHOWN, Unreadable
 from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import without_record_bytes
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import Brokers
     from flexwire.records.inflation import Inflation
     from flexwire.spark.progress import Clock, Progress
-    from flexwire.spark.publishing.staging import Staging
+    from flexwire.spark.publishing.local import Staging
 
 
 # A small job is mostly waiting for Spark to plan and commit it.

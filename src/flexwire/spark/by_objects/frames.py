@@ -19,7 +19,7 @@ from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.pairing.rows import OF_FRAME
 from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
 from flexwire.capture.reassembly.connections import Brokers
-from flexwire.spark.batches import record_batches, row_tuples
+from flexwire.spark.tables import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.schema import CONNECTIONS_TABLE
 

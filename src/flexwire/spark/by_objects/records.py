@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.records.inflation import INFLATION, RECORD_COST, Inflation
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.answers.topic_names import known_name
-from flexwire.spark.batches import record_batches, row_tuples
+from flexwire.spark.tables import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.inflated import PLAIN, Meter
 from flexwire.tables.records import object_rows

@@ -15,7 +15,7 @@ from flexwire.capture.files.links import Segment, SegmentCounts, Unreadable, rea
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.packet_scan import UnusedPackets
 from flexwire.errors import CaptureError
-from flexwire.spark.batches import record_batches, row_tuples
+from flexwire.spark.tables import record_batches, row_tuples
 from flexwire.spark.tasks import map_in_arrow
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 import flexwire
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.logs.files import Partition
+from flexwire.spark.delta.layout import storage_options, table_url
 from flexwire.spark.delta.logs import make_private, open_table
-from flexwire.spark.delta.options import storage_options, table_url
 from flexwire.storage.filesystems import reason_of, reported
 from flexwire.tables.output import LEDGER
 

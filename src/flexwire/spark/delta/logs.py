@@ -13,9 +13,7 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.delta.days import DAY, day_of, has_days
-from flexwire.spark.delta.options import storage_options, table_url
-from flexwire.spark.delta.place import TABLES
+from flexwire.spark.delta.layout import DAY, TABLES, day_of, has_days, storage_options, table_url
 from flexwire.storage.filesystems import reason_of
 from flexwire.storage.local import make_private_directory
 from flexwire.tables.keys import ANALYSIS

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
+from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.spark.delta.place import ALWAYS, TABLES, split, with_logs
 from flexwire.storage.pages import Entry as File
 from flexwire.storage.place import Place
 from flexwire.tables.keys import ANALYSIS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
-    from flexwire.spark.delta.place import DeltaPlace
+    from flexwire.spark.delta.layout import DeltaPlace
 
 
 # When a file was written, no table says.

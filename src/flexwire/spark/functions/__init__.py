@@ -14,14 +14,15 @@ from flexwire.spark.functions.columns import (
     from_kafka,
     from_kafka_variant,
     header,
+    kafka_error_is_retriable,
+    kafka_error_name,
     kafka_frame,
     kafka_headers,
     kafka_records,
+    register_functions,
     schema_of_kafka,
     to_kafka,
 )
-from flexwire.spark.functions.error_names import kafka_error_is_retriable, kafka_error_name
-from flexwire.spark.functions.sql import register_functions
 
 __all__ = [
     "from_kafka",

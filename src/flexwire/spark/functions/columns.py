@@ -1,4 +1,4 @@
-"""The column functions as people call them, in the manner of those of Spark."""
+"""The column functions as people call them, in Python and in SQL."""
 
 from __future__ import annotations
 
@@ -6,15 +6,23 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import pyarrow as pa
+import pyspark
 from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import from_arrow_type
 
-from flexwire.arguments import refuse, to_choice, to_text, to_version
+from flexwire.arguments import refuse, to_choice, to_list, to_text, to_version
 from flexwire.columnar import RECORD_COLUMNS
 from flexwire.columnar.decoding import column_names
-from flexwire.spark.functions import dynamic, frames, messages, records
+from flexwire.errors import AnalysisError
+from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
+from flexwire.schema.catalog import catalog, use_carried
+from flexwire.schema.spec import snake_case
+from flexwire.spark.functions import headers, messages, records
 from flexwire.spark.functions import headers as typed
-from flexwire.spark.functions.options import (
+from flexwire.spark.functions import messages as frames
+from flexwire.spark.functions import records as dynamic
+from flexwire.spark.functions.messages import (
     ABSENT,
     CONVENTION,
     CORRUPT,
@@ -25,18 +33,82 @@ from flexwire.spark.functions.options import (
     PREFIX,
     read_options,
 )
-from flexwire.spark.functions.udfs import arrow_function
 from flexwire.spark.functions.variant import VARIANT
+from flexwire.spark.tasks import spare_modules
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
     from flexwire.records.conventions import Convention
     from flexwire.schema.served import MessageLike
     from flexwire.schema.spec import MessageSpec
-    from flexwire.spark.functions.options import FunctionOptions, Options
+    from flexwire.spark.functions.messages import FunctionOptions, Options
+
+    Task = Callable[..., pa.Array]
+
+
+_OLDEST = (4, 1)
+
+
+def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Column]:
+    """Give a function of columns that workers run as ``task``, on the catalog of this process.
+
+    ``task`` takes an Arrow array for each column and gives one of type ``kind``. Raises
+    `AnalysisError` on PySpark 4.0, which has no `arrow_udf`.
+    """
+    check_version(name, pyspark.__version__)
+    # Only here, as PySpark 4.0 does not have it.
+    from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415 - see above
+
+    carried = catalog().carried
+
+    def run(*columns: pa.Array) -> pa.Array:
+        spare_modules()
+        use_carried(carried)
+        return task(*columns)
+
+    run.__name__ = name
+    # Its overloads want what it warns of.
+    make: Any = arrow_udf
+    made: Callable[..., Column] = make(run, from_arrow_type(kind))
+    return made
+
+
+def check_version(name: str, version: str) -> None:
+    """Refuse a PySpark that has no Arrow functions.
+
+    >>> check_version("from_kafka", "4.0.1")
+    Traceback (most recent call last):
+    flexwire.errors.AnalysisError: from_kafka needs PySpark 4.1 or later, got 4.0.1
+    """
+    if tuple(map(int, version.split(".")[:2])) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise AnalysisError(f"{name} needs PySpark {oldest} or later, got {version}")
+
+
+def kafka_error_name(code: ColumnOrName) -> Column:
+    """Give the name of an error code: "NOT_COORDINATOR" of 16.
+
+    Args:
+        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
+            code that Kafka 4.4 does not have.
+    """
+    return _of({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
+
+
+def kafka_error_is_retriable(code: ColumnOrName) -> Column:
+    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
+    return _of({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
+
+
+def _of(told: dict[int, str], code: ColumnOrName) -> Column:
+    """What is told of a code, in SQL; null of one that nothing is told of."""
+    # As text it is one call of Java, and not hundreds.
+    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
+    return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]
 
 
 ColumnOrName: TypeAlias = Column | str
@@ -281,3 +353,62 @@ def kafka_frame(
         check_column(column, name)
     make = arrow_function("kafka_frame", partial(frames.frames, chosen), frames.frame_type(chosen))
     return make(*(column for column, _ in given))
+
+
+def register_functions(
+    spark: SparkSession,
+    messages: Iterable[MessageLike] = (),
+    options: FunctionOptions | None = None,
+) -> list[str]:
+    """Register the column functions for SQL in a session, and give their names.
+
+    A Python function cannot take its type from an argument. So there is one typed function for each
+    of ``messages``, named after it: ``kafka_metadata_response(value, 12)`` for
+    ``MetadataResponse``, with the type of `schema_of_kafka`. These take any message:
+
+    - ``from_kafka_variant(value, 'MetadataResponse', 12)`` gives a Variant;
+    - ``to_kafka(struct, 'MetadataResponse', 12)``, ``kafka_records(value)``, ``kafka_frame(value)``
+      and, for responses, ``kafka_frame(value, api_key, api_version)``;
+    - ``kafka_headers(headers, 'kip-82')``.
+
+    ``options`` are those of the functions, for all that are registered by this call; ``fields`` are
+    those of each of ``messages``. The catalog is
+    that of this moment. Raises `AnalysisError` on PySpark 4.0, which has no such functions.
+    """
+    chosen = read_options(options, MODE, CORRUPT, ENCODING, ABSENT, PREFIX, FIELDS, *OF_INFLATION)
+    made = {
+        **dict(
+            typed_function(one, chosen)
+            for one in to_list(messages, "messages", "a list of messages")
+        ),
+        **_of_any_message(chosen),
+    }
+    for name, function in made.items():
+        spark.udf.register(name, function)
+    return list(made)
+
+
+def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
+    """Give the function of one message, and its name in SQL."""
+    named = messages.portable(message)
+    name = f"kafka_{snake_case(named if isinstance(named, str) else named.name)}"
+    kind = messages.column_type(named, options)
+    return name, arrow_function(name, partial(messages.decoded, named, options), kind)
+
+
+def _of_any_message(options: Options) -> dict[str, Any]:
+    columns = tuple(RECORD_COLUMNS)
+    of: dict[str, tuple[Any, pa.DataType]] = {
+        "from_kafka_variant": (dynamic.message_variants, VARIANT),
+        "to_kafka": (dynamic.encoded_messages, pa.binary()),
+        "kafka_records": (
+            partial(records.record_lists, columns),
+            records.list_type(columns, options),
+        ),
+        "kafka_headers": (dynamic.header_lists, headers.list_type(options)),
+        "kafka_frame": (frames.frames, frames.frame_type(options)),
+    }
+    return {
+        name: arrow_function(name, partial(work, options), kind)
+        for name, (work, kind) in of.items()
+    }

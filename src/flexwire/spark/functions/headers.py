@@ -26,7 +26,7 @@ from flexwire.spark.functions.variant import VARIANT, to_variant
 
 if TYPE_CHECKING:
     from flexwire.records.conventions.convention import RawHeader
-    from flexwire.spark.functions.options import Options
+    from flexwire.spark.functions.messages import Options
 
     Words = np.ndarray[Any, Any]
 

@@ -27,7 +27,6 @@ from flexwire.logs.metadata import (
     survey,
 )
 from flexwire.logs.planning import plan
-from flexwire.spark.batches import record_batch, spark_schema
 from flexwire.spark.internal_topics.cluster_parts import (
     LOG_COLUMNS,
     QUORUM,
@@ -36,6 +35,7 @@ from flexwire.spark.internal_topics.cluster_parts import (
     QuorumPart,
 )
 from flexwire.spark.progress import is_connect
+from flexwire.spark.tables import record_batch, spark_schema
 from flexwire.spark.tasks import begin_task, map_in_arrow
 from flexwire.storage.filesystems import shown
 

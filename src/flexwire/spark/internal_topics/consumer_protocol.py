@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from flexwire.columnar import decode_messages, message_type
 from flexwire.protocol.nested import GROUP_MESSAGES
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.spark.tasks import begin_task, kept_columns, map_in_arrow
 from flexwire.tables.typed_records import int16_in_front
 

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from flexwire.arguments import refuse, to_choice
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.batches import spark_schema
+from flexwire.spark.tables import spark_schema
 from flexwire.spark.tasks import begin_task, kept_columns, map_in_arrow
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 

@@ -8,6 +8,9 @@ Where there is a SparkContext it is a job of an RDD, which takes five processor 
 query: no plan, and Python is started once. Spark Connect has none; there it is the command of a
 Python data source's writer. Its commit runs beside Java, on another machine than the caller's, so
 it leaves the messages in a file beside the output.
+
+Spark has what a task does in its plan, in Java's memory and in every message that starts a task:
+a million captures, which a survey has to know, would be 100 MB in each.
 """
 
 from __future__ import annotations
@@ -33,7 +36,6 @@ from flexwire.kernels.engine import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.progress import is_connect
 from flexwire.spark.publishing.drop import Drop, as_it_is
-from flexwire.spark.publishing.left_work import LARGEST_WORK, LeftWork
 from flexwire.spark.publishing.manifest import Committed, Files, check_owners
 from flexwire.spark.tasks import KEEPS_MEMORY
 
@@ -46,7 +48,37 @@ if TYPE_CHECKING:
 
     from flexwire.schema.catalog import Carried
     from flexwire.spark.publishing.drop import Arrange
-    from flexwire.spark.publishing.places import Place
+    from flexwire.spark.publishing.manifest import Place
+
+
+LARGEST_WORK: Final = 1 << 18
+"""So many bytes of work travel."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftWork:
+    """Work that was left in a file, which each task reads."""
+
+    place: Place
+    name: str
+    digest: str
+
+    @classmethod
+    def leave(cls, packed: bytes, place: Place, name: str) -> LeftWork:
+        """Leave work that was pickled."""
+        place.write(name, packed)
+        return cls(place, name, hashlib.sha256(packed).hexdigest())
+
+    def __call__(self, number: int, drop: Drop) -> Any:
+        """Do it."""
+        packed = self.place.read(self.name)
+        if hashlib.sha256(packed).hexdigest() != self.digest:
+            raise AnalysisError(f"{self.name} was written by something else")
+        # Its digest came with the task.
+        work = pickle.loads(packed)  # noqa: S301 - see above
+        del packed
+        return work(number, drop)
+
 
 R = TypeVar("R")
 

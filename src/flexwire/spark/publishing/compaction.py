@@ -21,8 +21,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.joining import Run, work_on
 from flexwire.spark.publishing.manifest import PARTS, TABLES, Written
+from flexwire.spark.publishing.table_files import Run, work_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.spark.publishing.places import Place
+    from flexwire.spark.publishing.manifest import Committed, Place
 
 TASK_BYTES: Final = 1 << 30
 """A task joins parts of about so many bytes."""

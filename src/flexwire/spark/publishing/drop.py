@@ -19,15 +19,14 @@ from typing import TYPE_CHECKING, Final
 import google_crc32c
 
 from flexwire.errors import ArgumentError
-from flexwire.spark.publishing.manifest import TABLES, Written
-from flexwire.spark.publishing.places import check_there
+from flexwire.spark.publishing.manifest import TABLES, Written, check_there
 from flexwire.spark.scratch import local_directory
 from flexwire.storage.local import make_private_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.spark.publishing.places import Place
+    from flexwire.spark.publishing.manifest import Place
 
 SCRATCH: Final = "_scratch"
 _CHUNK: Final = 1 << 20

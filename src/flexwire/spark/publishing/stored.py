@@ -32,7 +32,7 @@ from flexwire.tables.output import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.spark.publishing.places import Place
+    from flexwire.spark.publishing.manifest import Place
 
 P = TypeVar("P", bound="Place")
 

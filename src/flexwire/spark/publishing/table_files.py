@@ -1,24 +1,197 @@
-"""The files that a task writes, one a table, handed over in the end."""
+"""The files that a task writes, one a table, and how small ones become large ones.
+
+Only what their tasks counted is read, by size and crc32c. The same run gives the same files.
+"""
 
 from __future__ import annotations
 
+import struct
 import tempfile
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
-from flexwire.spark.publishing.joining import WHOLE_BYTES
-from flexwire.spark.publishing.manifest import PARTS, TABLES
+import google_crc32c
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from flexwire.errors import AnalysisError
+from flexwire.spark.publishing.manifest import PARTS, TABLES, joined_name
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import pyarrow as pa
+    from collections.abc import Iterable, Iterator
+    from concurrent.futures import Future
 
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.places import Place
+    from flexwire.spark.publishing.manifest import Place, Written
     from flexwire.tables.records import Rows
+
+
+# To fetch a small file of a store is mostly waiting; what waits here is held in memory.
+_AHEAD, _AHEAD_BYTES = 16, 64 << 20
+
+
+def fetched(place: Place, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+    """Give the bytes of each file, in order; ``files`` are their names and sizes."""
+    if place.path is not None:
+        for name, _ in files:
+            yield place.read(name)
+        return
+    waiting: deque[tuple[int, Future[bytes]]] = deque()
+    held = 0
+    with ThreadPoolExecutor(_AHEAD, thread_name_prefix="flexwire-fetch") as pool:
+        for name, size in files:
+            while waiting and (len(waiting) == _AHEAD or held + size > _AHEAD_BYTES):
+                first, data = waiting.popleft()
+                held -= first
+                yield data.result()
+            waiting.append((size, pool.submit(place.read, name)))
+            held += size
+        for _, data in waiting:
+            yield data.result()
+
+
+WHOLE_BYTES: Final = 128 << 20
+"""A file of so many bytes is large enough."""
+
+# Another file is begun where this many times of that are left, by what parts became until now.
+_SURE_OF_ANOTHER = 1.25
+
+
+class Part(NamedTuple):
+    """One file that a range wrote: its range, which of the range's files of a table, what it is."""
+
+    number: int
+    place: int
+    size: int
+    rows: int
+    crc32c: int
+
+
+# A day of traffic has a million parts, which the driver holds.
+_PART: Final = struct.Struct("<IHIQI")
+
+
+@dataclass(slots=True)
+class Run:
+    """Parts of one directory of a table, in the order of their ranges: what one task works on."""
+
+    table: str
+    folder: str
+    prefix: str
+    is_joined: bool = False
+    size: int = 0
+    _parts: bytearray = field(default_factory=bytearray)
+
+    def __len__(self) -> int:
+        return len(self._parts) // _PART.size
+
+    def add(self, number: int, place: int, file: Written) -> None:
+        """Take in a part that follows."""
+        self._parts += _PART.pack(number, place, file.size, file.rows, file.crc32c)
+        self.size += file.size
+
+    def parts(self) -> Iterator[Part]:
+        """The parts, in order."""
+        return map(Part._make, _PART.iter_unpack(self._parts))
+
+    def name(self, part: Part) -> str:
+        """The name of a part below its folder."""
+        return f"{self.prefix}-{part.number:06d}-{part.place:04d}.parquet"
+
+    def source(self, part: Part) -> str:
+        """Where a part is."""
+        return f"{PARTS}/{self.folder}/{self.name(part)}"
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Its first and its last range."""
+        last = len(self._parts) - _PART.size
+        return _PART.unpack_from(self._parts)[0], _PART.unpack_from(self._parts, last)[0]
+
+
+def work_on(run: Run, drop: Drop) -> None:
+    """Bring the parts of a run into its table: joined, or each as it is."""
+    if run.is_joined:
+        _Joiner(run, drop).join()
+        return
+    for part, data in _checked(run, drop.place):
+        local = drop.scratch / run.name(part)
+        local.write_bytes(data)
+        _put(run, drop, local, part.rows)
+
+
+def _put(run: Run, drop: Drop, local: Path, rows: int) -> None:
+    below = f"{run.folder}/{local.name}".removeprefix(f"{run.table}/")
+    drop.put(local, run.table, below, rows)
+
+
+class _Joiner:
+    """Joins the parts of a run into as few files as are large enough."""
+
+    def __init__(self, run: Run, drop: Drop) -> None:
+        self._run = run
+        self._drop = drop
+        self._parts = _checked(run, drop.place)
+        self._left = run.size
+        self._rows = 0
+
+    def join(self) -> None:
+        """Write the files, and hand them over."""
+        number = 0
+        while self._left:
+            local = self._drop.scratch / joined_name(self._run.prefix, *self._run.span, number)
+            rows = self._write(local)
+            _put(self._run, self._drop, local, rows)
+            self._rows += rows
+            number += 1
+        expected = sum(part.rows for part in self._run.parts())
+        if self._rows != expected:
+            raise AnalysisError(
+                f"{self._run.folder}: expected {expected} rows in its parts, got {self._rows}"
+            )
+
+    def _write(self, local: Path) -> int:
+        """Write one file; gives how many rows it has."""
+        part, data = next(self._parts)
+        read = part.size
+        with TableWriter(local, pq.read_schema(pa.BufferReader(data))) as writer:
+            _copy(data, writer)
+            while read < self._left and not self._is_done(local.stat().st_size, read):
+                part, data = next(self._parts)
+                read += part.size
+                _copy(data, writer)
+        self._left -= read
+        return writer.rows
+
+    def _is_done(self, wrote: int, read: int) -> bool:
+        """Whether a file is large enough, and what is left of the parts gives another one."""
+        rest = (self._left - read) * wrote / read
+        return wrote >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
+
+
+def _copy(data: bytes, writer: TableWriter) -> None:
+    # pyarrow copies no pages as they are; and small row groups are to become large ones.
+    file = pq.ParquetFile(pa.BufferReader(data))
+    for group in range(file.num_row_groups):
+        for batch in file.read_row_group(group, use_threads=False).to_batches():
+            writer.write(batch)
+
+
+def _checked(run: Run, place: Place) -> Iterator[tuple[Part, bytes]]:
+    """Give each part with its bytes, if they are those that its task wrote."""
+    files = ((run.source(part), part.size) for part in run.parts())
+    for part, data in zip(run.parts(), fetched(place, files), strict=True):
+        if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
+            raise AnalysisError(
+                f"{run.source(part)} has other bytes than the task that wrote it counted; "
+                "something else writes to the output"
+            )
+        yield part, data
 
 
 def write_one_file(

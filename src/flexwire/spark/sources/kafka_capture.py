@@ -1,24 +1,104 @@
-"""``spark.read.format("kafka-capture")``: what captures of Kafka traffic hold, as rows."""
+"""The data source ``kafka-capture``: what captures of Kafka traffic hold, as rows.
+
+The offset of a stream says how many bytes of each file were read.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
+from flexwire.errors import ArgumentError, EncodeError
 from flexwire.schema.catalog import using_carried
-from flexwire.spark.batches import spark_schema
-from flexwire.spark.sources.columns import chosen
-from flexwire.spark.sources.kafka_capture_options import CaptureOptions
+from flexwire.spark.functions.variant import VARIANT, struct_variants
 from flexwire.spark.sources.kafka_capture_plan import plan, rows_of
-from flexwire.spark.sources.kafka_capture_rows import CaptureRows
+from flexwire.spark.sources.requests import (
+    CONNECTIONS,
+    PACKETS,
+    CaptureOptions,
+    ReadAllAvailable,
+    ReadMaxBytes,
+    ReadMaxFiles,
+    SupportsTriggerAvailableNow,
+    chosen,
+)
+from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, spark_schema
+from flexwire.spark.tasks import begin_task
+from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
+from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-    import pyarrow as pa
-    from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+    from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
+
+    from flexwire.tables.records import Rows
+
+    Offset = dict[str, int]
+
+
+_BODY, _ERROR = "body", "error"
+
+
+class CaptureRows:
+    """Makes batches of a schema: names of a table's columns, in any order."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema: Final = schema
+        self._is_variant = _BODY in schema.names and schema.field(_BODY).type == VARIANT
+
+    def batches(self, found: Iterable[Rows]) -> Iterator[pa.RecordBatch]:
+        """Give rows of the table in batches."""
+        for rows in found:
+            if not len(rows):
+                continue
+            each = max(1, rows.nbytes // len(rows))
+            step = max(1, min(BATCH_ROWS, BATCH_BYTES // each))
+            for start in range(0, len(rows), step):
+                yield self._batch(rows.slice(start, step))
+
+    def _batch(self, rows: Rows) -> pa.RecordBatch:
+        if isinstance(rows, RunRows):
+            wanted = pa.schema([rows.schema.field(name) for name in self.schema.names])
+            rows = replace(rows, schema=wanted).batch()
+        elif self._is_variant:
+            rows = _with_variants(rows)
+        columns = [rows[name] for name in self.schema.names]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def _with_variants(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Give rows of a message with the body as a Variant; of one that is too long the reason."""
+    bodies, reasons = rows[_BODY], rows[_ERROR]
+    try:
+        made = struct_variants(bodies)
+    except EncodeError:
+        made, reasons = _one_by_one(bodies, reasons)
+    at, error = rows.schema.get_field_index(_BODY), rows.schema.get_field_index(_ERROR)
+    rows = rows.set_column(error, rows.schema.field(error), reasons)
+    return rows.set_column(at, pa.field(_BODY, VARIANT), made)
+
+
+def _one_by_one(bodies: pa.Array, reasons: pa.Array) -> tuple[pa.Array, pa.Array]:
+    made: list[pa.Array] = []
+    told: list[str | None] = reasons.to_pylist()
+    for row in range(len(bodies)):
+        made.append(pa.nulls(1, VARIANT))
+        try:
+            made[-1] = struct_variants(bodies.slice(row, 1))
+        except EncodeError as error:
+            told[row] = told[row] or str(error)
+    return pa.concat_arrays(made), pa.array(told, pa.string())
+
 
 NAME: Final = "kafka-capture"
 
@@ -45,7 +125,7 @@ class KafkaCapture(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as files grow and others come."""
         # It imports this room's stream, which a batch does not need.
-        from flexwire.spark.sources.kafka_capture_stream import (  # noqa: PLC0415 - see above
+        from flexwire.spark.sources.kafka_capture import (  # noqa: PLC0415 - see above
             CaptureStreamReader,
         )
 
@@ -69,3 +149,76 @@ class CaptureReader(DataSourceReader):
         # A worker may have had a query before that has another catalog.
         with using_carried(self._options.carried):
             yield from CaptureRows(self._schema).batches(rows_of(partition, self._options))
+
+
+@dataclass(frozen=True, slots=True)
+class StretchTask(InputPartition):
+    """What one task of a batch reads."""
+
+    stretch: Stretch
+
+
+class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Looks at the files for each batch, on the driver, and decodes in tasks."""
+
+    def __init__(self, options: CaptureOptions, schema: StructType) -> None:
+        self._schema = chosen(schema, options.columns)
+        self._options = options
+        if options.kind in {CONNECTIONS, PACKETS}:
+            raise ArgumentError(
+                f"rows of {options.kind} are known in the end, and a stream has none: read them "
+                "with spark.read"
+            )
+        self._follower = CaptureFollower(
+            options.paths, options.asked, options.wanted, fails_on_loss=options.fails_on_loss
+        )
+        # What was there when a query that ends by itself began.
+        self._last: Offset | None = None
+        for name, given in (
+            ("maxBytesPerTrigger", options.bytes_per_trigger),
+            ("maxFilesPerTrigger", options.files_per_trigger),
+        ):
+            if given is not None and ReadMaxBytes is None:
+                raise ArgumentError(f"{name} needs PySpark 4.2 or later")
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Where a new query begins: with the first byte of every file."""
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """How much a batch has at the most."""
+        options = self._options
+        if options.bytes_per_trigger is not None:
+            return ReadMaxBytes(options.bytes_per_trigger)
+        if options.files_per_trigger is not None:
+            return ReadMaxFiles(options.files_per_trigger)
+        return ReadAllAvailable()
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> Offset:
+        """Where the next batch ends; before PySpark 4.2 nothing says where it begins."""
+        most: tuple[int | None, int | None] = (None, None)
+        if limit is not None and not isinstance(limit, ReadAllAvailable):
+            # Spark hands one limit over, and both may be set.
+            most = self._options.bytes_per_trigger, self._options.files_per_trigger
+        return self._follower.latest(start, *most, until=self._last)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember what is there now."""
+        self._last = self._follower.latest({})
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """One for each task of a batch."""
+        with using_carried(self._options.carried):
+            return [StretchTask(one) for one in self._follower.stretches(start, end)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        begin_task()
+        # Spark has a task of its own where there is nothing to read.
+        if isinstance(partition, StretchTask):
+            asked, wanted = self._options.asked, self._options.wanted
+            with using_carried(self._options.carried):
+                found = (rows for _, rows in stretch_rows(asked, wanted, partition.stretch))
+                yield from CaptureRows(self._schema).batches(found)

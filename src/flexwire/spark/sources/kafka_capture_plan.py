@@ -1,13 +1,20 @@
-"""Which tasks read a capture: one each for the ranges that a survey cut it into, or one for all.
+"""Which tasks read a capture, and what a survey keeps for them.
 
 The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
 files in their order. What a range has to be told goes with its task, and so has bounds: where it
 would pass them, ranges are joined (`Kept`).
+
+It goes with the tasks. Where all of it is too much, each range is joined with the one after it, and
+again, until it is not: the larger ranges are those that a survey of larger ranges would have found,
+so that one survey is enough. What is kept at the start of a range is dropped while the survey goes
+on; what only the whole capture says is joined in the end.
 """
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
@@ -15,16 +22,14 @@ from pyspark.sql.datasource import InputPartition
 from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import sampled_notes
-from flexwire.spark.batches import BATCH_ROWS
-from flexwire.spark.marks import CaptureMarks
-from flexwire.spark.paths import capture_sources
-from flexwire.spark.sources.kafka_capture_kept import Kept
-from flexwire.spark.sources.kafka_capture_options import CONNECTIONS, PACKETS
+from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
+from flexwire.spark.tables import BATCH_ROWS
 from flexwire.spark.tasks import begin_task
-from flexwire.spark.unreadable import Unreadable
-from flexwire.storage.local import unsqueezed
+from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
+from flexwire.survey.request import NAMES, Known, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.wire.limits import INT64_MAX
@@ -32,9 +37,84 @@ from flexwire.wire.limits import INT64_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.spark.sources.kafka_capture_options import CaptureOptions
+    from flexwire.spark.sources.requests import CaptureOptions
     from flexwire.survey.survey import Asked, Survey
     from flexwire.tables.records import Rows
+
+
+MOST_OF_TASK: Final = 64 << 20
+"""So many bytes go with a task at the most: Spark sends none that has 128 MiB."""
+MOST_OF_PLAN: Final = 256 << 20
+"""So many bytes go with all tasks of a query, which Java holds while it runs."""
+
+
+class Kept:
+    """Takes what a survey keeps, by its name, and gives it to tasks, compressed."""
+
+    def __init__(self) -> None:
+        self._stride = 1  # so many ranges that were surveyed are one that a task reads
+        self._seen = 1
+        self._size = 0
+        self._starts: dict[int, bytes] = {}
+        self._others: dict[str, bytes] = {}
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Take in what is kept by that name."""
+        if name == start_name(1):
+            # A survey that finds that files overlap begins anew.
+            self._seen, self._size, self._starts = 1, 0, {}
+        if name != start_name(self._seen):
+            self._others[name] = squeezed(data)
+            return
+        number, self._seen = self._seen, self._seen + 1
+        if number % self._stride == 0:
+            self._starts[number] = squeezed(data)
+            self._size += len(self._starts[number])
+        while self._size > MOST_OF_PLAN:
+            self._join()
+
+    def _join(self) -> None:
+        self._stride *= 2
+        self._starts = {
+            number: data for number, data in self._starts.items() if number % self._stride == 0
+        }
+        self._size = sum(map(len, self._starts.values()))
+
+    def ranges(self, surveyed: int) -> dict[int, dict[str, bytes]]:
+        """Give what goes with each task, by the number of its range, where so many were surveyed.
+
+        None where it is too much for one that has them all.
+        """
+        while True:
+            found = self._joined(surveyed)
+            sizes = [sum(map(len, one.values())) for one in found.values()]
+            if max(sizes) <= MOST_OF_TASK and sum(sizes) <= MOST_OF_PLAN:
+                return found
+            if len(found) == 1:
+                return {}
+            self._join()
+
+    def whole(self) -> dict[str, bytes]:
+        """Give what goes with the only range of a capture."""
+        return self._others
+
+    def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:
+        found = {}
+        for number, end in pairwise([0, *self._starts, surveyed]):
+            its = {NAMES: self._others[NAMES], known_name(number): self._known(number, end)}
+            if number:
+                its[start_name(number)] = self._starts[number]
+            found[number] = its
+        return found
+
+    def _known(self, number: int, end: int) -> bytes:
+        some = [self._others[known_name(one)] for one in range(number, end)]
+        if len(some) == 1:
+            return some[0]
+        # They were pickled by the survey of this very query.
+        known: list[Known] = [pickle.loads(unsqueezed(one)) for one in some]  # noqa: S301 - see above
+        return squeezed(pickle.dumps(Known.joined(known), pickle.HIGHEST_PROTOCOL))
+
 
 _INFLATION: Final = 10
 _REMEDY: Final = "set skipUnreadable to true to read the rest"

@@ -1,4 +1,7 @@
-"""``spark.read.format("kafka-log")``: the records of log segments, without a broker."""
+"""The data source ``kafka-log``: the records of log segments, without a broker.
+
+The offset of a stream is that of Spark's own Kafka source: the next offset of each partition.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
-from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Replicas
+from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Partition, Replicas
+from flexwire.logs.following import LogFollower
 from flexwire.logs.planning import check_topics, plan
 from flexwire.logs.reading import (
     CORRUPT,
@@ -31,17 +40,25 @@ from flexwire.logs.reading import (
     read_piece,
 )
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.spark.batches import spark_schema
-from flexwire.spark.sources.columns import chosen
-from flexwire.spark.sources.filters import narrowed
 from flexwire.spark.sources.options import OF_INFLATION, Options
+from flexwire.spark.sources.requests import (
+    ReadAllAvailable,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    chosen,
+    narrowed,
+)
+from flexwire.spark.tables import spark_schema
 from flexwire.spark.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pyspark.sql.datasource import DataSourceStreamReader
+    from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
+
+    Offset = dict[str, dict[str, int]]
+
 
 NAME: Final = "kafka-log"
 ACCEPTED: Final = {
@@ -161,7 +178,7 @@ class KafkaLog(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as logs grow."""
         # It imports this file.
-        from flexwire.spark.sources.kafka_log_stream import LogStreamReader  # noqa: PLC0415
+        from flexwire.spark.sources.kafka_log import LogStreamReader  # noqa: PLC0415
 
         return LogStreamReader(LogOptions.parse(self.options), schema)
 
@@ -248,3 +265,70 @@ def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
         if one.name in GROUPS and options.groups and one.name not in options.groups:
             raise ArgumentError(f"column {one.name}: countBy does not name it")
     return chosen(schema, options.columns)
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Looks at the logs for each batch, on the driver, and reads in tasks."""
+
+    def __init__(self, options: LogOptions, schema: StructType) -> None:
+        self._schema = arrow_schema(schema, options)
+        self._options = options
+        self._follower = LogFollower(
+            options.paths, options.query, fails_on_loss=options.fails_on_loss
+        )
+        # What was there when a query that ends by itself began.
+        self._last: dict[Partition, int] | None = None
+        for name in options.not_for_streams:
+            raise ArgumentError(f"{name} is not for a stream, which has no end and one replica")
+        if options.per_trigger is not None and ReadMaxRows is None:
+            raise ArgumentError("maxOffsetsPerTrigger needs PySpark 4.2 or later")
+
+    def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        """Where a new query begins."""
+        return _to_spark(self._follower.first(latest=self._options.starts_late))
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """How much a batch has at the most."""
+        most = self._options.per_trigger
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def latestOffset(  # noqa: N802 - Spark's name
+        self, start: Offset | None = None, limit: ReadLimit | None = None
+    ) -> Offset:
+        """Where the next batch ends; before PySpark 4.2 nothing says where it begins."""
+        begin = _from_spark(start or {})
+        most = (
+            limit.max_rows if ReadMaxRows is not None and isinstance(limit, ReadMaxRows) else None
+        )
+        if self._last is None:
+            return _to_spark(self._follower.latest(begin, most))
+        return _to_spark(self._follower.latest(begin, most, until=self._last))
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember what is there now."""
+        self._last = self._follower.latest({})
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """One for each task of a batch."""
+        tasks = self._follower.tasks(_from_spark(start), _from_spark(end))
+        return [LogTask(tuple(one)) for one in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task."""
+        # A log that grows may end within a batch at any time.
+        return read_task(partition, self._schema, self._options, tells_torn=False)
+
+
+def _to_spark(offsets: dict[Partition, int]) -> Offset:
+    found: Offset = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def _from_spark(offset: dict[str, Any]) -> dict[Partition, int]:
+    return {
+        Partition(topic, int(partition)): number
+        for topic, partitions in offset.items()
+        for partition, number in partitions.items()
+    }

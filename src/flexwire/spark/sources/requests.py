@@ -1,30 +1,40 @@
-"""What the options of a read of captures say, and the columns that it has."""
+"""What a read of a data source asks for: columns, filters and limits.
+
+A filter narrows what is read and is never claimed: Spark compares every row again, so that what a
+filter means stays Spark's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from flexwire.arguments import refuse
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
-from flexwire.logs.files import PIECE_BYTES
+from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
 from flexwire.schema.catalog import Catalog, catalog, using_carried
 from flexwire.spark.functions.variant import VARIANT
 from flexwire.spark.sources.options import OF_INFLATION, Options
+from flexwire.spark.tables import spark_schema
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from pyspark.sql.types import StructType
+
+    from flexwire.logs.files import LogQuery
     from flexwire.schema.catalog import Carried
+
 
 CONNECTIONS, PACKETS = "connections", "packets"
 KINDS: Final = (FRAMES, MESSAGES, RECORDS, CONNECTIONS, PACKETS)
@@ -165,3 +175,102 @@ def _wanted(options: Options, kind: str) -> Wanted:
         None if starting is None else starting * _MICROSECONDS,
         None if ending is None else ending * _MICROSECONDS,
     )
+
+
+_EQUAL = {"EqualTo", "EqualNullSafe"}
+_MILLISECOND = 1000
+
+
+def narrowed(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
+    """Give a query that reads no less than what passes all filters.
+
+    They are `pyspark.sql.datasource.Filter`, known by their names: PySpark 4.0 has none.
+    """
+    for one in filters:
+        attribute: tuple[str, ...] = getattr(one, "attribute", ())
+        value = getattr(one, "value", None)
+        if len(attribute) == 1 and value is not None:
+            query = _narrowed(query, attribute[0], type(one).__name__, value)
+    return query
+
+
+def _narrowed(query: LogQuery, column: str, kind: str, value: Any) -> LogQuery:
+    values = value if kind == "In" else (value,)
+    if column == "topic" and kind in {*_EQUAL, "In"}:
+        return replace(query, topics=_within(query.topics, values))
+    if column == "partition" and kind in {*_EQUAL, "In"}:
+        return replace(query, partitions=_within(query.partitions, values))
+    if column == "offset":
+        return replace(query, offsets=query.offsets & _bounds(kind, value))
+    if column == "timestamp":
+        moments = tuple(map(_milliseconds, values)) if kind == "In" else _milliseconds(value)
+        return replace(query, timestamps=query.timestamps & _bounds(kind, moments, whole=False))
+    return query
+
+
+def _within(known: Any, values: Iterable[Any]) -> frozenset[Any]:
+    found = frozenset(values)
+    return found if known is None else found & frozenset(known)
+
+
+def _bounds(kind: str, value: Any, *, whole: bool = True) -> Bounds:
+    """Give what numbers pass; of a time a part of its millisecond is cut off, so both stay in."""
+    if kind in _EQUAL:
+        return Bounds(value, value)
+    if kind == "In":
+        return Bounds(min(value), max(value)) if value else EVERY
+    if kind in {"GreaterThan", "GreaterThanOrEqual"}:
+        return Bounds(low=value + (whole and kind == "GreaterThan"))
+    if kind in {"LessThan", "LessThanOrEqual"}:
+        return Bounds(high=value - (whole and kind == "LessThan"))
+    return EVERY
+
+
+def _milliseconds(moment: datetime) -> int:
+    """Give a time in the milliseconds of a log, rounded down."""
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // _MILLISECOND
+
+
+__all__ = [
+    "ReadAllAvailable",
+    "ReadMaxBytes",
+    "ReadMaxFiles",
+    "ReadMaxRows",
+    "SupportsTriggerAvailableNow",
+]
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxBytes,
+        ReadMaxFiles,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:
+    ReadAllAvailable = ReadMaxBytes = None  # type: ignore[assignment, misc]
+    ReadMaxFiles = ReadMaxRows = None  # type: ignore[assignment, misc]
+
+    class SupportsTriggerAvailableNow:  # type: ignore[no-redef]
+        """Nothing."""
+
+
+def chosen(schema: StructType, columns: Mapping[str, pa.DataType]) -> pa.Schema:
+    """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
+    there = spark_schema(pa.schema(columns.items()))
+    made = []
+    for one in schema:
+        if one.name not in columns:
+            names = ", ".join(columns)
+            raise ArgumentError(f"there is no column {one.name}; those there are: {names}")
+        known = there[one.name].dataType
+        if one.dataType != known:
+            got = one.dataType.simpleString()
+            reason = (
+                f"expected the type {known.simpleString()}, nullable in all its parts, got {got}"
+            )
+            raise ArgumentError(f"column {one.name}: {reason}")
+        made.append(pa.field(one.name, columns[one.name], nullable=one.nullable))
+    return pa.schema(made)

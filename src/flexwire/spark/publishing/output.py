@@ -1,4 +1,4 @@
-"""Which way an analysis is written, by where to and in which format; each is a file of its own.
+"""Which way an analysis is written, by where to and in which format.
 
 | | on this machine | in a store |
 |---|---|---|
@@ -16,7 +16,7 @@ from flexwire.arguments import refuse, to_flag, to_text
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
 from flexwire.report.facts import Facts
-from flexwire.spark.publishing.staging import FACTS, Staging, staging
+from flexwire.spark.publishing.local import FACTS, Staging, staging
 from flexwire.spark.publishing.stored import StoredStaging, stored_staging
 from flexwire.survey.survey import Asked
 from flexwire.tables.output import CountedOutput, Output, is_delta
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from flexwire.logs.files import Partition
-    from flexwire.spark.delta.staging import DeltaStaging
+    from flexwire.spark.delta.output import DeltaStaging
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
     Writing: TypeAlias = Staging | StoredStaging[Place] | DeltaStaging
+
 
 PARQUET: Final = "parquet"
 DELTA: Final = "delta"
@@ -63,7 +64,7 @@ def begun(
     """
     if format == DELTA:
         with needed_by("--tables delta", "delta"):
-            from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
+            from flexwire.spark.delta.output import delta_staging  # noqa: PLC0415 - an extra
         digest = Asked((*files, *logs)).digest
         with delta_staging(out, files, digest, append=append) as grown:
             yield grown

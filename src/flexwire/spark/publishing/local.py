@@ -33,6 +33,7 @@ from flexwire.tables.output import MARKER, SUCCESS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+
 # Spark leaves names with an underscore before them alone.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
 REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"

@@ -1,0 +1,469 @@
+"""The tables of a capture: its survey, its ranges and their sums, as tasks of Spark.
+
+```
+files looked at ─▶ in order, cut in pieces ─▶ survey of each piece ─▶ fold: each is proven, or
+  by some tasks             one task              a task each             read again; one task
+```
+Few files are looked at by the task that cuts. A small capture is surveyed by one task from its
+start to its end, and so is one whose pieces say too little of the whole (`flexwire.survey.fold`),
+or whose files are to be merged.
+
+```
+capture files ─▶ survey ─▶ ranges ─▶ frames, messages/<Message>, records        one task a range
+                   └─────────────────▶ connections, packets
+small files of a table ─▶ joined                                                `compaction`
+```
+A task goes from the bytes of its range to columns, and writes its part of each table itself
+(`flexwire.tables`). What passes through Spark are numbers of ranges, and the names of files.
+
+Merging takes a task's sums some milliseconds, and up to some tens where there is much to tell
+apart. Of many tasks they are merged by tasks, each those of a row of neighbours.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.capture.reassembly.merging import MOST_OPEN
+from flexwire.report.answer_facts import moment_notes
+from flexwire.spark.inputs import NO_MARKS, CaptureMarks, Unreadable
+from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
+from flexwire.spark.publishing.compaction import compact, remove_parts
+from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
+from flexwire.spark.publishing.table_files import TableFiles, fetched
+from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
+from flexwire.spark.tasks import begin_task
+from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.survey.fold import Fold
+from flexwire.survey.piece_merger import OverlapError, UnprovenError
+from flexwire.survey.piece_survey import has_kernels, survey_piece
+from flexwire.survey.pieces import COMPRESSED, pieces_of
+from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
+from flexwire.survey.request import looks
+from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
+from flexwire.tables import schema
+from flexwire.tables.frames import connection_rows, packet_rows
+from flexwire.tables.inflated import Meter, within_allowance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from flexwire.records.inflation import Inflation
+    from flexwire.report.facts import Facts
+    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.storage.source import Source
+    from flexwire.survey.pieces import Piece
+    from flexwire.survey.request import Look
+    from flexwire.survey.survey import Asked
+    from flexwire.tables.records import Rows
+
+    Write = Callable[[Asked, Survey, dict[str, bytes], Drop], None]
+
+
+KEPT: Final = "_survey"
+"""What the survey keeps for the ranges lies here, below the place that an analysis writes to."""
+
+LEAST_BYTES: Final = 1 << 30
+"""A capture of fewer bytes is surveyed by one task, in two seconds: to cut it up saves none."""
+
+LOOKED_BY_TASK: Final = 1000
+"""So many files a task looks at: in a store it waits for them for twenty seconds."""
+MOST_LOOKING: Final = 256
+"""So many tasks look at most, as the driver writes down for each which its files are."""
+
+_PLAN: Final = "plan"
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What the driver hears of a survey.
+
+    ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
+    did, and ``source`` which file it was. What is ``unreadable`` is without packets too.
+    ``marks`` are what files say of themselves.
+    """
+
+    ranges: int
+    is_crowded: bool
+    packets: int
+    span_us: int
+    unreadable: Unreadable
+    reason: str | None = None
+    source: str = ""
+    marks: CaptureMarks = NO_MARKS
+
+
+def surveyed(
+    spark: SparkSession, asked: Asked, drop: Drop, total: int, write: Write
+) -> Committed[Surveyed]:
+    """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
+    is_whole = total <= asked.range_bytes
+    found: Committed[Surveyed]
+    looked = _looked(spark, asked, drop)
+    if is_whole or total < LEAST_BYTES or not has_kernels():
+        (found,) = run_tasks(spark, 1, partial(_survey, asked, looked, is_whole, write), drop)
+        return found
+    planned: Committed[int]
+    # Half of a range, of which the fold puts two together: all processors have work for as long.
+    size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
+    (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), drop)
+    run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
+    (found,) = run_tasks(spark, 1, partial(_fold, asked, looked, planned.value, write), drop)
+    return found
+
+
+def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
+    """Let tasks look at the files where there are many, and give the number of these tasks."""
+    files = asked.files
+    size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
+    if len(files) <= size:
+        return 0
+    # Each task gets its own: all of them would be read by each.
+    starts = range(0, len(files), size)
+    for number, start in enumerate(starts):
+        _put(drop.place, _files(number), files[start : start + size])
+    run_tasks(spark, len(starts), _look, drop)
+    return len(starts)
+
+
+def _look(number: int, drop: Drop) -> None:
+    _put(drop.place, _looks(number), looks(_get(drop.place, _files(number))))
+
+
+def _found(place: Place, looked: int) -> list[Look] | None:
+    """What tasks saw of all files, in their order; None if none has looked."""
+    if not looked:
+        return None
+    return [one for number in range(looked) for one in _get(place, _looks(number))]
+
+
+def kept(place: Place, name: str) -> bytes:
+    """Give what the survey kept, by its name."""
+    return unsqueezed(place.read(f"{KEPT}/{name}"))
+
+
+def _survey(
+    asked: Asked,
+    looked: int,
+    is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    write: Write,
+    _number: int,
+    drop: Drop,
+) -> Surveyed:
+    begin_task()
+    kept_here: dict[str, bytes] = {}
+    keep = kept_here.__setitem__ if is_whole else partial(_keep, drop.place)
+    survey = Surveyor(asked, keep, _found(drop.place, looked)).run()
+    if survey.ranges:
+        write(asked, survey, kept_here, drop)
+    return _surveyed(survey)
+
+
+def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int:
+    """Cut the capture into pieces of about ``size`` bytes, and give their number.
+
+    There are none where files are likely to overlap.
+    """
+    survey = Survey()
+    files = in_order(asked, survey, _found(drop.place, looked))
+    pieces = [] if files is None or likely_overlap(asked, files) else pieces_of(files, size)
+    _put(drop.place, _PLAN, (files, pieces, survey))
+    for number, one in enumerate(pieces):
+        _put(drop.place, _piece(number), one)
+    return len(pieces)
+
+
+def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
+    begin_task()
+    piece: Piece = _get(drop.place, _piece(number))
+    found = survey_piece(asked, piece, is_first=number == 0)
+    _put(drop.place, _summary(number), found)
+
+
+def _fold(
+    asked: Asked, looked: int, pieces: int, write: Write, _number: int, drop: Drop
+) -> Surveyed:
+    begin_task()
+    keep, place = partial(_keep, drop.place), drop.place
+    plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
+    files, cut, survey = plan
+    if files is not None and not cut:
+        survey = Surveyor(asked, keep, _found(place, looked), overlapping=True).run()
+    elif files is not None:
+        summaries = (_get(place, _summary(number)) for number in range(pieces))
+        try:
+            survey = Fold(asked, keep, files, survey).run(cut, summaries)
+        except UnprovenError as error:
+            overlapping = isinstance(error, OverlapError)
+            found = _found(place, looked)
+            survey = Surveyor(asked, keep, found, overlapping=overlapping).run()
+    if survey.ranges:
+        write(asked, survey, {}, drop)
+    return _surveyed(survey)
+
+
+def _files(number: int) -> str:
+    return f"files-{number:06d}"
+
+
+def _looks(number: int) -> str:
+    return f"looks-{number:06d}"
+
+
+def _piece(number: int) -> str:
+    return f"piece-{number:06d}"
+
+
+def _summary(number: int) -> str:
+    return f"summary-{number:06d}"
+
+
+def _put(place: Place, name: str, value: object) -> None:
+    data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+    _keep(place, name, data)
+
+
+def _get(place: Place, name: str) -> Any:
+    # Written by the tasks of this analysis, in a directory of its own.
+    return pickle.loads(kept(place, name))  # noqa: S301 - see above
+
+
+def _surveyed(survey: Survey) -> Surveyed:
+    packets = sum(one.packets for one in survey.notes)
+    unreadable = Unreadable.of(survey.unreadable)
+    found = Surveyed(
+        survey.ranges,
+        survey.is_crowded,
+        packets,
+        survey.span_us,
+        unreadable,
+        marks=CaptureMarks.of(survey.marks),
+    )
+    if not packets:
+        # Of those with the most packets the first by its name, and none has any.
+        for one in sorted(survey.notes, key=lambda one: one.file):
+            for reason in one.unused().packets:
+                return replace(found, reason=reason, source=one.file)
+    return found
+
+
+def _keep(place: Place, name: str, data: bytes) -> None:
+    write_there(place, f"{KEPT}/{name}", squeezed(data))
+
+
+MOST_MERGED: Final = 256
+"""The sums of so many tasks the driver merges by itself."""
+MERGED_BY_TASK: Final = 128
+
+# One directory for each time that all were merged; the first has what ranges wrote.
+_SUMS: Final = "_sums"
+
+
+def keep_sums(place: Place, number: int, sums: AnalysisSums) -> None:
+    """Keep what a task has summed up; those of the following tasks have greater numbers."""
+    _keep_sums(place, 0, number, sums)
+
+
+def merged_sums(spark: SparkSession, drop: Drop, span_us: int, count: int) -> AnalysisSums:
+    """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
+
+    Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
+    """
+    place, level = drop.place, 0
+    while len(files := _listed(place, level, count)) > MOST_MERGED:
+        level += 1
+        count = -(-len(files) // MERGED_BY_TASK)
+        run_tasks(spark, count, partial(_merge, files, level, span_us), drop)
+    sums = _merged(place, files, AnalysisSums(span_us, spills=True))
+    place.remove(entry.name for entry in place.entries(f"{_SUMS}/"))
+    return sums
+
+
+def _listed(place: Place, level: int, count: int) -> list[tuple[str, int]]:
+    found = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/{level}/"))
+    check_listed(place, f"{_SUMS}/{level}", len(found), count)
+    return found
+
+
+def _merge(
+    files: Sequence[tuple[str, int]], level: int, span_us: int, number: int, drop: Drop
+) -> None:
+    mine = files[number * MERGED_BY_TASK : (number + 1) * MERGED_BY_TASK]
+    _keep_sums(drop.place, level, number, _merged(drop.place, mine, AnalysisSums(span_us)))
+
+
+def _merged(place: Place, files: Sequence[tuple[str, int]], sums: AnalysisSums) -> AnalysisSums:
+    for data in fetched(place, files):
+        # Written by the tasks of this analysis, in a directory of its own.
+        sums.merge(pickle.loads(unsqueezed(data)))  # noqa: S301 - see above
+    return sums
+
+
+def _keep_sums(place: Place, level: int, number: int, sums: AnalysisSums) -> None:
+    data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
+    write_there(place, f"{_SUMS}/{level}/{number:06d}", squeezed(data))
+
+
+CROWDED: Final = (
+    f"more than {MOST_OPEN} captures that overlap in time and show the same connections"
+)
+"""What cannot be merged, and is read by objects."""
+BY_OBJECTS: Final = (
+    f"There were {CROWDED}: Python objects read them, which takes far longer. Files that one host "
+    "captured at once can be joined first, with mergecap."
+)
+
+# Of a compressed file's size, about what is in it.
+_INFLATION: Final = 10
+
+
+def weight(file: Source) -> int:
+    """About how many bytes a file holds."""
+    return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
+
+
+def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
+    """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
+    large = [one for one in files if one.name.endswith(COMPRESSED) and weight(one) >= LEAST_BYTES]
+    if not large:
+        return ()
+    most = max(large, key=lambda one: one.size)
+    others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
+    told = f"{most.name}{others}: one task each, as a gzip'd file can only be read from its start."
+    return (f"{told} Unpacked, a large file is read by many.",)
+
+
+def answer_notes(facts: Facts) -> tuple[str, ...]:
+    """Say what the audit left out, and of answers the moment, failures and rows left out."""
+    failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
+    cut = (
+        f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
+        f"{one.rows - one.left_out:,}."
+        for one in facts.answers
+        if one.left_out
+    )
+    left_out = facts.audit.left_out.told
+    return (*((left_out,) if left_out else ()), *moment_notes(facts.answers), *failed, *cut)
+
+
+LEAST_RANGE_BYTES: Final = 64 << 20
+"""What has fewer bytes is decoded by one task: to begin another one takes longer."""
+MOST_RANGE_BYTES: Final = 4 << 30
+"""So many bytes take a task a minute, and longer is not to be done again where it fails."""
+
+# The survey writes before all ranges.
+_OF_SURVEY: Final = -1
+# Tables that every analysis has, whatever it found.
+ALWAYS = {FRAMES: schema.FRAMES_TABLE, RECORDS: schema.RECORDS}
+
+
+def range_bytes(total: int, tasks_at_once: int) -> int:
+    """How many bytes of a capture of ``total`` bytes a task is to decode.
+
+    Two rounds of tasks where they are large enough for large files, and else one, as far as that
+    does not make them too small.
+    """
+    processors = max(1, tasks_at_once)
+    wanted = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
+    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, wanted), -(-total // MOST_TASKS))
+
+
+def write_tables(
+    spark: SparkSession, asked: Asked, drop: Drop, total: int
+) -> tuple[Surveyed, AnalysisSums]:
+    """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
+
+    Where too many files overlap in time to be merged (`Surveyed.is_crowded`), there are none, and
+    none where files are unreadable that are not to be skipped.
+    """
+    place = drop.place
+    write_survey = partial(_write_survey, min(total, asked.range_bytes))
+    survey = surveyed(spark, asked, drop, total, write_survey)
+    found = survey.value
+    committed: list[Committed[Any]] = [survey]
+    if found.ranges and total > asked.range_bytes:
+        how = replace(asked, files=())
+        work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
+        committed += run_tasks(spark, found.ranges, work, drop)
+    written = compact(spark, committed, drop)
+    # A survey that was given up has written nothing.
+    kept_by = len(committed) if survey.files else len(committed) - 1
+    sums = merged_sums(spark, drop, found.span_us, kept_by)
+    place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
+    remove_parts(place)
+    settle(place, drop.told(written))
+    return found, sums
+
+
+def _write_survey(
+    captured: int, asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop
+) -> None:
+    def write(inflation: Inflation) -> None:
+        how, meter = replace(asked, inflation=inflation), Meter(inflation, captured)
+        with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+            writers.write(CONNECTIONS, connection_rows(survey.connections))
+            writers.write(PACKETS, packet_rows(survey.notes))
+            if kept:
+                for number in range(survey.ranges):
+                    writers.write_range(how, number, kept.__getitem__, meter)
+
+    within_allowance(asked.inflation, write)
+
+
+def _decode(
+    asked: Asked,
+    digest: str,
+    span_us: int,
+    is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
+    number: int,
+    drop: Drop,
+) -> None:
+    begin_task()
+
+    def write(inflation: Inflation) -> None:
+        how, meter = replace(asked, inflation=inflation), Meter(inflation, asked.range_bytes)
+        with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
+            writers.write_range(how, number, partial(kept, drop.place), meter)
+
+    within_allowance(asked.inflation, write)
+
+
+class SummedFiles(TableFiles):
+    """The files that a task writes, and the sums of their rows."""
+
+    def __init__(
+        self, drop: Drop, digest: str, number: int, span_us: int, *, is_part: bool = False
+    ) -> None:
+        super().__init__(drop, part_name(digest, max(0, number), 0), is_part=is_part)
+        self._place = drop.place
+        self._number = number
+        self.sums = AnalysisSums(span_us)
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if error[0] is None:
+            keep_sums(self._place, self._number + 1, self.sums)
+
+    def write(self, table: str, rows: Rows) -> None:
+        """Write rows of a table."""
+        super().write(table, rows)
+        self.sums.add(table, rows)
+
+    def write_range(
+        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: Meter
+    ) -> None:
+        """Write all rows of a range, and have the meter count what its record batches take."""
+        if number == 0:
+            for table, columns in ALWAYS.items():
+                self.begin(table, columns)
+        for table, rows in decoded_rows(asked, number, kept):
+            self.write(table, rows)
+            if table == RECORDS:
+                meter.add(rows)
+                meter.check()

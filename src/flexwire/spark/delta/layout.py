@@ -1,0 +1,338 @@
+"""Where the tasks of one analysis put files, for tables that others append to as well.
+
+It has the names that every analysis uses. ``tables/frames/X`` is ``X`` in this analysis' own
+directory of the table; all else is in the directory of its run.
+
+deltalake has stores of its own, written in Rust, which know the environment but neither profiles
+nor fsspec's settings. What our door of S3 has resolved is handed to it, so that there is one set of
+credentials. A commit to S3 is a PUT that fails where there is such an object, which S3 and moto
+have; without it two writers could both believe to be the first.
+
+The file's own statistics say which days are in it. Nearly always it is one, and the file stays as
+it is.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from flexwire.errors import AnalysisError, StorageError
+from flexwire.schema.catalog import catalog
+from flexwire.storage.filesystems import door, reported, scheme_of
+from flexwire.tables import schema
+from flexwire.tables.keys import ANALYSIS
+from flexwire.tables.log_schema import LOG_SCHEMAS
+from flexwire.tables.output import MESSAGES, RUNS
+from flexwire.tables.parquet import TableWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from flexwire.storage.pages import Entry
+    from flexwire.storage.place import Place
+    from flexwire.storage.source import Source
+
+
+T = TypeVar("T")
+
+TABLES: Final = "tables"
+ALWAYS: Final = tuple(one.place for one in schema.TABLES if "<" not in one.place)
+"""Tables that every analysis has, whatever it found."""
+
+# A listing is mostly waiting for the store.
+AT_ONCE: Final = 16
+
+
+def possible_tables() -> list[str]:
+    """Every table that an analysis may write."""
+    return [*ALWAYS, *LOG_SCHEMAS, *(f"{MESSAGES}/{name}" for name in catalog().names())]
+
+
+def with_logs(tables: dict[str, list[T]]) -> dict[str, list[T]]:
+    """Add those of the tables of logs that lack a file, where others have some."""
+    if any(name in tables for name in LOG_SCHEMAS):
+        for name in LOG_SCHEMAS:
+            tables.setdefault(name, [])
+    return tables
+
+
+def split(name: str) -> tuple[str, str]:
+    """The table and what comes after it, of a name below the output.
+
+    >>> split("tables/messages/FetchRequest/day=2026-11-22/a.parquet")
+    ('messages/FetchRequest', 'day=2026-11-22/a.parquet')
+    """
+    parts = name.split("/")
+    end = 3 if parts[1] == MESSAGES else 2
+    return "/".join(parts[1:end]), "/".join(parts[end:])
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaPlace:
+    """The place of the run ``run`` in the grown output ``out``."""
+
+    out: Place
+    run: str
+    below: str = ""
+
+    def __str__(self) -> str:
+        return str(self._own)
+
+    @property
+    def path(self) -> Path | None:
+        """The directory of the run, where it is on this machine."""
+        return self._own.path
+
+    @property
+    def _own(self) -> Place:
+        return self.out.child(f"{RUNS}/{self.run}")
+
+    def child(self, name: str) -> Self:
+        """The place below this one."""
+        return replace(self, below=f"{self.below}{name}/")
+
+    def at(self, name: str) -> str:
+        """Where a name is, below ``out``."""
+        full = f"{self.below}{name}"
+        if not full.startswith(f"{TABLES}/"):
+            return f"{RUNS}/{self.run}/{full}"
+        table, rest = split(full)
+        return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
+
+    def put(self, file: Path, name: str) -> None:
+        """Put a finished file there."""
+        self.out.put(file, self.at(name))
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file there."""
+        self.out.write(self.at(name), data)
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a file."""
+        return self.out.read(self.at(name))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of that name."""
+        return self.out.exists(self.at(name))
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """All files of this analysis whose names begin so; of others none."""
+        full = f"{self.below}{prefix}"
+        if not full.startswith(TABLES):
+            start = self.below
+            for one in self._own.entries(full):
+                yield one._replace(name=one.name[len(start) :])
+        if f"{TABLES}/".startswith(full) or full.startswith(f"{TABLES}/"):
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-list") as pool:
+                for found in pool.map(self._files, possible_tables()):
+                    for one in found:
+                        if one.name.startswith(full):
+                            yield one._replace(name=one.name[len(self.below) :])
+
+    def _files(self, table: str) -> list[Entry]:
+        start = f"{ANALYSIS}={self.run}/"
+        entries = self.out.child(f"{TABLES}/{table}").entries(start)
+        return [one._replace(name=f"{TABLES}/{table}/{one.name[len(start) :]}") for one in entries]
+
+    def source(self, entry: Entry) -> Source:
+        """A file that was listed, to be read by ranges."""
+        return self.out.source(entry._replace(name=self.at(entry.name)))
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are no error."""
+        self.out.remove(map(self.at, names))
+
+    def sweep(self, before: datetime) -> int:
+        """Remove what was left unfinished in the directory of the run; tables are others' too."""
+        return self._own.sweep(before)
+
+
+_SCHEMES: Final = {"s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs", "az": "az", "abfs": "abfs",
+                   "abfss": "abfss"}  # fmt: skip
+_AZURE: Final = {
+    "AccountName": "azure_storage_account_name",
+    "AccountKey": "azure_storage_account_key",
+    "SharedAccessSignature": "azure_storage_sas_key",
+    "BlobEndpoint": "azure_storage_endpoint",
+}
+
+
+def check_scheme(out: Place) -> None:
+    """Raise `StorageError` for an output that deltalake does not write to."""
+    if out.path is None and scheme_of(out.url) not in _SCHEMES:
+        known = ", ".join(f"{one}://" for one in ("s3", "gs", "abfs"))
+        raise StorageError(f"expected a path, {known} for Delta tables", url=str(out))
+
+
+def table_url(place: Place) -> str:
+    """The URL of a table in deltalake."""
+    if place.path is not None:
+        return str(place.path)
+    return f"{_SCHEMES[scheme_of(place.url)]}://{place.url.partition('://')[2]}"
+
+
+def storage_options(place: Place) -> dict[str, str]:
+    """What deltalake is to be told beside the environment, which it reads too."""
+    scheme = scheme_of(place.url)
+    if scheme in {"s3", "s3a"}:
+        with reported(place.url, "open"):
+            return _s3(place.url)
+    if scheme in {"az", "abfs", "abfss"}:
+        return _azure()
+    return {}
+
+
+def _s3(url: str) -> dict[str, str]:
+    opened = door(url)
+    client = opened.wait(opened.files.set_session)
+    endpoint = str(client.meta.endpoint_url)
+    told = {"AWS_REGION": str(client.meta.region_name).replace("aws-global", "us-east-1")}
+    if not endpoint.endswith(".amazonaws.com"):
+        told["AWS_ENDPOINT_URL"] = endpoint
+    if endpoint.startswith("http:"):
+        told["AWS_ALLOW_HTTP"] = "true"
+    keys = None if opened.files.anon else opened.wait(_keys, client)
+    if keys is None:
+        return {**told, "AWS_SKIP_SIGNATURE": "true"}
+    told |= {"AWS_ACCESS_KEY_ID": keys.access_key, "AWS_SECRET_ACCESS_KEY": keys.secret_key}
+    return told | ({"AWS_SESSION_TOKEN": keys.token} if keys.token else {})
+
+
+async def _keys(client: Any) -> Any:
+    # Of whatever source: given to fsspec, the environment, a profile or a role.
+    found = client._request_signer._credentials  # noqa: SLF001 - a client has no other way to say it
+    return None if found is None else await found.get_frozen_credentials()
+
+
+def _azure() -> dict[str, str]:
+    text = os.environ.get("AZURE_STORAGE_CONNECTION_STRING", "")
+    parts = dict(one.partition("=")[::2] for one in text.split(";") if one)
+    told = {name: parts[part] for part, name in _AZURE.items() if part in parts}
+    if told.get("azure_storage_endpoint", "").startswith("http:"):
+        told["azure_allow_http"] = "true"
+    return told
+
+
+DAY: Final = "day"
+MOST_DAYS: Final = 400
+"""Days in the part of one task; a directory and a file for each is what a table may bear."""
+
+_EPOCH: Final = date(1970, 1, 1)
+_DAY_US: Final = 24 * 60 * 60 * 1_000_000
+_OPEN: Final = 8  # each holds a row group
+_ROWS: Final = 10_000
+# Tables whose rows are of no moment, or of a capture or a log as a whole: that may be of years.
+_WITHOUT_DAYS: Final = frozenset({"packets", "audit", *LOG_SCHEMAS})
+_TIMES: Final = {"connections": "first_time"}
+
+
+def has_days(table: str) -> bool:
+    """Whether a table is partitioned by day."""
+    return table not in _WITHOUT_DAYS
+
+
+def day_of(name: str) -> str | None:
+    """The day in the name of a file that `by_day` gave.
+
+    >>> day_of("tables/frames/day=2026-11-22/a.parquet")
+    '2026-11-22'
+    """
+    return next((one[4:] for one in name.split("/") if one.startswith(f"{DAY}=")), None)
+
+
+def by_day(local: Path, table: str, name: str, rows: int) -> Iterator[tuple[Path, str, int]]:
+    """Give the files that a finished one becomes, with their names and rows: none without rows."""
+    if not rows:
+        return
+    if not has_days(table) or day_of(name):
+        # What was cut before keeps its day.
+        yield local, name, rows
+        return
+    time = _TIMES.get(table, "time")
+    with pq.ParquetFile(local) as file:
+        first, last = _span(file, time)
+        if first == last:
+            yield local, f"{DAY}={_day(first, table)}/{name}", rows
+            return
+        days = _days(file, time)
+        if len(days) > MOST_DAYS:
+            raise AnalysisError(
+                f"one task's part of {table} has rows of {len(days):,} days, and at most "
+                f"{MOST_DAYS} can be partitions; where that is not a fault of the capture, write "
+                "format parquet"
+            )
+        remaining = iter(days)
+        while some := list(islice(remaining, _OPEN)):
+            yield from _cut(file, local, time, some, name, table)
+
+
+def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
+    """The first and last day, by the statistics of the row groups, or by the rows without them."""
+    metadata = file.metadata
+    at = file.schema_arrow.get_field_index(time)
+    found = [metadata.row_group(one).column(at).statistics for one in range(file.num_row_groups)]
+    if not all(one is not None and one.has_min_max and not one.null_count for one in found):
+        days = _days(file, time)
+        return days[0], days[-1]
+    return min(_number(one.min) for one in found), max(_number(one.max) for one in found)
+
+
+def _number(moment: datetime) -> int:
+    return (moment.astimezone(UTC).date() - _EPOCH).days
+
+
+def _days(file: pq.ParquetFile, time: str) -> list[int]:
+    found: set[int] = set()
+    for batch in file.iter_batches(_ROWS, columns=[time]):
+        found.update(_numbers(batch.column(0)).unique().to_pylist())
+    return sorted(found)
+
+
+def _numbers(times: pa.Array) -> pa.Array:
+    micros = times.cast(pa.int64())
+    # Towards the past, also before 1970.
+    whole = pc.divide(micros, _DAY_US)
+    early = pc.less(micros, pc.multiply(whole, _DAY_US))
+    return pc.subtract(whole, early.cast(pa.int64()))
+
+
+def _day(number: int, table: str) -> str:
+    try:
+        return (_EPOCH + timedelta(days=number)).isoformat()
+    except OverflowError:
+        raise AnalysisError(
+            f"{table} has rows that were captured in no year from 1 to 9999, which no day can say; "
+            "write format parquet"
+        ) from None
+
+
+def _cut(
+    file: pq.ParquetFile, local: Path, time: str, days: list[int], name: str, table: str
+) -> Iterator[tuple[Path, str, int]]:
+    writers = {
+        day: TableWriter(local.with_name(f"{day}-{local.name}"), file.schema_arrow) for day in days
+    }
+    try:
+        for batch in file.iter_batches(_ROWS):
+            numbers = _numbers(batch.column(time))
+            for day in set(numbers.unique().to_pylist()) & writers.keys():
+                writers[day].write(batch.filter(pc.equal(numbers, day)))
+        for writer in writers.values():
+            writer.close()
+    except BaseException:
+        for writer in writers.values():
+            writer.discard()
+        raise
+    for day, writer in writers.items():
+        path = local.with_name(f"{day}-{local.name}")
+        yield path, f"{DAY}={_day(day, table)}/{name}", writer.rows

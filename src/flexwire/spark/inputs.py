@@ -1,0 +1,250 @@
+"""What an analysis is given: its files, what they say of themselves, what is unreadable.
+
+What is written for it is beside the output, so that every machine sees it, for its owner alone, and
+removed when the analysis has ended. Where the output is in a store, only this machine sees it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from flexwire.arguments import to_list, to_text
+from flexwire.capture.tls.captures import open_sources, read_key_logs
+from flexwire.errors import CaptureError, StorageError
+from flexwire.logs.files import is_log_file
+from flexwire.logs.finding import WORDS
+from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
+from flexwire.logs.request_log.recognition import is_broker_log, log_file
+from flexwire.report.facts import UnreadableFile
+from flexwire.report.sampled_facts import Sampled, sampled_files, sampled_notes
+from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags, added_tags
+from flexwire.report.tls_facts import TlsFacts, TlsReason
+from flexwire.storage.filesystems import scheme_of, shown
+from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
+from flexwire.storage.local import make_private_directory
+from flexwire.storage.place import Place
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from flexwire.capture.tls import OpenedCaptures
+    from flexwire.logs.request_log.lines import LogFile
+    from flexwire.report.facts import Facts
+    from flexwire.storage.source import Source
+    from flexwire.survey.request import Marks
+
+    Marked = Iterable[tuple[str, Marks]]
+
+
+__all__ = [
+    "SUFFIXES",
+    "Inputs",
+    "capture_sources",
+    "input_sources",
+    "output_place",
+]
+
+
+def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
+    """The files that `list_sources` finds, no two of one name."""
+    return _of_one_name(list_sources(paths))
+
+
+class Inputs(NamedTuple):
+    """What paths name: captures, the files of logs, and brokers' request logs."""
+
+    captures: list[Source]
+    logs: list[Source]
+    request_logs: list[LogFile]
+
+
+def input_sources(paths: Iterable[str | Path]) -> Inputs:
+    """What ``paths`` name: of logs the segments and what is beside them.
+
+    What a file is its name says, and where it says neither, what is in it; of a directory, others
+    are left alone. Any file may be named. Raises `CaptureError` for captures and request logs
+    together: a request that both show would count twice.
+    """
+    words = f"{CAPTURES}, {BROKERS_LOGS}, or {WORDS}"
+    found = _of_one_name(list_files(paths, _is_input, words))
+    captures: list[Source] = []
+    logs: list[Source] = []
+    request_logs: list[LogFile] = []
+    for one in found:
+        name = one.url.rpartition("/")[2]
+        if is_log_file(name):
+            logs.append(one)
+        elif is_capture(name):
+            captures.append(one)
+        elif (log := log_file(one, len(request_logs))) is not None:
+            request_logs.append(log)
+        else:
+            captures.append(one)
+    if captures and request_logs:
+        raise CaptureError(
+            f"a request log, beside the capture {captures[0].name}: a request that both show would "
+            "count twice, so analyze them one after the other",
+            source=request_logs[0].source.name,
+        )
+    return Inputs(captures, logs, request_logs)
+
+
+def _is_input(name: str) -> bool:
+    return is_capture(name) or is_log_file(name) or is_broker_log(name)
+
+
+def _of_one_name(sources: list[Source]) -> list[Source]:
+    if len({one.name for one in sources}) < len(sources):
+        names = [one.name for one in sources]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise StorageError("two files differ only in what is not shown of a URL", url=twice)
+    return sources
+
+
+def output_place(out: str | Path) -> Place:
+    """Where an analysis writes: a directory here, or one in a store. `StorageError` for another."""
+    text = str(out)
+    if scheme_of(text) == "memory":
+        raise StorageError(
+            "expected a directory or a store that every process sees; memory:// is of one alone",
+            url=shown(text),
+        )
+    return Place(text)
+
+
+_MOST_REASONS: Final = 20
+_MOST_SOURCES: Final = 20
+_PREFIX: Final = ".flexwire-opened-"
+
+
+def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
+    """The key logs that a caller gave."""
+    given = to_list(keys, "keys", "a list of paths")
+    return tuple(to_text(str(one) if isinstance(one, Path) else one, "keys") for one in given)
+
+
+@contextmanager
+def opened_beside(
+    to: Place, files: list[Source], keys: tuple[str, ...]
+) -> Iterator[tuple[list[Source], OpenedCaptures | None]]:
+    """Captures as key logs open them, until the block ends, and what became of the connections."""
+    if not keys:
+        yield files, None
+        return
+    if not files:
+        raise CaptureError("a key log opens captures, and there is none", source=keys[0])
+    read = read_key_logs(keys)
+    if to.path is not None:
+        make_private_directory(to.path.parent)
+    beside = None if to.path is None else to.path.parent
+    scratch = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=beside))
+    try:
+        done = open_sources(files, scratch / "captures", read)
+        if not done.paths:
+            raise CaptureError("no packet in the captures", source=files[0].name)
+        yield list_sources(done.paths), done
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def with_tls(facts: Facts, done: OpenedCaptures, files: Sequence[Source]) -> Facts:
+    """The facts with what became of the TLS connections."""
+    counts = done.counts
+    tls = TlsFacts(
+        opened=counts.opened,
+        partly_opened=counts.partly.total(),
+        not_opened=counts.unopened.total(),
+        partly=_reasons(counts.partly),
+        unopened=_reasons(counts.unopened),
+        plain_bytes=counts.plain_bytes,
+        lost_bytes=counts.lost_bytes,
+        unread_bytes=counts.unread_bytes,
+        damaged_places=len(counts.damaged),
+        sources=tuple(one.name for one in files[:_MOST_SOURCES]),
+        source_files=len(files),
+    )
+    return replace(facts, tls=tls)
+
+
+def _reasons(counted: Counter[str]) -> tuple[TlsReason, ...]:
+    return tuple(TlsReason(*one) for one in counted.most_common(_MOST_REASONS))
+
+
+SHOWN: Final = 200
+"""Of so many files the report says why."""
+REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True in Python"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """How many files cannot be opened or are not captures; of the first of them, why."""
+
+    count: int = 0
+    shown: tuple[UnreadableFile, ...] = ()
+
+    @classmethod
+    def of(cls, errors: Sequence[CaptureError]) -> Unreadable:
+        """Those that gave these errors."""
+        shown = (UnreadableFile(one.source, one.reason) for one in errors[:SHOWN])
+        return cls(len(errors), tuple(shown))
+
+    def check(self, files: int, *, skip: bool, remedy: str = REMEDY) -> None:
+        """Raise `CaptureError` if there are any, of this many files, and they are not skipped."""
+        if not self.count or (skip and self.count < files):
+            return
+        first = self.shown[0]
+        reason = first.reason
+        if self.count == files > 1:
+            reason = f"{reason}; none of the {files:,} files can be read"
+        elif self.count < files:
+            more = self.count - 1
+            others = f", nor can {more:,} other{'s' * (more > 1)}" if more else ""
+            reason = (
+                f"{reason}; so it cannot be read{others}, of {files:,} files. Leave out what is "
+                f"not a capture, or {remedy}"
+            )
+        raise CaptureError(reason, source=first.source)
+
+    def told(self, facts: Facts) -> Facts:
+        """The same facts with these files in them."""
+        return replace(facts, unreadable=self.shown, unreadable_files=self.count)
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureMarks:
+    """What all captures of an analysis say of themselves, in bounded space."""
+
+    sampled: tuple[Sampled, ...] = ()
+    added_tags: AddedTags = NO_ADDED_TAGS
+
+    @classmethod
+    def of(cls, marked: Marked) -> CaptureMarks:
+        """What these files say."""
+        every = list(marked)
+        return cls(
+            sampled_files(one.part for _, one in every if one.part is not None),
+            added_tags((name, one.added_tags) for name, one in every),
+        )
+
+    def told(self, facts: Facts) -> Facts:
+        """The same facts with this in them."""
+        return replace(facts, sampled=self.sampled, added_tags=self.added_tags)
+
+    def notes(self) -> tuple[str, ...]:
+        """What a user should hear of it."""
+        return mark_notes(self.sampled, self.added_tags)
+
+
+NO_MARKS: Final = CaptureMarks()
+"""No capture says anything of itself."""
+
+
+def mark_notes(sampled: Iterable[Sampled], added: AddedTags) -> tuple[str, ...]:
+    """What a user should hear of captures that hold a part, or whose taps added tags."""
+    return (*sampled_notes(sampled), *((" ".join(added.told),) if added.files else ()))

@@ -22,11 +22,11 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from flexwire.client.tls import client_context, server_context
 from flexwire.messages import ListGroupsRequest, ProduceRequest, ProduceResponse, RequestHeader
 from flexwire.net import ListenTls, Tap, TapSecurity, UpstreamTls
 from flexwire.net.memory import keep_freed_memory
 from flexwire.net.throwaway import make_throwaway, names_of
-from flexwire.net.tls import client_context, server_context
 
 HERE = "127.0.0.1"
 MB = 1_000_000

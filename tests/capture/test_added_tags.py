@@ -18,8 +18,8 @@ from flexwire.capture.files.comments import (
     added_tags_in,
     filter_comment,
 )
+from flexwire.client.host_port import HostPort
 from flexwire.net.carrying import Manner
-from flexwire.net.host_port import HostPort
 from flexwire.net.stamping import HeaderTag, Stamping
 from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
 from flexwire.storage.listing import list_sources

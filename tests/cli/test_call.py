@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.cli import call
+from flexwire.client.security import MECHANISMS
 from flexwire.codec import message
-from flexwire.net.calling.security import MECHANISMS
 from flexwire.protocol.shown import shown
 from tests.cli.test_messages import Run, run
 from tests.net.answering import Answers, answering, served

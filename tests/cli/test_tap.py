@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
+from flexwire.client.tls import client_context
 from flexwire.errors import FlexwireError
 from flexwire.net import HostPort, TapStatistics
-from flexwire.net.tls import client_context
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving
 from tests.net.test_relay import answering, asking, echo
 from tests.tls import Authority

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from flexwire.client.client_config import _PROTOCOLS, _USED
+from flexwire.client.routes import COORDINATORS
+from flexwire.client.security import MECHANISMS
+from flexwire.client.writing import CONDITIONS, DANGERS, READING, REMARKS
 from flexwire.demo.cluster import MockCluster
-from flexwire.net.calling.client_config import _PROTOCOLS, _USED
-from flexwire.net.calling.routes import COORDINATORS
-from flexwire.net.calling.security import MECHANISMS
-from flexwire.net.calling.writing import CONDITIONS, DANGERS, READING, REMARKS
 from tests.house.test_readme import blocks, check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "call.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.net.calling import Broker
+from flexwire.client import Broker
 from tests.net.broker import LOOPBACK, free_ports
 from tests.tls import Authority
 from tools.broker import broker, new_id

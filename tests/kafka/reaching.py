@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.messages import CapturedMessage, read_messages
+from flexwire.client import Broker
+from flexwire.client.versions import usable_versions
 from flexwire.codec import message
 from flexwire.errors import CallError
-from flexwire.net.calling import Broker
-from flexwire.net.calling.versions import usable_versions
 from flexwire.protocol import api_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from flexwire.net.calling import Cluster
+from flexwire.client import Cluster
 from tests.kafka.reaching import CALL
 
 if TYPE_CHECKING:

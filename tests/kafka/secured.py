@@ -209,7 +209,7 @@ async def by_aiokafka(address: str, ca: Path, mechanism: str, prefix: str) -> li
     from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # noqa: PLC0415 - one client of several
     from aiokafka.abc import AbstractTokenProvider  # noqa: PLC0415 - see above
 
-    from flexwire.net.tls import client_context  # noqa: PLC0415 - see above
+    from flexwire.client.tls import client_context  # noqa: PLC0415 - see above
 
     class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # it comes without types
         async def token(self) -> str:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.client import Broker, Cluster, Login, Security
+from flexwire.client.broker import api_key_of
+from flexwire.client.client_config import read_client_config
+from flexwire.client.versions import usable_versions
+from flexwire.client.writing import READING
 from flexwire.errors import CallError, LoginError
-from flexwire.net.calling import Broker, Cluster, Login, Security
-from flexwire.net.calling.broker import api_key_of
-from flexwire.net.calling.client_config import read_client_config
-from flexwire.net.calling.versions import usable_versions
-from flexwire.net.calling.writing import READING
 from flexwire.protocol.audit import fitting_releases
 from flexwire.versions import Versions
 from tests.kafka.calling import PASSWORD, SCRAM, Secured, secured, separate

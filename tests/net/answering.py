@@ -8,8 +8,8 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from flexwire.client.bodies import read_body
 from flexwire.codec import message
-from flexwire.net.calling.bodies import read_body
 from flexwire.schema.catalog import catalog
 from tests.net.broker import PATIENCE, Broker, serving
 from tests.protocol.payloads import response_payload

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire import net
+from flexwire.client import Answer, Broker, Cluster
+from flexwire.client.bodies import parse_header_tag
+from flexwire.client.versions import usable_versions
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,
@@ -16,9 +19,6 @@ from flexwire.errors import (
     JsonFormError,
     UnknownMessageError,
 )
-from flexwire.net.calling import Answer, Broker, Cluster
-from flexwire.net.calling.bodies import parse_header_tag
-from flexwire.net.calling.versions import usable_versions
 from flexwire.protocol.apis import request_entries
 from flexwire.protocol.audit.evidence import read_versions
 from flexwire.protocol.headers import UNSUPPORTED_VERSION

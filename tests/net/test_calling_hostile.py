@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.client import Broker, Cluster, Login, Security
+from flexwire.client.bodies import read_body
 from flexwire.codec import message
 from flexwire.errors import CallError, CodecError, FlexwireError, LoginError
-from flexwire.net.calling import Broker, Cluster, Login, Security
-from flexwire.net.calling.bodies import read_body
 from tests.net.answering import Answers, answering, served
 from tests.protocol.payloads import frame, response_payload
 from tests.traced import traced

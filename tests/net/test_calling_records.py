@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from flexwire.client import Broker
 from flexwire.errors import JsonFormError
-from flexwire.net.calling import Broker
 from flexwire.protocol.records_form import Room, decode_records, encode_records
 from flexwire.records import Record, decode_batches, encode_batch
 from tests.net.answering import Answers, answering

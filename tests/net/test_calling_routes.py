@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.client import Cluster, Route, cluster, parse_route
 from flexwire.demo.cluster import MockCluster
 from flexwire.errors import ArgumentError, CallError
 from flexwire.net import HostPort, parse_host_port
-from flexwire.net.calling import Cluster, Route, cluster, parse_route
 from tests.net.answering import Answers, answering
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.client import Broker, Cluster, Login, Security
+from flexwire.client.scram import HASHES, ScramClient
 from flexwire.errors import ClientConfigError, LoginError
-from flexwire.net.calling import Broker, Cluster, Login, Security
-from flexwire.net.calling.scram import HASHES, ScramClient
 from flexwire.protocol import parse_request
 from tests.net.answering import Answers, answering, served
 from tests.protocol.payloads import frame

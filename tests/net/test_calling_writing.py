@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from flexwire.codec import message
-from flexwire.errors import WriteRefusedError
-from flexwire.net.calling import Broker
-from flexwire.net.calling.writing import (
+from flexwire.client import Broker
+from flexwire.client.writing import (
     CONDITIONS,
     DANGERS,
     READING,
@@ -17,6 +15,8 @@ from flexwire.net.calling.writing import (
     remark_on,
     why_it_writes,
 )
+from flexwire.codec import message
+from flexwire.errors import WriteRefusedError
 from flexwire.protocol.apis import request_entries
 from flexwire.schema.catalog import catalog
 from tests.net.answering import answering

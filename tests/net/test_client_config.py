@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.serialization import (
     pkcs12,
 )
 
+from flexwire.client import Broker, Login, Security
+from flexwire.client.client_config import ClientConfig, client_config, read_client_config
+from flexwire.client.jaas import parse_jaas
+from flexwire.client.java_properties import parse_properties
+from flexwire.client.tls import server_context
 from flexwire.errors import CallError, ClientConfigError, TlsError
-from flexwire.net.calling import Broker, Login, Security
-from flexwire.net.calling.client_config import ClientConfig, client_config, read_client_config
-from flexwire.net.calling.jaas import parse_jaas
-from flexwire.net.calling.java_properties import parse_properties
-from flexwire.net.tls import server_context
 from tests.net.answering import answering
 from tests.tls import LOOPBACK, Authority
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from flexwire.net.tls import ClientAuth
+    from flexwire.client.tls import ClientAuth
 
 HUSH = "hush"
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from flexwire.client.answers import Answer, Frame
+from flexwire.client.explaining import explain_response
 from flexwire.codec import message
 from flexwire.errors import EncodeError
 from flexwire.net import HostPort
-from flexwire.net.calling.answers import Answer, Frame
-from flexwire.net.calling.explaining import explain_response
 from flexwire.net.withholding import Withholding
 from flexwire.protocol import Conversation, parse_request, parse_response, withhold
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField

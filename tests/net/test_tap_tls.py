@@ -14,11 +14,11 @@ import pytest
 
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.client.tls import client_context, server_context
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.net import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap
 from flexwire.net.carrying import Carrier
-from flexwire.net.tls import client_context, server_context
 from tests.net.broker import (
     CHUNK_BYTES,
     LOOPBACK,

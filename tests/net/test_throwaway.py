@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.client.tls import client_context, server_context
 from flexwire.errors import MissingExtraError, TlsError
 from flexwire.net.throwaway import make_throwaway, names_of
-from flexwire.net.tls import client_context, server_context
 from tests.net.test_tls import shaken
 from tests.tls import Authority
 

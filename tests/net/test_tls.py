@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from flexwire.client.tls import client_context
 from flexwire.errors import TlsError
-from flexwire.net.tls import client_context
 from tests.net.broker import LOOPBACK
 from tests.tls import Authority
 

@@ -83,7 +83,7 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.logs.request_log",
     "flexwire.capture.tls",
     "flexwire.net",
-    "flexwire.net.calling",
+    "flexwire.client",
     "flexwire.guide",
     "flexwire.report",
     "flexwire.spark",

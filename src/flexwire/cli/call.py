@@ -28,12 +28,12 @@ from flexwire.errors import FlexwireError, VersionNotOfferedError, WriteRefusedE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.net.calling import Answer, Broker, Cluster
-    from flexwire.net.calling.client_config import ClientConfig
-    from flexwire.net.calling.security import Login, Security
+    from flexwire.client import Answer, Broker, Cluster
+    from flexwire.client.client_config import ClientConfig
+    from flexwire.client.security import Login, Security
 
 
-# Those of `flexwire.net.calling.security`, which --help need not import.
+# Those of `flexwire.client.security`, which --help need not import.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _LAID_OPEN = (
     "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
@@ -103,7 +103,7 @@ def reaching_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def reach(given: Reaching) -> ClientConfig:
     """Say how a broker is reached; a usage error for options that do not go together."""
-    from flexwire.net.calling.client_config import ClientConfig
+    from flexwire.client.client_config import ClientConfig
 
     if given.command_config is None:
         config = ClientConfig(_security(given))
@@ -122,7 +122,7 @@ def reach(given: Reaching) -> ClientConfig:
 
 
 def _configured(given: Reaching, path: Path) -> ClientConfig:
-    from flexwire.net.calling.client_config import read_client_config
+    from flexwire.client.client_config import read_client_config
 
     others = (given.tls, given.ca, given.certificate, given.key, given.sasl, given.user)
     if any(others) or given.password_file is not None:
@@ -134,8 +134,8 @@ def _configured(given: Reaching, path: Path) -> ClientConfig:
 
 
 def _security(given: Reaching) -> Security:
-    from flexwire.net.calling.security import Security
-    from flexwire.net.tls import client_context
+    from flexwire.client.security import Security
+    from flexwire.client.tls import client_context
 
     if given.key is not None and given.certificate is None:
         raise click.UsageError("--key is the key of --certificate; give both")
@@ -146,7 +146,7 @@ def _security(given: Reaching) -> Security:
 
 
 def _login(given: Reaching) -> Login | None:
-    from flexwire.net.calling.security import Login
+    from flexwire.client.security import Login
 
     if given.sasl is None:
         if given.user is not None or given.password_file is not None:
@@ -325,7 +325,7 @@ def call(
     )
     how = _Asking(**asking)
     asked = None if message is None else _request(message, body)
-    from flexwire.net.calling import Cluster
+    from flexwire.client import Cluster
 
     config = reach(reaching)
     with Cluster(
@@ -353,7 +353,7 @@ def _once(cluster: Cluster, asked: dict[str, Any] | None, how: _Asking, seconds:
 
 def _request(message: str, body: str | None) -> dict[str, Any]:
     """The request as a line of --requests has it; a name that no API has is refused."""
-    from flexwire.net.calling.broker import api_key_of
+    from flexwire.client.broker import api_key_of
 
     api_key_of(message)
     return {"message": message, "body": None if body is None else read_json(body)}
@@ -366,7 +366,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         raise click.UsageError(f"{error}; --yes sends it") from None
     except VersionNotOfferedError as error:
         raise VersionNotOfferedError(f"{error}; {_INSIST}") from None
-    from flexwire.net.calling.writing import remark_on
+    from flexwire.client.writing import remark_on
 
     if answer.response_frame is None:
         note("no answer is expected: acks is 0")
@@ -433,7 +433,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
-    from flexwire.net.calling.cluster import RETRIES
+    from flexwire.client.cluster import RETRIES
 
     return cluster.ask(
         request["message"],
@@ -458,7 +458,7 @@ def _version(given: Any) -> int | str:
 
 
 def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
-    from flexwire.net.calling.bodies import parse_header_tag
+    from flexwire.client.bodies import parse_header_tag
 
     if not isinstance(of_line, dict):
         raise InputError(f'headerTags: expected {{"10042": …}}, got {short(of_line)}')
@@ -477,7 +477,7 @@ def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
 
 def _print_explained(answer: Answer) -> None:
     from flexwire.cli.explain import table_lines, withheld_note
-    from flexwire.net.calling.explaining import explain_request, explain_response
+    from flexwire.client.explaining import explain_request, explain_response
 
     parts = explain_response if answer.response_frame else explain_request
     for part in parts(answer):
@@ -526,8 +526,8 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
 
 
 def _apis(broker: Broker) -> Iterator[dict[str, Any]]:
-    from flexwire.net.calling.versions import usable_versions
-    from flexwire.net.calling.writing import READING
+    from flexwire.client.versions import usable_versions
+    from flexwire.client.writing import READING
     from flexwire.protocol import api_name
     from flexwire.protocol.apis import request_entries
 

@@ -6,7 +6,7 @@ connection comes to it too. All else passes byte for byte, as fast as it comes, 
 what was really sent. Which bytes are frames, and which response answers which request, is
 `flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
 
-Beside it, in `flexwire.net.calling`, stands what asks brokers itself; both begin TLS by `tls`.
+Beside it, in `flexwire.client`, stands what asks brokers itself; both begin TLS by `tls`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flexwire.net.host_port import HostPort, parse_host_port
+    from flexwire.client.host_port import HostPort, parse_host_port
     from flexwire.net.metrics import MetricsPort
     from flexwire.net.running import run_tap
     from flexwire.net.securing import ListenTls, TapSecurity, UpstreamTls

@@ -10,8 +10,8 @@ from functools import cached_property
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from flexwire.client.host_port import is_address
 from flexwire.extras import needed_by
-from flexwire.net.host_port import is_address
 
 with needed_by("a certificate", "tls"):
     from cryptography import x509

@@ -7,11 +7,11 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.client.handshakes import HANDSHAKE_SECONDS, why
 from flexwire.net.ends import FLUSH_SECONDS, End
-from flexwire.net.handshakes import HANDSHAKE_SECONDS, why
 
 if TYPE_CHECKING:
-    from flexwire.net.host_port import HostPort
+    from flexwire.client.host_port import HostPort
     from flexwire.net.statistics import TapStatistics
 
 log = logging.getLogger("flexwire.tap")

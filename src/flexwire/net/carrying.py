@@ -17,12 +17,12 @@ from flexwire.capture.files.comments import (
 )
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit, KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.client.handshakes import outcome, why
+from flexwire.client.host_port import HostPort, is_address, is_unspecified
 from flexwire.errors import CaptureError
 from flexwire.net.brokers import Brokers
 from flexwire.net.ends import FLUSH_SECONDS, End
 from flexwire.net.filtering import FrameFilter, TopicNames, WhenKept
-from flexwire.net.handshakes import outcome, why
-from flexwire.net.host_port import HostPort, is_address, is_unspecified
 from flexwire.net.limits import MOST_HELD
 from flexwire.net.listening import begin
 from flexwire.net.passing import AsTheyCome, Passing, Stamped

@@ -6,8 +6,8 @@ import errno
 import logging
 from typing import TYPE_CHECKING, Final
 
+from flexwire.client.host_port import HIGHEST_PORT, HostPort
 from flexwire.errors import TapError
-from flexwire.net.host_port import HIGHEST_PORT, HostPort
 from flexwire.net.listening import Listener, resolved
 from flexwire.net.saying import Saying
 

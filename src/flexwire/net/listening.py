@@ -12,13 +12,13 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.net.handshakes import HANDSHAKE_SECONDS
+from flexwire.client.handshakes import HANDSHAKE_SECONDS
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from flexwire.net.host_port import HostPort
+    from flexwire.client.host_port import HostPort
 
 log = logging.getLogger("flexwire.tap")
 

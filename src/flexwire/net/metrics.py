@@ -13,8 +13,8 @@ from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from flexwire.client.host_port import HostPort
 from flexwire.errors import TapError
-from flexwire.net.host_port import HostPort
 from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import CONTENT_TYPE
 from flexwire.net.saying import Saying

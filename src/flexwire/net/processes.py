@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
+from flexwire.client.host_port import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
-from flexwire.net.host_port import HostPort
 from flexwire.net.securing import TapContexts
 from flexwire.net.statistics import TapStatistics
 from flexwire.net.worker import IGNORED_SIGNALS, MESSAGE_BYTES, work

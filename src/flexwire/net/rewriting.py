@@ -8,10 +8,10 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
+from flexwire.client.host_port import HostPort
 from flexwire.codec import message
 from flexwire.errors import DecodeError
 from flexwire.net.addresses import address, response_places
-from flexwire.net.host_port import HostPort
 from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import RequestFrame, parse_response
 from flexwire.schema.catalog import per_catalog

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
+from flexwire.client.host_port import HostPort, parse_listener
+from flexwire.client.tls import client_context, server_context
 from flexwire.errors import TapError
-from flexwire.net.host_port import HostPort, parse_listener
-from flexwire.net.tls import client_context, server_context
 
 if TYPE_CHECKING:
     import ssl
     from pathlib import Path
 
-    from flexwire.net.tls import ClientAuth
+    from flexwire.client.tls import ClientAuth
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.arguments import refuse, to_int
 from flexwire.capture.files.comments import MOST_HEADER_TAGS
+from flexwire.client.header_tags import split_header_tag
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
-from flexwire.net.header_tags import split_header_tag
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, is_believable
 from flexwire.protocol.sasl import begins_raw_tokens, is_sasl
 from flexwire.schema.catalog import catalog

@@ -17,9 +17,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
+from flexwire.client.host_port import HostPort
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.net.carrying import Carrier
-from flexwire.net.host_port import HostPort
 from flexwire.net.memory import keep_freed_memory
 from flexwire.net.saying import Saying
 

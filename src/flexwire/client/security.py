@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from flexwire.client.scram import HASHES
 from flexwire.errors import ClientConfigError
-from flexwire.net.calling.scram import HASHES
 
 if TYPE_CHECKING:
     import ssl
@@ -48,7 +48,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS by ``context``, if given (`flexwire.net.tls.client_context`), and SASL by ``login``."""
+    """TLS by ``context``, if given (`flexwire.client.tls.client_context`), and SASL by ``login``."""
 
     context: ssl.SSLContext | None = None
     login: Login | None = None

@@ -8,8 +8,8 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self
 
+from flexwire.client.handshakes import why
 from flexwire.errors import CallError, FrameError
-from flexwire.net.handshakes import why
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.openings import foreign
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -17,8 +17,8 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from flexwire.net.calling.security import Security
-    from flexwire.net.host_port import HostPort
+    from flexwire.client.host_port import HostPort
+    from flexwire.client.security import Security
 
 DEFAULT_SECONDS: Final = 30.0
 """How long a broker may take for one answer, and to be reached; Kafka's ``request.timeout.ms``."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from flexwire.client.broker import DEFAULT_CLIENT_ID
+from flexwire.client.connection import DEFAULT_SECONDS
+from flexwire.client.jaas import parse_jaas
+from flexwire.client.java_properties import parse_properties
+from flexwire.client.security import MECHANISMS, Login, Security
+from flexwire.client.stores import Store, tls_context
 from flexwire.errors import ClientConfigError, short
-from flexwire.net.calling.broker import DEFAULT_CLIENT_ID
-from flexwire.net.calling.connection import DEFAULT_SECONDS
-from flexwire.net.calling.jaas import parse_jaas
-from flexwire.net.calling.java_properties import parse_properties
-from flexwire.net.calling.security import MECHANISMS, Login, Security
-from flexwire.net.calling.stores import Store, tls_context
 from flexwire.wire.limits import INT32_MAX
 
 # By name whether a protocol has TLS, and whether SASL.

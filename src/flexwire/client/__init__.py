@@ -8,18 +8,18 @@ time and a size, and what a broker sends is untrusted: it decodes or is one of o
 change something on a broker is said in `writing`. Java's properties files are read by
 `client_config`. Sockets block: a call is one question.
 
->>> from flexwire.net.calling import Broker, Cluster, Login, Security
+>>> from flexwire.client import Broker, Cluster, Login, Security
 >>> Security(login=Login("SCRAM-SHA-256", "alice", "secret"))
 Security(context=None, login=Login(mechanism='SCRAM-SHA-256', username='alice', is_token=False))
 """
 
 from __future__ import annotations
 
-from flexwire.net.calling.answers import Answer, ErrorCode
-from flexwire.net.calling.broker import Broker
-from flexwire.net.calling.cluster import Cluster
-from flexwire.net.calling.routes import Route, parse_route
-from flexwire.net.calling.security import Login, Security
+from flexwire.client.answers import Answer, ErrorCode
+from flexwire.client.broker import Broker
+from flexwire.client.cluster import Cluster
+from flexwire.client.routes import Route, parse_route
+from flexwire.client.security import Login, Security
 
 __all__ = [
     "Answer",

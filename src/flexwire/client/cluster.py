@@ -6,6 +6,11 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import to_int, to_version
+from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
+from flexwire.client.connection import DEFAULT_SECONDS, Closing
+from flexwire.client.routes import ANY, Route, addresses, find, parse_route
+from flexwire.client.security import PLAINTEXT, Security
+from flexwire.client.writing import why_it_writes
 from flexwire.errors import (
     CallError,
     CodecError,
@@ -13,19 +18,14 @@ from flexwire.errors import (
     LoginError,
     VersionNotOfferedError,
 )
-from flexwire.net.calling.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
-from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing
-from flexwire.net.calling.routes import ANY, Route, addresses, find, parse_route
-from flexwire.net.calling.security import PLAINTEXT, Security
-from flexwire.net.calling.writing import why_it_writes
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from flexwire.client.answers import Answer
+    from flexwire.client.host_port import HostPort
     from flexwire.codec import Message
-    from flexwire.net.calling.answers import Answer
-    from flexwire.net.host_port import HostPort
 
 RETRIES: Final = 5
 """How often a request that went to the wrong broker is sent again where that is asked for."""

@@ -11,9 +11,9 @@ from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.shown import called, code_names, shown, shown_form, structures
 
 if TYPE_CHECKING:
+    from flexwire.client.host_port import HostPort
     from flexwire.codec import Message
     from flexwire.errors import DecodeError
-    from flexwire.net.host_port import HostPort
     from flexwire.protocol import RequestFrame, ResponseFrame
 
 # LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and

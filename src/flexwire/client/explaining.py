@@ -11,7 +11,7 @@ from flexwire.protocol.whole_frames import Part, WholeFrame, explain_frame
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.net.calling.answers import Answer
+    from flexwire.client.answers import Answer
 
 
 def explain_request(answer: Answer) -> Iterator[Part]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from flexwire.client.scram import ScramClient
+from flexwire.client.security import PLAIN
 from flexwire.codec import message
 from flexwire.errors import CallError, LoginError
-from flexwire.net.calling.scram import ScramClient
-from flexwire.net.calling.security import PLAIN
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.shown import called
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.net.calling.answers import Answer
-    from flexwire.net.calling.security import Login
+    from flexwire.client.answers import Answer
+    from flexwire.client.security import Login
 
 HANDSHAKE: Final = "SaslHandshake"
 AUTHENTICATE: Final = "SaslAuthenticate"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from flexwire.client.security import PLAIN, Login
 from flexwire.errors import ClientConfigError
-from flexwire.net.calling.security import PLAIN, Login
 
 # By the last part of a module's class name, whether it is for PLAIN. Its package was renamed once.
 _MODULES: Final = {"PlainLoginModule": True, "ScramLoginModule": False}

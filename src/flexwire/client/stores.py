@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.client.tls import client_context
 from flexwire.errors import ClientConfigError, TlsError
 from flexwire.extras import needed_by
-from flexwire.net.tls import client_context
 
 if TYPE_CHECKING:
     import ssl

@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from flexwire.client.broker import Broker, api_key_of
+from flexwire.client.host_port import HIGHEST_PORT, HostPort
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, CallError, short
-from flexwire.net.calling.broker import Broker, api_key_of
-from flexwire.net.host_port import HIGHEST_PORT, HostPort
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.shown import called

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import flexwire
 from flexwire.arguments import refuse
+from flexwire.client.header_tags import split_header_tag
 from flexwire.errors import JsonFormError
-from flexwire.net.header_tags import split_header_tag
 from flexwire.protocol.records_form import encode_records
 from flexwire.protocol.shown import Structure, records_names, structures
 from flexwire.wire.limits import HIGHEST_TAG

@@ -7,6 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
+from flexwire.client.answers import Answer, Frame
+from flexwire.client.authentication import log_in
+from flexwire.client.bodies import read_body
+from flexwire.client.connection import DEFAULT_SECONDS, Closing, Connection
+from flexwire.client.host_port import HostPort, parse_host_port
+from flexwire.client.security import PLAINTEXT, Security
+from flexwire.client.versions import latest_version
+from flexwire.client.writing import why_it_writes
 from flexwire.codec import Message, message
 from flexwire.codec.explain_cut import explain_cut
 from flexwire.errors import (
@@ -19,14 +27,6 @@ from flexwire.errors import (
     WriteRefusedError,
     short,
 )
-from flexwire.net.calling.answers import Answer, Frame
-from flexwire.net.calling.authentication import log_in
-from flexwire.net.calling.bodies import read_body
-from flexwire.net.calling.connection import DEFAULT_SECONDS, Closing, Connection
-from flexwire.net.calling.security import PLAINTEXT, Security
-from flexwire.net.calling.versions import latest_version
-from flexwire.net.calling.writing import why_it_writes
-from flexwire.net.host_port import HostPort, parse_host_port
 from flexwire.protocol import (
     DEFAULT_FRAME_LIMIT,
     api_name,
@@ -157,7 +157,7 @@ class Broker(Closing):
         ``watch`` is given what is sent, before it is, and then what came, before it is decoded.
 
         Raises `WriteRefusedError` for what may change something on the broker, unless
-        ``allow_writes``; see `flexwire.net.calling.writing`. Raises `DecodeError` for an answer
+        ``allow_writes``; see `flexwire.client.writing`. Raises `DecodeError` for an answer
         that is not Kafka's; `ask` returns it.
         """
         return self.ask(

@@ -18,7 +18,7 @@ from flexwire.capture.files.comments import (
     added_tags_in,
     filter_comment,
 )
-from flexwire.client.host_port import HostPort
+from flexwire.client.notation import HostPort
 from flexwire.net.carrying import Manner
 from flexwire.net.stamping import HeaderTag, Stamping
 from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.client import Broker
-from flexwire.client.versions import usable_versions
+from flexwire.client.broker import usable_versions
 from flexwire.codec import message
 from flexwire.errors import CallError
 from flexwire.protocol import api_name

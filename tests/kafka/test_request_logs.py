@@ -15,7 +15,7 @@ from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism
 from confluent_kafka.admin._scram import UserScramCredentialUpsertion as Upsertion
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.client.host_port import parse_host_port
+from flexwire.client.notation import parse_host_port
 from flexwire.net import Tap
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.chargeback import chargeback

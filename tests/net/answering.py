@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from flexwire.client.bodies import read_body
+from flexwire.client.broker import read_body
 from flexwire.codec import message
 from flexwire.schema.catalog import catalog
 from tests.net.broker import PATIENCE, Broker, serving

@@ -9,8 +9,7 @@ import pytest
 
 from flexwire import net
 from flexwire.client import Answer, Broker, Cluster
-from flexwire.client.bodies import parse_header_tag
-from flexwire.client.versions import usable_versions
+from flexwire.client.broker import parse_header_tag, usable_versions
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,

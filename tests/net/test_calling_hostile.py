@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.client import Broker, Cluster, Login, Security
-from flexwire.client.bodies import read_body
+from flexwire.client.broker import read_body
 from flexwire.codec import message
 from flexwire.errors import CallError, CodecError, FlexwireError, LoginError
 from tests.net.answering import Answers, answering, served

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.client import Broker, Cluster, Login, Security
-from flexwire.client.scram import HASHES, ScramClient
+from flexwire.client.security import HASHES, ScramClient
 from flexwire.errors import ClientConfigError, LoginError
 from flexwire.protocol import parse_request
 from tests.net.answering import Answers, answering, served

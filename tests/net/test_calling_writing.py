@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from flexwire.client import Broker
-from flexwire.client.writing import (
+from flexwire.client.broker import (
     CONDITIONS,
     DANGERS,
     READING,

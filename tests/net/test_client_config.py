@@ -14,9 +14,13 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from flexwire.client import Broker, Login, Security
-from flexwire.client.client_config import ClientConfig, client_config, read_client_config
-from flexwire.client.jaas import parse_jaas
-from flexwire.client.java_properties import parse_properties
+from flexwire.client.config import (
+    ClientConfig,
+    client_config,
+    parse_jaas,
+    parse_properties,
+    read_client_config,
+)
 from flexwire.client.tls import server_context
 from flexwire.errors import CallError, ClientConfigError, TlsError
 from tests.net.answering import answering

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.client.handshakes import outcome, why
-from flexwire.client.tls import client_context, server_context
+from flexwire.client.tls import client_context, outcome, server_context, why
 from flexwire.net import ListenTls, TapSecurity, TapStatistics, UpstreamTls
 from flexwire.net import brokers as tap_brokers
 from flexwire.net import listening as tap_listening

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from flexwire.client.answers import Answer, Frame
-from flexwire.client.explaining import explain_response
+from flexwire.client.answers import Answer, Frame, explain_response
 from flexwire.codec import message
 from flexwire.errors import EncodeError
 from flexwire.net import HostPort

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.client import Answer, Broker, Cluster
-    from flexwire.client.client_config import ClientConfig
+    from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
 
@@ -103,7 +103,7 @@ def reaching_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def reach(given: Reaching) -> ClientConfig:
     """Say how a broker is reached; a usage error for options that do not go together."""
-    from flexwire.client.client_config import ClientConfig
+    from flexwire.client.config import ClientConfig
 
     if given.command_config is None:
         config = ClientConfig(_security(given))
@@ -122,7 +122,7 @@ def reach(given: Reaching) -> ClientConfig:
 
 
 def _configured(given: Reaching, path: Path) -> ClientConfig:
-    from flexwire.client.client_config import read_client_config
+    from flexwire.client.config import read_client_config
 
     others = (given.tls, given.ca, given.certificate, given.key, given.sasl, given.user)
     if any(others) or given.password_file is not None:
@@ -366,7 +366,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         raise click.UsageError(f"{error}; --yes sends it") from None
     except VersionNotOfferedError as error:
         raise VersionNotOfferedError(f"{error}; {_INSIST}") from None
-    from flexwire.client.writing import remark_on
+    from flexwire.client.broker import remark_on
 
     if answer.response_frame is None:
         note("no answer is expected: acks is 0")
@@ -458,7 +458,7 @@ def _version(given: Any) -> int | str:
 
 
 def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
-    from flexwire.client.bodies import parse_header_tag
+    from flexwire.client.broker import parse_header_tag
 
     if not isinstance(of_line, dict):
         raise InputError(f'headerTags: expected {{"10042": …}}, got {short(of_line)}')
@@ -477,7 +477,7 @@ def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
 
 def _print_explained(answer: Answer) -> None:
     from flexwire.cli.explain import table_lines, withheld_note
-    from flexwire.client.explaining import explain_request, explain_response
+    from flexwire.client.answers import explain_request, explain_response
 
     parts = explain_response if answer.response_frame else explain_request
     for part in parts(answer):
@@ -526,8 +526,7 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
 
 
 def _apis(broker: Broker) -> Iterator[dict[str, Any]]:
-    from flexwire.client.versions import usable_versions
-    from flexwire.client.writing import READING
+    from flexwire.client.broker import READING, usable_versions
     from flexwire.protocol import api_name
     from flexwire.protocol.apis import request_entries
 

@@ -142,7 +142,7 @@ def how_to_trust(made: Throwaway) -> str:
 def _listening(
     listen: str, advertised_host: str | None, told: dict[str, Any]
 ) -> tuple[ListenTls | None, Throwaway | None]:
-    from flexwire.client.host_port import parse_listener
+    from flexwire.client.notation import parse_listener
     from flexwire.net import ListenTls
     from flexwire.net.throwaway import make_throwaway, names_of
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 from flexwire.client.answers import Answer, ErrorCode
 from flexwire.client.broker import Broker
-from flexwire.client.cluster import Cluster
-from flexwire.client.routes import Route, parse_route
+from flexwire.client.cluster import Cluster, Route, parse_route
 from flexwire.client.security import Login, Security
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""What a broker answered: the message, its bytes, its error codes and its JSON form."""
+"""What a broker answered: the message, its bytes, its error codes, and what each byte means."""
 
 from __future__ import annotations
 
@@ -7,14 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from flexwire.codec import message
+from flexwire.protocol.credentials import withhold
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.shown import called, code_names, shown, shown_form, structures
+from flexwire.protocol.whole_frames import Part, WholeFrame, explain_frame
 
 if TYPE_CHECKING:
-    from flexwire.client.host_port import HostPort
+    from collections.abc import Iterator
+
+    from flexwire.client.notation import HostPort
     from flexwire.codec import Message
     from flexwire.errors import DecodeError
     from flexwire.protocol import RequestFrame, ResponseFrame
+
 
 # LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, REPLICA_NOT_AVAILABLE, three of coordinators and
 # NOT_CONTROLLER: another broker answers, or this one in a moment.
@@ -142,3 +147,28 @@ def _is_inside(path: str, outer: str) -> bool:
     structure = outer.rpartition(".")[0]
     rest = path.removeprefix(f"{structure}.") if structure else path
     return (rest != path or not structure) and "." in rest
+
+
+def explain_request(answer: Answer) -> Iterator[Part]:
+    """The header and the body of what was sent, without credentials."""
+    payload = answer.request_frame.payload
+    frame = WholeFrame(
+        payload, had_length=False, header=answer.request_header, version=answer.version
+    )
+    return explain_frame(frame, withheld=True)
+
+
+def explain_response(answer: Answer) -> Iterator[Part]:
+    """Yield the header and the body of what came, whether it decodes or not.
+
+    Yield nothing where no answer came. What the request has as a credential is not shown, nor a
+    text that may quote it.
+    """
+    header, came = answer.response_header, answer.response_frame
+    if header is None or came is None:
+        return
+    frame = WholeFrame(
+        came.payload, had_length=False, header=header, version=answer.response_version
+    )
+    asked_plainly = withhold(copy.deepcopy(answer.request)) == 0
+    yield from explain_frame(frame, withheld=True, asked_plainly=asked_plainly)

@@ -1,25 +1,29 @@
-"""One broker: requests by name and as JSON, each with its answer."""
+"""One broker: requests by name and as JSON, each with its answer.
+
+A new API of the catalog therefore counts as writing until somebody has looked at it.
+"""
 
 from __future__ import annotations
 
+import base64
+import copy
+import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
+import flexwire
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.client.answers import Answer, Frame
-from flexwire.client.authentication import log_in
-from flexwire.client.bodies import read_body
 from flexwire.client.connection import DEFAULT_SECONDS, Closing, Connection
-from flexwire.client.host_port import HostPort, parse_host_port
-from flexwire.client.security import PLAINTEXT, Security
-from flexwire.client.versions import latest_version
-from flexwire.client.writing import why_it_writes
+from flexwire.client.notation import HostPort, parse_host_port, split_header_tag
+from flexwire.client.security import PLAINTEXT, Security, log_in
 from flexwire.codec import Message, message
 from flexwire.codec.explain_cut import explain_cut
 from flexwire.errors import (
     CallError,
     DecodeError,
+    JsonFormError,
     LoginError,
     TapError,
     UnknownMessageError,
@@ -35,17 +39,292 @@ from flexwire.protocol import (
     read_request,
     request_header_version,
 )
-from flexwire.protocol.apis import find_api
+from flexwire.protocol.apis import find_api, request_entries
+from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
-from flexwire.protocol.shown import called
+from flexwire.protocol.records_form import encode_records
+from flexwire.protocol.shown import Structure, called, records_names, structures
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.versions import HIGHEST, Versions
-from flexwire.wire.limits import INT32_MAX
+from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX
+from flexwire.wire.schema import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+READING: Final = frozenset(
+    {
+        "ApiVersions",
+        "ConsumerGroupDescribe",
+        "DescribeAcls",
+        "DescribeClientQuotas",
+        "DescribeCluster",
+        "DescribeConfigs",
+        "DescribeDelegationToken",
+        "DescribeGroups",
+        "DescribeLogDirs",
+        "DescribeProducers",
+        "DescribeQuorum",
+        "DescribeShareGroupOffsets",
+        "DescribeTopicPartitions",
+        "DescribeTransactions",
+        "DescribeUserScramCredentials",
+        "Fetch",
+        "FindCoordinator",
+        "GetTelemetrySubscriptions",
+        "ListClientMetricsResources",
+        "ListConfigResources",
+        "ListGroups",
+        "ListOffset",
+        "ListOffsets",
+        "ListPartitionReassignments",
+        "ListTransactions",
+        "Metadata",
+        "OffsetFetch",
+        "OffsetForLeaderEpoch",
+        "ReadShareGroupStateSummary",
+        # They concern the connection that they are sent on.
+        "SaslAuthenticate",
+        "SaslHandshake",
+        "ShareGroupDescribe",
+        "StreamsGroupDescribe",
+    }
+)
+"""The APIs whose requests only read, by name."""
+
+CONDITIONS: Final = {
+    "Metadata": "where topics are named and allowAutoTopicCreation is true",
+    "Fetch": "where it names a replica: the leader takes it for the follower's",
+}
+"""When a request of an API that reads may change something all the same."""
+
+
+REMARKS: Final = {
+    "Fetch": "with sessionEpoch 0 it takes one of the broker's 1,000 places for fetch sessions",
+    "FindCoordinator": "the first one makes the cluster create its internal topic of that kind",
+    "GetTelemetrySubscriptions": "it registers a client instance at the broker",
+}
+"""What requests that only read leave behind at a broker all the same: no data of anybody."""
+
+
+class Danger(NamedTuple):
+    """What a request of an API does that is easily overlooked, and which bodies do it."""
+
+    told: str
+    holds: Callable[[Any], bool] = lambda _: True
+
+
+def _is_open(one: Any) -> bool:
+    """Whether a filter of ACLs leaves open which resource and whose ACLs it is for."""
+    return one.resource_name_filter is None and one.principal_filter is None
+
+
+_JOINS: Final = "with memberEpoch 0 it joins the group and takes a share of its work"
+_AS_CONTROLLER: Final = "a broker takes the caller for its controller"
+_AS_BROKER: Final = "the controller takes the caller for the broker that it names"
+_IN_QUORUM: Final = "the quorum takes the caller for a voter, and may elect another leader"
+
+DANGERS: Final = {
+    "AddRaftVoter": Danger("it changes who votes in the metadata quorum"),
+    "AlterClientQuotas": Danger(
+        "an entity without a name is the default one, so the quota holds for all others",
+        lambda body: any(
+            part.entity_name is None for entry in body.entries for part in entry.entity
+        ),
+    ),
+    "AlterConfigs": Danger("every setting of a resource that it does not list is reset"),
+    "AlterPartition": Danger(_AS_BROKER),
+    "BeginQuorumEpoch": Danger(_IN_QUORUM),
+    "BrokerHeartbeat": Danger(_AS_BROKER),
+    "BrokerRegistration": Danger(_AS_BROKER),
+    "ConsumerGroupHeartbeat": Danger(
+        f"{_JOINS}; a classic group of that name is converted", lambda body: body.member_epoch == 0
+    ),
+    "ControlledShutdown": Danger("the leaders of the broker that it names move elsewhere"),
+    "DeleteAcls": Danger(
+        "a filter that names no resource and no principal deletes the ACLs of all",
+        lambda body: any(map(_is_open, body.filters)),
+    ),
+    "DeleteGroups": Danger("the offsets that the groups committed are lost"),
+    "DeleteRecords": Danger("records before the offset are lost, and offset -1 is the end"),
+    "ElectLeaders": Danger(
+        "without topicPartitions it elects leaders of every partition of the cluster",
+        lambda body: body.topic_partitions is None,
+    ),
+    "EndQuorumEpoch": Danger(_IN_QUORUM),
+    "FetchSnapshot": Danger(
+        "without topics it ends the process of a controller of 3.9.2",
+        lambda body: not body.topics,
+    ),
+    "InitProducerId": Danger(
+        "the producer that uses this transactional id is fenced, and its transaction aborted",
+        lambda body: bool(body.transactional_id),
+    ),
+    "JoinGroup": Danger("it joins the group, whose partitions are then assigned anew"),
+    "LeaderAndIsr": Danger(_AS_CONTROLLER),
+    "LeaveGroup": Danger("it removes members that other clients are"),
+    "RemoveRaftVoter": Danger("it changes who votes in the metadata quorum"),
+    "ShareFetch": Danger("other consumers do not get the records that it acquires for a while"),
+    "ShareGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),
+    "StopReplica": Danger(_AS_CONTROLLER),
+    "StreamsGroupHeartbeat": Danger(_JOINS, lambda body: body.member_epoch == 0),
+    "UpdateMetadata": Danger(_AS_CONTROLLER),
+    "Vote": Danger(_IN_QUORUM),
+    "WriteTxnMarkers": Danger("it ends the transactions of the producers that it names"),
+}
+"""By API what its requests do beyond what their name says."""
+
+
+def why_it_writes(api_name: str, body: Any) -> str | None:
+    """Return why a request may change something on the broker; None where it only reads.
+
+    >>> from flexwire.codec import message
+    >>> why_it_writes("ListGroups", message("ListGroupsRequest")()) is None
+    True
+    >>> why_it_writes("DeleteTopics", message("DeleteTopicsRequest")())
+    'DeleteTopics may change something'
+    >>> why_it_writes("DeleteGroups", message("DeleteGroupsRequest")())
+    'DeleteGroups may change something: the offsets that the groups committed are lost'
+    """
+    if api_name not in READING:
+        danger = DANGERS.get(api_name)
+        told = f": {danger.told}" if danger is not None and danger.holds(body) else ""
+        return f"{api_name} may change something{told}"
+    if api_name == "Metadata" and body.topics and body.allow_auto_topic_creation:
+        return (
+            "Metadata may create the topics that it names, as its allowAutoTopicCreation is true "
+            "unless it is said to be false"
+        )
+    if api_name == "Fetch" and max(body.replica_id, body.replica_state.replica_id) >= 0:
+        return "Fetch names a replica, for which the leader then takes the caller"
+    return None
+
+
+def remark_on(api_name: str, body: Any) -> str | None:
+    """Return what a request that only reads leaves behind at the broker; None for most.
+
+    >>> from flexwire.codec import message
+    >>> remark_on("Fetch", message("FetchRequest")(session_epoch=-1)) is None
+    True
+    """
+    if api_name == "Fetch" and body.session_epoch != 0:
+        return None
+    return REMARKS.get(api_name)
+
+
+def usable_versions(api_key: int, offered: Mapping[int, Versions]) -> Versions:
+    """The versions that a broker with these ranges reads, and flexwire can write.
+
+    Where the ranges are those of a release, what it advertises and does not read is left out: 4.x
+    advertises Produce from 0 and reads it from 3.
+
+    >>> usable_versions(3, {3: Versions(0, 99)})
+    Versions('0-13')
+    """
+    known = Versions.NONE
+    for entry in request_entries(api_key):
+        known |= entry.versions
+    read = Versions.NONE
+    for release in fitting_releases(offered):
+        read |= read_versions(api_key, release)
+    return offered.get(api_key, Versions.NONE) & known & (read or known)
+
+
+def latest_version(api_key: int, offered: Mapping[int, Versions], broker: str) -> int:
+    """The newest of `usable_versions`; `CallError` where there is none."""
+    usable = usable_versions(api_key, offered)
+    if usable:
+        return usable.highest
+    name = api_name(api_key)
+    if api_key not in offered:
+        raise CallError(f"{broker} does not offer {name}: it is not among its ApiVersions")
+    raise CallError(f"{broker} offers {name} {offered[api_key]}, of which flexwire knows none")
+
+
+# Where a spec gives no default, and zero or "" is what no client means: brokers refuse it, do not
+# wait for what was asked, or take the caller for broker 0. In ACL filters 1 is any.
+OWN_DEFAULTS: Final[dict[str, dict[str, Any]]] = {
+    "AddRaftVoterRequest": {"timeoutMs": 60_000},
+    "ApiVersionsRequest": {
+        "clientSoftwareName": "flexwire",
+        "clientSoftwareVersion": re.sub(r"[^A-Za-z0-9.-]", "-", flexwire.__version__),
+    },
+    "DeleteRecordsRequest": {"timeoutMs": 60_000},
+    "DeleteTopicsRequest": {"timeoutMs": 60_000},
+    "CreatePartitionsRequest": {"timeoutMs": 60_000},
+    "DescribeAclsRequest": {"resourceTypeFilter": 1, "operation": 1, "permissionType": 1},
+    "ListOffsetRequest": {"replicaId": -1},
+    "ListOffsetsRequest": {"replicaId": -1, "timeoutMs": 60_000},
+    "ProduceRequest": {"acks": -1, "timeoutMs": 60_000},
+}
+
+
+def read_body(kind: type[Message], form: Any, version: int) -> Message:
+    """The message of a JSON form in which fields may be missing, and records may be JSON.
+
+    What is missing has the default of its spec, or of `OWN_DEFAULTS` where the spec gives none. A
+    field that the version does not have is refused, though Kafka would leave some out silently.
+    Raises `JsonFormError` with the path of what does not fit.
+    """
+    try:
+        form = {} if form is None else copy.deepcopy(form)
+    except RecursionError:
+        reason = "nested too deeply"
+        raise JsonFormError(reason, message=kind.entry.name, version=version) from None
+    names = kind.definition.served.former_names(version)
+    records, own = records_names(kind, version), OWN_DEFAULTS.get(kind.entry.name, {})
+    try:
+        for one in structures(form, kind.definition.schema(version), names):
+            former = names.get(one.schema.name, {})
+            _refuse_absent(one, former)
+            _encode_records(one, records)
+            _fill(one, former, own)
+    except JsonFormError as error:
+        raise error.within(kind.entry.name, version) from None
+    return kind.from_json(form, version, defaults=True)
+
+
+def parse_header_tag(text: str) -> tuple[int, bytes]:
+    r"""A tagged field of the request header, as ``10042=text`` or ``10042=hex:00ff``.
+
+    >>> parse_header_tag("10042=a1"), parse_header_tag("10042=hex:00 ff")
+    ((10042, b'a1'), (10042, b'\x00\xff'))
+    """
+    tag, value = split_header_tag(text)
+    if tag > HIGHEST_TAG:
+        raise refuse("header tag", f"at most {HIGHEST_TAG}", tag)
+    return tag, value.encode() if isinstance(value, str) else value
+
+
+def _encode_records(one: Structure, names: frozenset[str]) -> None:
+    for name in names & one.form.keys():
+        value = one.form[name]
+        if isinstance(value, list | dict):
+            raw = encode_records(value, one.at(name))
+            one.form[name] = base64.b64encode(raw).decode()
+
+
+def _refuse_absent(one: Structure, former: Mapping[str, str]) -> None:
+    presence = {found.json_name: found.presence for found in one.schema.fields}
+    for name in one.form:
+        if presence.get(former.get(name, name)) is Presence.ABSENT:
+            has = ", ".join(
+                known for known, where in presence.items() if where is not Presence.ABSENT
+            )
+            reason = f"this version does not have it; it has {has}"
+            raise JsonFormError(reason, path=one.at(name))
+
+
+def _fill(one: Structure, former: Mapping[str, str], own: Mapping[str, Any]) -> None:
+    given = {former.get(name, name) for name in one.form}
+    for found in one.schema.fields:
+        name = found.json_name
+        if found.presence is Presence.INLINE and name in own and name not in given:
+            one.form[name] = own[name]
+
 
 LATEST: Final = "latest"
 DEFAULT_CLIENT_ID: Final = "flexwire"
@@ -157,7 +436,7 @@ class Broker(Closing):
         ``watch`` is given what is sent, before it is, and then what came, before it is decoded.
 
         Raises `WriteRefusedError` for what may change something on the broker, unless
-        ``allow_writes``; see `flexwire.client.writing`. Raises `DecodeError` for an answer
+        ``allow_writes``; see `flexwire.client.broker`. Raises `DecodeError` for an answer
         that is not Kafka's; `ask` returns it.
         """
         return self.ask(

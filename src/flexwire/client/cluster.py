@@ -2,30 +2,229 @@
 
 from __future__ import annotations
 
+import re
 import time
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flexwire.arguments import to_int, to_version
-from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
+from flexwire.client.broker import (
+    DEFAULT_CLIENT_ID,
+    LATEST,
+    Broker,
+    api_key_of,
+    parse_address,
+    why_it_writes,
+)
 from flexwire.client.connection import DEFAULT_SECONDS, Closing
-from flexwire.client.routes import ANY, Route, addresses, find, parse_route
+from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
-from flexwire.client.writing import why_it_writes
+from flexwire.codec import message
 from flexwire.errors import (
+    ArgumentError,
     CallError,
     CodecError,
     FrameError,
     LoginError,
     VersionNotOfferedError,
+    short,
 )
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.protocol.credentials import METADATA_TOPIC
+from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.protocol.shown import called
+from flexwire.versions import Versions
+from flexwire.wire.limits import INT32_MAX
+from flexwire.wire.schema import Presence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from flexwire.client.answers import Answer
-    from flexwire.client.host_port import HostPort
     from flexwire.codec import Message
+
+
+Kind = Literal["any", "node", "leader", "coordinator", "controller"]
+# The key types of FindCoordinator.
+COORDINATORS: Final = {"group": 0, "transaction": 1, "share": 2}
+# The endpoint types of DescribeCluster (KIP-919).
+_CONTROLLERS: Final = 2
+_SHARE_KEY: Final = re.compile(r"[^:]+:[A-Za-z0-9_-]{22}:\d+")
+_DIGITS: Final = len(str(INT32_MAX))
+_ACTIVE: Final = "the active controller"
+FORMS: Final = (
+    "any, NODE_ID, leader:TOPIC-PARTITION, group:ID, transaction:ID, "
+    "share:GROUP:TOPIC_ID:PARTITION or controller"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Which broker: any that answers, a node, a partition's leader, a coordinator, the controller.
+
+    ``name`` is the topic or the coordinator's key, ``number`` the node, partition or key type.
+    """
+
+    kind: Kind
+    name: str = ""
+    number: int = -1
+
+
+ANY: Final = Route("any")
+
+
+def parse_route(text: str) -> Route:
+    """Read a route as people write it; `ArgumentError` for others.
+
+    >>> parse_route("leader:orders-eu-3")
+    Route(kind='leader', name='orders-eu', number=3)
+    >>> parse_route("2"), parse_route("group:billing")
+    (Route(kind='node', name='', number=2), Route(kind='coordinator', name='billing', number=0))
+    """
+    if text in {"any", "controller"}:
+        return Route(text)  # type: ignore[arg-type]  # mypy does not narrow by a set
+    if _is_number(text):
+        return Route("node", number=int(text))
+    kind, _, name = text.partition(":")
+    topic, dash, partition = name.rpartition("-")
+    if kind == "leader" and topic and dash and _is_number(partition):
+        return Route("leader", topic, int(partition))
+    if kind in COORDINATORS and name and (kind != "share" or _SHARE_KEY.fullmatch(name)):
+        return Route("coordinator", name, COORDINATORS[kind])
+    raise ArgumentError(f"expected {FORMS}, got {short(text)}")
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= INT32_MAX
+
+
+def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
+    """The address of a route's broker, as a broker of its cluster tells it.
+
+    ``among_controllers``: the broker asked is a controller on the controllers' own listener.
+    Raises `CallError` where it tells none.
+    """
+    if route.kind == "leader":
+        return _leader(route, broker)
+    if route.kind == "coordinator":
+        return _coordinator(route, broker)
+    if among_controllers and route.kind in {"controller", "node"}:
+        return _among_controllers(route, broker)
+    if route.kind == "controller":
+        return _controller(broker)
+    if route.kind == "node":
+        nodes = _brokers(_metadata(broker))
+        return _node(nodes, route.number, f"node {route.number}", broker)
+    return broker.address
+
+
+def addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
+    """The addresses of all nodes that a broker knows, or a controller, by node id."""
+    nodes = _controllers(broker)[0] if among_controllers else _brokers(_metadata(broker))
+    return [_address(*nodes[one], f"node {one}", broker) for one in sorted(nodes)]
+
+
+def _leader(route: Route, broker: Broker) -> HostPort:
+    wanted = f"{route.name}-{route.number}"
+    topics = [{"name": route.name}]
+    found = _ask(broker, "Metadata", {"topics": topics, "allowAutoTopicCreation": False})
+    for topic in found.topics:
+        _check(topic.error_code, f"the leader of {wanted}", broker)
+        for one in topic.partitions:
+            if one.partition_index == route.number:
+                if one.leader_id < 0:
+                    _check(one.error_code, f"the leader of {wanted}", broker)
+                return _node(_brokers(found), one.leader_id, f"the leader of {wanted}", broker)
+    raise CallError(f"{broker.address} knows no partition {wanted}")
+
+
+def _coordinator(route: Route, broker: Broker) -> HostPort:
+    kind = next(name for name, number in COORDINATORS.items() if number == route.number)
+    what = f"the coordinator of {kind} {route.name}"
+    body = {"key": route.name, "keyType": route.number, "coordinatorKeys": [route.name]}
+    found = _ask(broker, "FindCoordinator", body)
+    # From version 4 on several are asked for at once.
+    answer = found.coordinators[0] if found.coordinators else found
+    _check(answer.error_code, what, broker)
+    return _address(answer.host, answer.port, what, broker)
+
+
+def _controller(broker: Broker) -> HostPort:
+    if not broker.offered.get(api_key_of("DescribeQuorum"), Versions.NONE):
+        # With ZooKeeper one of the brokers is the controller, and Metadata says which.
+        found = _metadata(broker)
+        return _node(_brokers(found), found.controller_id, _ACTIVE, broker)
+    partitions = [{"partitionIndex": 0}]
+    topics = [{"topicName": METADATA_TOPIC, "partitions": partitions}]
+    quorum = _ask(broker, "DescribeQuorum", {"topics": topics})
+    _check(quorum.error_code, _ACTIVE, broker)
+    states = [one for topic in quorum.topics for one in topic.partitions]
+    if not states:
+        raise CallError(f"{broker.address} does not say who leads the quorum")
+    _check(states[0].error_code, _ACTIVE, broker)
+    leader = states[0].leader_id
+    # A node that is a broker too is reached where clients reach it; the others have a listener of
+    # their own, which the answer names from version 2 on.
+    nodes = _brokers(_metadata(broker))
+    if leader not in nodes:
+        nodes |= {
+            one.node_id: HostPort(one.listeners[0].host, one.listeners[0].port)
+            for one in quorum.nodes
+            if one.listeners
+        }
+    return _node(nodes, leader, f"{_ACTIVE}, node {leader},", broker)
+
+
+def _among_controllers(route: Route, broker: Broker) -> HostPort:
+    """As a controller tells it: all know the active one, and DescribeQuorum only that itself."""
+    nodes, active = _controllers(broker)
+    if route.kind == "controller":
+        return _node(nodes, active, _ACTIVE, broker)
+    return _node(nodes, route.number, f"node {route.number}", broker)
+
+
+def _controllers(broker: Broker) -> tuple[dict[int, HostPort], int]:
+    """The controllers, and which of them is the active one."""
+    found = _ask(broker, "DescribeCluster", {"endpointType": _CONTROLLERS})
+    _check(found.error_code, "the controllers", broker)
+    nodes = {one.broker_id: HostPort(one.host, one.port) for one in found.brokers}
+    return nodes, found.controller_id
+
+
+def _metadata(broker: Broker) -> Any:
+    return _ask(broker, "Metadata", {"topics": []})
+
+
+def _brokers(metadata: Any) -> dict[int, HostPort]:
+    return {one.node_id: HostPort(one.host, one.port) for one in metadata.brokers}
+
+
+def _node(nodes: dict[int, HostPort], node: int, what: str, broker: Broker) -> HostPort:
+    if node not in nodes:
+        known = ", ".join(map(str, sorted(nodes))) or "none"
+        raise CallError(f"{broker.address} does not know {what}; the nodes that it lists: {known}")
+    return _address(*nodes[node], what, broker)
+
+
+def _address(host: str, port: int, what: str, broker: Broker) -> HostPort:
+    if not host or not 0 < port <= HIGHEST_PORT:
+        raise CallError(f"{broker.address} gives no address of {what}: {host!r}, port {port}")
+    return HostPort(host, port)
+
+
+def _check(code: int, what: str, broker: Broker) -> None:
+    if code != NO_ERROR:
+        raise CallError(f"{broker.address} does not know {what}: {code} {called(code)}")
+
+
+def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
+    """Ask in the newest version, with the fields of the body that it has."""
+    version = broker.newest(name)
+    fields = message(f"{name}Request").definition.schema(version).fields
+    known = {one.json_name for one in fields if one.presence is not Presence.ABSENT}
+    given = {field: value for field, value in body.items() if field in known}
+    return broker.ask(name, given, version).readable()
+
 
 RETRIES: Final = 5
 """How often a request that went to the wrong broker is sent again where that is asked for."""

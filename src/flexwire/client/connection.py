@@ -8,7 +8,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final, Self
 
-from flexwire.client.handshakes import why
+from flexwire.client.tls import why
 from flexwire.errors import CallError, FrameError
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.openings import foreign
@@ -17,7 +17,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from flexwire.client.host_port import HostPort
+    from flexwire.client.notation import HostPort
     from flexwire.client.security import Security
 
 DEFAULT_SECONDS: Final = 30.0

@@ -1,15 +1,142 @@
-"""How a client of ours reaches a broker: plainly or by TLS, and as whom."""
+"""How a client of ours reaches a broker: plainly or by TLS, and as whom.
+
+No channel binding, as in Kafka. A password is taken as its UTF-8 bytes, which Kafka does too.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import hmac
+import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from flexwire.client.scram import HASHES
-from flexwire.errors import ClientConfigError
+from flexwire.codec import message
+from flexwire.errors import CallError, ClientConfigError, LoginError
+from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.protocol.shown import called
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
+
+    from flexwire.client.answers import Answer
+
+
+HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+FEWEST_ITERATIONS: Final = 4096
+"""Fewer would be a broker that wants the password guessed; Kafka's own clients refuse them too."""
+MOST_ITERATIONS: Final = 1_000_000
+"""Kafka's tools set 16,384 at the most; a million takes about a second."""
+
+# No channel binding, and no other name to act for.
+_GS2_HEADER: Final = "n,,"
+
+
+class ScramClient:
+    """One exchange: `first` is sent, then `final` and `verify` take what the broker answers.
+
+    Each raises `LoginError` for an answer that breaks the RFC.
+
+    >>> client = ScramClient("SCRAM-SHA-256", "user", "pencil", nonce="rOprNGfwEbeRWgbNEkqO")
+    >>> client.first()
+    b'n,,n=user,r=rOprNGfwEbeRWgbNEkqO'
+    """
+
+    def __init__(
+        self,
+        mechanism: str,
+        username: str,
+        password: str,
+        *,
+        is_token: bool = False,
+        nonce: str | None = None,
+    ) -> None:
+        """``is_token``: name and password are the id and HMAC of a delegation token (KIP-48)."""
+        self._hash = HASHES[mechanism]
+        self._password = password.encode()
+        self._nonce = secrets.token_urlsafe(24) if nonce is None else nonce
+        name = username.replace("=", "=3D").replace(",", "=2C")
+        extension = ",tokenauth=true" if is_token else ""
+        self._first_bare = f"n={name},r={self._nonce}{extension}"
+        self._server_signature = b""
+
+    def first(self) -> bytes:
+        """The client's first message."""
+        return (_GS2_HEADER + self._first_bare).encode()
+
+    def final(self, server_first: bytes) -> bytes:
+        """The client's last message, which has the proof."""
+        said = _text(server_first)
+        attributes = _attributes(said, "r", "s", "i")
+        nonce, salt = attributes["r"], _base64(attributes["s"], "salt")
+        if not nonce.startswith(self._nonce) or nonce == self._nonce:
+            raise LoginError("SCRAM: the broker's nonce does not continue the client's")
+        if not salt:
+            raise LoginError("SCRAM: the broker's salt is empty")
+        salted = hashlib.pbkdf2_hmac(self._hash, self._password, salt, _iterations(attributes["i"]))
+        without_proof = f"c={base64.b64encode(_GS2_HEADER.encode()).decode()},r={nonce}"
+        signed = f"{self._first_bare},{said},{without_proof}".encode()
+        client_key = self._hmac(salted, b"Client Key")
+        stored_key = hashlib.new(self._hash, client_key).digest()
+        signature = self._hmac(stored_key, signed)
+        proof = bytes(one ^ other for one, other in zip(client_key, signature, strict=True))
+        self._server_signature = self._hmac(self._hmac(salted, b"Server Key"), signed)
+        return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
+
+    def verify(self, server_final: bytes) -> None:
+        """Check that the broker knows the password as well."""
+        said = _text(server_final)
+        if said.startswith("e="):
+            # What a mechanism answers may quote the token.
+            raise LoginError("SCRAM: the broker refuses the proof")
+        signature = _base64(_attributes(said, "v")["v"], "signature")
+        if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
+            raise LoginError("SCRAM: the broker's signature is wrong: it does not know the secret")
+
+    def _hmac(self, key: bytes, data: bytes) -> bytes:
+        return hmac.digest(key, data, self._hash)
+
+
+def _text(message: bytes) -> str:
+    try:
+        return message.decode()
+    except UnicodeDecodeError:
+        raise LoginError("SCRAM: the broker's message is not UTF-8") from None
+
+
+def _attributes(message: str, *wanted: str) -> dict[str, str]:
+    """The attributes with which a message begins, in order; extensions may follow them."""
+    found: dict[str, str] = {}
+    parts = message.split(",")
+    for name, part in zip(wanted, parts, strict=False):
+        key, equals, value = part.partition("=")
+        if not equals or key != name:
+            break
+        found[name] = value
+    if len(found) < len(wanted):
+        raise LoginError(f"SCRAM: expected {', '.join(wanted)} in the broker's message")
+    return found
+
+
+def _base64(text: str, what: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        raise LoginError(f"SCRAM: the broker's {what} is not base64") from None
+
+
+def _iterations(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(MOST_ITERATIONS))):
+        raise LoginError("SCRAM: the broker's count of iterations is not one")
+    count = int(text)
+    if not FEWEST_ITERATIONS <= count <= MOST_ITERATIONS:
+        raise LoginError(
+            f"SCRAM: expected {FEWEST_ITERATIONS} to {MOST_ITERATIONS} iterations, got {count}"
+        )
+    return count
+
 
 PLAIN: Final = "PLAIN"
 MECHANISMS: Final = (PLAIN, *HASHES)
@@ -48,7 +175,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Security:
-    """TLS by ``context``, if given (`flexwire.client.tls.client_context`), and SASL by ``login``."""
+    """TLS by ``context``, if given (`client_context` makes one), and SASL by ``login``."""
 
     context: ssl.SSLContext | None = None
     login: Login | None = None
@@ -61,3 +188,71 @@ class Security:
 
 
 PLAINTEXT: Final = Security()
+
+HANDSHAKE: Final = "SaslHandshake"
+AUTHENTICATE: Final = "SaslAuthenticate"
+# The first version after which tokens travel inside messages (KIP-152).
+_FRAMED: Final = 1
+
+
+class Caller(Protocol):
+    """What logs in needs of a broker: a request and its answer."""
+
+    def call(self, message_name: str, body: Any = None, version: int | str = ...) -> Answer:
+        """Send a request and give the answer."""
+
+    def newest(self, api_name: str) -> int:
+        """The newest version of an API that both know."""
+
+    def exchange_token(self, token: bytes) -> bytes:
+        """Send a token as a bare frame and give the frame that comes."""
+
+
+def log_in(broker: Caller, login: Login) -> None:
+    """Authenticate a connection; raises `LoginError` where the broker does not take the login."""
+    version = broker.newest(HANDSHAKE)
+    answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
+    if answer.error_code != NO_ERROR:
+        enabled = ", ".join(answer.mechanisms) or "none"
+        raise LoginError(
+            f"{called(answer.error_code)}: the broker does not take {login.mechanism}; "
+            f"its listener has {enabled}"
+        )
+    send = _in_messages(broker, login) if version >= _FRAMED else _bare(broker, login)
+    if login.mechanism == PLAIN:
+        send(f"\0{login.username}\0{login.password}".encode())
+        return
+    scram = ScramClient(login.mechanism, login.username, login.password, is_token=login.is_token)
+    scram.verify(send(scram.final(send(scram.first()))))
+
+
+def _bare(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
+    def send(token: bytes) -> bytes:
+        try:
+            return broker.exchange_token(token)
+        except CallError as error:
+            # Before KIP-152 a broker refuses by closing, and says no more.
+            raise LoginError(
+                f"after SaslHandshake v0 a broker that does not take {login.mechanism} of "
+                f"{login.username!r} ends the connection without a word: {error}"
+            ) from None
+
+    return send
+
+
+def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
+    version = broker.newest(AUTHENTICATE)
+
+    def send(token: bytes) -> bytes:
+        body = message(f"{AUTHENTICATE}Request")(auth_bytes=token)
+        answer: Any = broker.call(AUTHENTICATE, body, version).response
+        if answer.error_code != NO_ERROR:
+            # What a mechanism answers may quote the token, so its own words are not shown.
+            raise LoginError(
+                f"{called(answer.error_code)}: the broker does not take {login.mechanism} "
+                f"of {login.username!r}"
+            )
+        given: bytes = answer.auth_bytes
+        return given
+
+    return send

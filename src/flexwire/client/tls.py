@@ -1,4 +1,4 @@
-"""TLS on our side of a connection: whom we trust, and as whom we come or are come to."""
+"""TLS on our side of a connection, and why it could not be begun."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import ssl
 from typing import TYPE_CHECKING, Final, Literal
 
 from flexwire.errors import TlsError
+from flexwire.printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
+
 
 ClientAuth = Literal["none", "requested", "required"]
 CLIENT_AUTH: Final[dict[ClientAuth, ssl.VerifyMode]] = {
@@ -95,3 +97,72 @@ def present(
     except (OSError, ValueError) as error:
         at = certificate if key is None else f"{certificate}, {key}"
         raise TlsError(f"{at}: expected a certificate and its key in PEM: {error}") from error
+
+
+HANDSHAKE_SECONDS: Final = 10.0
+Outcome = Literal["not_tls", "handshakes_left", "handshakes_failed"]
+"""How a client's handshake failed, as `TapStatistics` counts it."""
+
+_NOT_TLS: Final = frozenset({"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST"})
+# By what OpenSSL calls it; "other" is the other side, whichever that is.
+_WORDS: Final = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the other side came without a certificate",
+    "UNSUPPORTED_PROTOCOL": "the other side speaks nothing newer than TLS 1.1",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "the other side takes no version of TLS from 1.2 on",
+    "NO_SHARED_CIPHER": "both sides have no cipher in common",
+    "SSLV3_ALERT_HANDSHAKE_FAILURE": "the other side refused what was offered: a cipher, or a "
+    "certificate that it asks for",
+    "TLSV1_ALERT_UNKNOWN_CA": "the other side does not trust the authority of our certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the other side does not take our certificate: its "
+    "authority, or the names in it",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the other side does not take our certificate, or asks for "
+    "one and we have none",
+    "SSLV3_ALERT_CERTIFICATE_EXPIRED": "our certificate has expired",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "the other side asks for a certificate and we have none",
+    "TLSV1_UNRECOGNIZED_NAME": "the other side has no certificate for the name that was asked for",
+}
+_SAID_AFTER_END: Final = "APPLICATION_DATA_AFTER_CLOSE_NOTIFY"
+_TRUST: Final = ("self-signed", "self signed", "unable to get")
+
+
+def outcome(error: BaseException) -> Outcome:
+    """How a client's handshake failed."""
+    if isinstance(error, ssl.SSLError):
+        return "not_tls" if error.reason in _NOT_TLS else "handshakes_failed"
+    # asyncio's own for a handshake that takes too long; a subclass of what a reset is.
+    if isinstance(error, ConnectionAbortedError | TimeoutError):
+        return "handshakes_failed"
+    return "handshakes_left"
+
+
+def said_after_end(error: BaseException) -> bool:
+    """Return whether the other side sent data after it was told the end of TLS.
+
+    It had not read that yet: in TLS 1.3 each direction ends by itself (RFC 8446, section 6.1).
+    """
+    return isinstance(error, ssl.SSLError) and error.reason == _SAID_AFTER_END
+
+
+def why(error: BaseException) -> str:
+    """What went wrong, for the log."""
+    if isinstance(error, ssl.SSLError):
+        return printable(_why_tls(error))
+    if isinstance(error, ConnectionAbortedError | TimeoutError):
+        return f"the TLS handshake took longer than {HANDSHAKE_SECONDS:g} seconds"
+    if isinstance(error, ConnectionError):
+        return (
+            "the other side left during the TLS handshake: it does not take our certificate and "
+            "does not say so, or does not speak TLS"
+        )
+    return printable(str(error) or type(error).__name__)
+
+
+def _why_tls(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = error.verify_message.rstrip(".")
+        if any(word in reason for word in _TRUST):
+            return f"its certificate is of an authority that is not trusted here ({reason})"
+        return f"its certificate does not hold: {reason}"
+    if error.reason in _NOT_TLS:
+        return "the other side does not speak TLS"
+    return _WORDS.get(error.reason or "", str(error))

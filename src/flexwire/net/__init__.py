@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flexwire.client.host_port import HostPort, parse_host_port
+    from flexwire.client.notation import HostPort, parse_host_port
     from flexwire.net.metrics import MetricsPort
     from flexwire.net.running import run_tap
     from flexwire.net.securing import ListenTls, TapSecurity, UpstreamTls

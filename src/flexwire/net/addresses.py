@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from flexwire.client.host_port import HIGHEST_PORT, HostPort
+from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType

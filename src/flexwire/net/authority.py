@@ -10,7 +10,7 @@ from functools import cached_property
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from flexwire.client.host_port import is_address
+from flexwire.client.notation import is_address
 from flexwire.extras import needed_by
 
 with needed_by("a certificate", "tls"):

@@ -7,11 +7,11 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.client.handshakes import HANDSHAKE_SECONDS, why
+from flexwire.client.tls import HANDSHAKE_SECONDS, why
 from flexwire.net.ends import FLUSH_SECONDS, End
 
 if TYPE_CHECKING:
-    from flexwire.client.host_port import HostPort
+    from flexwire.client.notation import HostPort
     from flexwire.net.statistics import TapStatistics
 
 log = logging.getLogger("flexwire.tap")

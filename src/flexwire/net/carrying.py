@@ -17,8 +17,8 @@ from flexwire.capture.files.comments import (
 )
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit, KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
-from flexwire.client.handshakes import outcome, why
-from flexwire.client.host_port import HostPort, is_address, is_unspecified
+from flexwire.client.notation import HostPort, is_address, is_unspecified
+from flexwire.client.tls import outcome, why
 from flexwire.errors import CaptureError
 from flexwire.net.brokers import Brokers
 from flexwire.net.ends import FLUSH_SECONDS, End

@@ -6,7 +6,7 @@ import errno
 import logging
 from typing import TYPE_CHECKING, Final
 
-from flexwire.client.host_port import HIGHEST_PORT, HostPort
+from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.errors import TapError
 from flexwire.net.listening import Listener, resolved
 from flexwire.net.saying import Saying

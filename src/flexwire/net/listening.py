@@ -12,13 +12,13 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.client.handshakes import HANDSHAKE_SECONDS
+from flexwire.client.tls import HANDSHAKE_SECONDS
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from flexwire.client.host_port import HostPort
+    from flexwire.client.notation import HostPort
 
 log = logging.getLogger("flexwire.tap")
 

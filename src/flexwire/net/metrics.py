@@ -13,7 +13,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
-from flexwire.client.host_port import HostPort
+from flexwire.client.notation import HostPort
 from flexwire.errors import TapError
 from flexwire.net.listening import Listener, begin, resolved
 from flexwire.net.openmetrics import CONTENT_TYPE

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.client.host_port import HIGHEST_PORT, HostPort, parse_host_port
+from flexwire.client.notation import HIGHEST_PORT, HostPort, parse_host_port
 from flexwire.errors import ArgumentError, TapError
 from flexwire.storage.local import writing
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
-from flexwire.client.host_port import HostPort
+from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
 from flexwire.net.securing import TapContexts
 from flexwire.net.statistics import TapStatistics

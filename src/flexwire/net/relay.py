@@ -9,7 +9,7 @@ import time
 from ssl import SSLError
 from typing import TYPE_CHECKING, Final
 
-from flexwire.client.handshakes import said_after_end, why
+from flexwire.client.tls import said_after_end, why
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.net.ends import Calls
 from flexwire.net.limits import (

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from flexwire.client.host_port import HostPort
+from flexwire.client.notation import HostPort
 from flexwire.codec import message
 from flexwire.errors import DecodeError
 from flexwire.net.addresses import address, response_places

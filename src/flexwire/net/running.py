@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.kept_files import KeepLimit
-    from flexwire.client.host_port import HostPort
+    from flexwire.client.notation import HostPort
     from flexwire.net.metrics import MetricsPort
     from flexwire.net.ports import PortRange
     from flexwire.net.stamping import Stamping

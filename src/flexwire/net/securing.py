@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
-from flexwire.client.host_port import HostPort, parse_listener
+from flexwire.client.notation import HostPort, parse_listener
 from flexwire.client.tls import client_context, server_context
 from flexwire.errors import TapError
 

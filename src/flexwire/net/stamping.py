@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.arguments import refuse, to_int
 from flexwire.capture.files.comments import MOST_HEADER_TAGS
-from flexwire.client.header_tags import split_header_tag
+from flexwire.client.notation import split_header_tag
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
 from flexwire.protocol import DEFAULT_FRAME_LIMIT, is_believable

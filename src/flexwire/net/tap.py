@@ -9,7 +9,7 @@ import flexwire
 from flexwire.arguments import to_int
 from flexwire.capture.files.comments import ALL_FRAMES, CaptureFilter
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
-from flexwire.client.host_port import HostPort
+from flexwire.client.notation import HostPort
 from flexwire.net.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
 from flexwire.net.limits import MOST_HELD
 from flexwire.net.listeners import Listeners

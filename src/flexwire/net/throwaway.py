@@ -11,7 +11,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.client.host_port import is_address, is_unspecified
+from flexwire.client.notation import is_address, is_unspecified
 from flexwire.errors import TlsError
 from flexwire.extras import needed_by
 from flexwire.storage.local import create_private_file

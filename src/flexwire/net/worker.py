@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
-from flexwire.client.host_port import HostPort
+from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.net.carrying import Carrier
 from flexwire.net.memory import keep_freed_memory

@@ -1,0 +1,309 @@
+"""Kafka's own client properties file: how its clients reach a cluster, and as whom."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from flexwire.client.broker import DEFAULT_CLIENT_ID
+from flexwire.client.connection import DEFAULT_SECONDS
+from flexwire.client.security import MECHANISMS, PLAIN, Login, Security
+from flexwire.client.stores import Store, tls_context
+from flexwire.errors import ClientConfigError, short
+from flexwire.wire.limits import INT32_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+_WHITE: Final = " \t\f"
+_ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+# A key ends at the first of these that has no backslash; a separator may stand among white space.
+_KEY: Final = re.compile(r"((?:\\.|[^\\ \t\f=:])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
+_ESCAPED_CHARACTER: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+
+
+def parse_properties(text: str, source: str) -> dict[str, str]:
+    r"""The properties of a file; of several with one name the last counts.
+
+    Raises `ClientConfigError` for a broken ``\u``, which Java refuses too, or half a character.
+
+    >>> parse_properties("a = b\\\n  c\n# no\nd\\ e:\\u00e9\n", "x.properties")
+    {'a': 'bc', 'd e': 'é'}
+    """
+    found = {}
+    for number, line in _logical_lines(text):
+        match = _KEY.fullmatch(line)
+        key, value = match.groups() if match else (line, "")
+        try:
+            found[_plain(key)] = _plain(value)
+        except ValueError:
+            raise ClientConfigError(
+                f"{source}:{number}: expected \\u and four hex digits, of whole characters"
+            ) from None
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that are not comments, each with those that continue it and its number."""
+    held, first = "", 0
+    natural_lines = _LINE_END.split(text)
+    if natural_lines[-1] == "":
+        natural_lines.pop()
+    is_continued = False
+    for number, natural in enumerate(natural_lines, 1):
+        line = natural.lstrip(_WHITE)
+        if not held:
+            # A line of a backslash alone is continued, and is as if it were not there.
+            if not line or line[0] in "#!":
+                is_continued = False
+                continue
+            first = number
+        held += line
+        slashes = len(line) - len(line.rstrip("\\"))
+        is_continued = slashes % 2 == 1
+        if is_continued:
+            held = held[:-1]
+        else:
+            yield first, held
+            held = ""
+    if is_continued:
+        yield first, held
+
+
+def _plain(text: str) -> str:
+    def unescape(found: re.Match[str]) -> str:
+        escaped = found[1]
+        if escaped[0] != "u":
+            return _ESCAPES.get(escaped, escaped)
+        if len(escaped) == 1:
+            raise ValueError(escaped)
+        return chr(int(escaped[1:], 16))
+
+    plain = _ESCAPED_CHARACTER.sub(unescape, text)
+    # Java's characters beyond the basic plane are pairs; half of one is not a character.
+    return plain.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+
+
+# By the last part of a module's class name, whether it is for PLAIN. Its package was renamed once.
+_MODULES: Final = {"PlainLoginModule": True, "ScramLoginModule": False}
+_FLAGS: Final = frozenset({"REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL"})
+_TOKEN: Final = re.compile(
+    r"""\s+ | //[^\n]* | /\*.*?\*/
+    | "(?P<double>(?:\\.|[^"\\\n])*)" | '(?P<single>(?:\\.|[^'\\\n])*)'
+    | (?P<sign>[=;]) | (?P<word>[\w.$-]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPED: Final = re.compile(r"\\([0-3][0-7]{0,2}|[4-7][0-7]?|.)", re.DOTALL)
+_CONTROLS: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+def parse_jaas(text: str, mechanism: str) -> Login:
+    r"""The login in the value of ``sasl.jaas.config``.
+
+    Raises `ClientConfigError`, which shows nothing of the value: it has a password.
+
+    >>> parse_jaas('org.apache.kafka.common.security.plain.PlainLoginModule required '
+    ...            'username="alice" password="a\\"b";', "PLAIN").password
+    'a"b'
+    """
+    tokens = _tokens(text)
+    if not tokens or tokens[-1] != ("sign", ";"):
+        raise _refuse("it does not end with ';'")
+    if tokens.count(("sign", ";")) > 1:
+        raise _refuse("expected one login module, got several")
+    words = tokens[:-1]
+    if len(words) < 2 or words[1][1].upper() not in _FLAGS:  # noqa: PLR2004 - class and flag
+        raise _refuse("expected the class of a login module and 'required'")
+    module = words[0][1].rpartition(".")[2]
+    if module not in _MODULES:
+        raise _refuse(f"expected PlainLoginModule or ScramLoginModule, got {module}")
+    if _MODULES[module] != (mechanism == PLAIN):
+        raise _refuse(f"{module} is not for the sasl.mechanism {mechanism}")
+    options = _options(words[2:])
+    for name in ("username", "password"):
+        if name not in options:
+            raise _refuse(f"{module} needs a {name}")
+    is_token = options.get("tokenauth", "").lower() == "true"
+    return Login(mechanism, options["username"], options["password"], is_token=is_token)
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    found, position = [], 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise _refuse(f"it cannot be read at character {position}")
+        if match.lastgroup is not None:
+            value = match[match.lastgroup]
+            if match.lastgroup in {"double", "single"}:
+                value = _ESCAPED.sub(_unescape, value)
+            kind = "sign" if match.lastgroup == "sign" else "word"
+            found.append((kind, value))
+        position = match.end()
+    return found
+
+
+def _unescape(found: re.Match[str]) -> str:
+    escaped = found[1]
+    if escaped[0] in "01234567":
+        return chr(int(escaped, 8))
+    return _CONTROLS.get(escaped, escaped)
+
+
+def _options(tokens: list[tuple[str, str]]) -> dict[str, str]:
+    found = {}
+    while tokens:
+        match tokens[:3]:
+            case [("word", name), ("sign", "="), ("word", value)]:
+                found[name] = value
+            case _:
+                raise _refuse('expected options as name="value"')
+        tokens = tokens[3:]
+    return found
+
+
+def _refuse(why: str) -> ClientConfigError:
+    return ClientConfigError(f"sasl.jaas.config: {why}")
+
+
+# By name whether a protocol has TLS, and whether SASL.
+_PROTOCOLS: Final = {
+    "PLAINTEXT": (False, False),
+    "SSL": (True, False),
+    "SASL_PLAINTEXT": (False, True),
+    "SASL_SSL": (True, True),
+}
+_DEFAULTS: Final = {
+    "security.protocol": "PLAINTEXT",
+    "sasl.mechanism": "GSSAPI",
+    "ssl.truststore.type": "JKS",
+    "ssl.keystore.type": "JKS",
+    "ssl.endpoint.identification.algorithm": "https",
+    "client.id": DEFAULT_CLIENT_ID,
+}
+_PROVIDERS: Final = "config.providers"
+_USED: Final = frozenset(_DEFAULTS) | {
+    "sasl.jaas.config",
+    "request.timeout.ms",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.key.password",
+    # The address is the command's own.
+    "bootstrap.servers",
+    "bootstrap.controllers",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConfig:
+    """What a properties file says of a connection; ``ignored`` are the keys of other things."""
+
+    security: Security
+    client_id: str = DEFAULT_CLIENT_ID
+    timeout: float = DEFAULT_SECONDS
+    ignored: tuple[str, ...] = ()
+
+
+def read_client_config(path: str | Path) -> ClientConfig:
+    """Read a properties file, as Kafka's tools take with ``--command-config``.
+
+    Raises `ClientConfigError`, or `TlsError` for certificates; no error shows a secret.
+    """
+    try:
+        # As Java reads them: other characters stand there as \u.
+        text = Path(path).read_text(encoding="latin-1")
+    except (OSError, ValueError) as error:
+        raise ClientConfigError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    given = parse_properties(text, str(path))
+    try:
+        return client_config(given)
+    except ClientConfigError as error:
+        raise ClientConfigError(f"{path}: {error}") from None
+
+
+def client_config(given: dict[str, str]) -> ClientConfig:
+    """What properties say of a connection; raises as `read_client_config` does."""
+    if _PROVIDERS in given:
+        raise ClientConfigError(f"{_PROVIDERS}: values that are kept elsewhere are not taken")
+    found = _DEFAULTS | given
+    protocol = found["security.protocol"].strip().upper()
+    if protocol not in _PROTOCOLS:
+        raise ClientConfigError(
+            f"security.protocol: expected {', '.join(_PROTOCOLS)}, got {protocol!r}"
+        )
+    has_tls, has_sasl = _PROTOCOLS[protocol]
+    context = None
+    if has_tls:
+        check_names = found["ssl.endpoint.identification.algorithm"].strip() != ""
+        context = tls_context(_trust(found), _keys(found), check_names=check_names)
+    return ClientConfig(
+        Security(context, _login(found) if has_sasl else None),
+        found["client.id"],
+        _seconds(found),
+        tuple(name for name in given if name not in _USED),
+    )
+
+
+def _login(found: dict[str, str]) -> Login:
+    mechanism = found["sasl.mechanism"].strip()
+    if mechanism not in MECHANISMS:
+        raise ClientConfigError(
+            f"sasl.mechanism: expected {', '.join(MECHANISMS)}, got {mechanism}"
+        )
+    if "sasl.jaas.config" not in found:
+        raise ClientConfigError(f"sasl.jaas.config: missing, and {mechanism} needs it")
+    return parse_jaas(found["sasl.jaas.config"], mechanism)
+
+
+def _trust(found: dict[str, str]) -> Store | None:
+    """The trust store; None where there is none, and the system's authorities count."""
+    prefix = "ssl.truststore"
+    inline = found.get(f"{prefix}.certificates", "")
+    return _store(found, prefix, inline)
+
+
+def _keys(found: dict[str, str]) -> Store | None:
+    prefix = "ssl.keystore"
+    parts = (found.get(f"{prefix}.key", ""), found.get(f"{prefix}.certificate.chain", ""))
+    if any(parts) and not all(parts):
+        raise ClientConfigError(f"{prefix}.key and {prefix}.certificate.chain go together")
+    return _store(found, prefix, "\n".join(parts).strip())
+
+
+def _store(found: dict[str, str], prefix: str, inline: str) -> Store | None:
+    location = found.get(f"{prefix}.location") or None
+    if inline and location:
+        raise ClientConfigError(f"{prefix}.location: PEM stands in the properties as well")
+    if not inline and location is None:
+        return None
+    kind = found[f"{prefix}.type"].strip()
+    if inline and kind.upper() != "PEM":
+        raise ClientConfigError(f"{prefix}.type: expected PEM, got {kind}")
+    return Store(
+        prefix,
+        kind,
+        location,
+        found.get(f"{prefix}.password"),
+        found.get("ssl.key.password"),
+        inline,
+    )
+
+
+def _seconds(found: dict[str, str]) -> float:
+    text = found.get("request.timeout.ms")
+    if text is None:
+        return DEFAULT_SECONDS
+    text = text.strip()
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(INT32_MAX))
+    if not (is_number and 0 < int(text) <= INT32_MAX):
+        raise ClientConfigError(f"request.timeout.ms: expected milliseconds, got {short(text)}")
+    return int(text) / 1000

@@ -24,9 +24,9 @@ from pathlib import Path
 
 from flexwire.client.tls import client_context, server_context
 from flexwire.messages import ListGroupsRequest, ProduceRequest, ProduceResponse, RequestHeader
-from flexwire.net import ListenTls, Tap, TapSecurity, UpstreamTls
-from flexwire.net.memory import keep_freed_memory
-from flexwire.net.throwaway import make_throwaway, names_of
+from flexwire.tap import ListenTls, Tap, TapSecurity, UpstreamTls
+from flexwire.tap.memory import keep_freed_memory
+from flexwire.tap.throwaway import make_throwaway, names_of
 
 HERE = "127.0.0.1"
 MB = 1_000_000

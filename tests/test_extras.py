@@ -70,7 +70,7 @@ IMPORTS = [
     ("flexwire.spark.analyze", "pyspark", "spark"),
     ("flexwire.spark.functions", "pyspark", "spark"),
     ("flexwire.spark.internal_topics", "numpy", "spark"),
-    ("flexwire.net.authority", "cryptography", "tls"),
+    ("flexwire.tap.authority", "cryptography", "tls"),
 ]
 
 
@@ -92,7 +92,7 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
     assert text.endswith(f", which is not installed: pip install 'flexwire[{extra}]'")
 
 
-LIGHT = ["flexwire", "flexwire.messages", "flexwire.records", "flexwire.net", "flexwire.report",
+LIGHT = ["flexwire", "flexwire.messages", "flexwire.records", "flexwire.tap", "flexwire.report",
          "flexwire.guide", "flexwire.check.lint", "flexwire.capture.messages"]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from flexwire.net import authority
+from flexwire.tap import authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -39,9 +39,9 @@ from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
 from flexwire.demo.run import DemoOutcome, Traffic
-from flexwire.net import HostPort, TapStatistics
 from flexwire.records import Record, encode_batch
 from flexwire.spark.answers.asking import Given
+from flexwire.tap import HostPort, TapStatistics
 from tests.cli.test_json_page import SPEC, _analysis, _leaves, _runs
 from tests.cli.test_terminal import IN_A_PATH, IN_UTF8, OBEYED, SOME, _specs
 from tests.net.answering import Answers, answering
@@ -265,7 +265,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             ],
             "flexwire.spark.answers.again.notes_of": lambda _: [],
             "flexwire.spark.answers.again.sampled_in": lambda _: (),
-            "flexwire.net.running.run_tap": run_tap,
+            "flexwire.tap.running.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }
         for name, replacement in replacements.items():

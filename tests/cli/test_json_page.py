@@ -28,7 +28,6 @@ from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, Traffic
 from flexwire.kernels.running import Running
-from flexwire.net import HostPort, TapStatistics
 from flexwire.records import Record, encode_batch
 from flexwire.report.answer_facts import Unanswered
 from flexwire.report.log_facts import LogFacts
@@ -37,6 +36,7 @@ from flexwire.spark.analyze import Analysis
 from flexwire.spark.answers.asking import Given
 from flexwire.storage.place import Place
 from flexwire.tables.output import Output
+from flexwire.tap import HostPort, TapStatistics
 from tests.net.answering import Answers, answering
 from tests.protocol.payloads import frame, make, request_payload
 from tests.report.sample import EMPTY, SAMPLE
@@ -198,7 +198,7 @@ def _of_tap() -> list[Any]:
     arguments = ["tap", "--upstream", "b:9092", "--out", "captures", "--format", "json"]
     # With a handler there already, the tap sets up none.
     handlers = patch.object(logging.root, "handlers", [logging.NullHandler()])
-    with patch("flexwire.net.running.run_tap", run_tap), handlers:
+    with patch("flexwire.tap.running.run_tap", run_tap), handlers:
         ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 0, ran.output
     return [json.loads(line) for line in ran.stdout.splitlines()]

@@ -16,13 +16,13 @@ from click.testing import CliRunner
 from flexwire.cli.app import app
 from flexwire.client.tls import client_context
 from flexwire.errors import FlexwireError
-from flexwire.net import HostPort, TapStatistics
+from flexwire.tap import HostPort, TapStatistics
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving
 from tests.net.test_relay import answering, asking, echo
 from tests.tls import Authority
 
 if TYPE_CHECKING:
-    from flexwire.net import TapSecurity
+    from flexwire.tap import TapSecurity
 
 HERE = f"ssl://{LOOPBACK}:0"
 
@@ -63,7 +63,7 @@ def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
         found.append(security)
         return TapStatistics()
 
-    patch.setattr("flexwire.net.running.run_tap", run_tap)
+    patch.setattr("flexwire.tap.running.run_tap", run_tap)
     command = ["tap", "--upstream", "ssl://b:1", "--out", str(out / "out"), *options]
     CliRunner().invoke(app, command, catch_exceptions=False)
     return found[0]

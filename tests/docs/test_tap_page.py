@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from flexwire.cli.app import app
-from flexwire.net import Tap, TapStatistics
+from flexwire.tap import Tap, TapStatistics
 from tests.house.test_readme import blocks, check_page
 
 PAGE = (Path(__file__).parents[2] / "docs" / "tap.md").read_text(encoding="utf-8")

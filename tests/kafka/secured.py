@@ -19,10 +19,10 @@ from confluent_kafka.cimpl import NewTopic
 
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.codec import message
-from flexwire.net import HostPort, Tap, TapSecurity
-from flexwire.net.securing import PLAIN
 from flexwire.records import decode_batches
 from flexwire.spark.java import find_java
+from flexwire.tap import HostPort, Tap, TapSecurity
+from flexwire.tap.securing import PLAIN
 from tests.kafka.tapping import MOST_SECONDS, running
 from tests.tls import Authority
 from tools.broker import broker, jars
@@ -30,7 +30,7 @@ from tools.broker import broker, jars
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.net.stamping import Stamping
+    from flexwire.tap.stamping import Stamping
 
 LOOPBACK = "127.0.0.1"
 COUNT = 20

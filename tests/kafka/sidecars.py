@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.net import HostPort, Tap
+from flexwire.tap import HostPort, Tap
 from tests.kafka.tapping import running
 from tests.net.broker import LOOPBACK, free_ports
 from tools.broker import CLASS_PATH, CLUSTER_ID, broker, new_id
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.net.statistics import TapStatistics
+    from flexwire.tap.statistics import TapStatistics
 
 LISTENERS = ("PLAINTEXT", "SASL", "CONTROLLER")
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.net import Tap
+    from flexwire.tap import Tap
 
 MOST_SECONDS = 120
 

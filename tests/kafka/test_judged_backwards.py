@@ -10,8 +10,8 @@ from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.net import HostPort
 from flexwire.protocol.audit import judge
+from flexwire.tap import HostPort
 from tests.kafka.secured import tapping
 from tests.spark.test_audit_sums import read, summed
 from tools.broker import VERSIONS, broker

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.capture.tls import KeyLog, open_captures
-from flexwire.net import HostPort
+from flexwire.tap import HostPort
 from tests.kafka.secured import COUNT, LOOPBACK, by_java, by_librdkafka, tapping, values
 from tests.tls import Authority
 from tools.broker import broker, jars
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.net import Tap
+    from flexwire.tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

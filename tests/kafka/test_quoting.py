@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.net import TapSecurity, parse_host_port
+from flexwire.tap import TapSecurity, parse_host_port
 from tests.kafka.asking import ask
 from tests.kafka.secured import tapping
 from tools.broker import VERSIONS, broker

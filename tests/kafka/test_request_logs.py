@@ -16,10 +16,10 @@ from confluent_kafka.admin._scram import UserScramCredentialUpsertion as Upserti
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.client.notation import parse_host_port
-from flexwire.net import Tap
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers.chargeback import chargeback
 from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.tap import Tap
 from tests.kafka.asking import ask
 from tools.broker import VERSIONS, broker
 

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from flexwire.capture.files.comments import read_stamps
-from flexwire.net import ListenTls, TapSecurity, UpstreamTls
-from flexwire.net.stamping import HeaderTag, Stamping
+from flexwire.tap import ListenTls, TapSecurity, UpstreamTls
+from flexwire.tap.stamping import HeaderTag, Stamping
 from tests.kafka.secured import (
     COUNT,
     MECHANISMS,

@@ -11,8 +11,8 @@ import pytest
 
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.codec import message
-from flexwire.net import HostPort
 from flexwire.protocol.sasl import is_ticket
+from flexwire.tap import HostPort
 from tests.kafka.reaching import reach
 from tests.kafka.secured import COUNT, TOPIC, values
 from tests.kafka.tapping import running
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.net import Tap
+    from flexwire.tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 # Those that send bare tokens: with no handshake before them, and after one of version 0.

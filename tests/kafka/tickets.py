@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.net import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls
+from flexwire.tap import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls
 from tests.kafka.secured import COUNT, LOOPBACK, TOPIC, prepare, talk
 from tests.kafka.tapping import MOST_SECONDS
 from tests.net.broker import free_ports

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from ssl import SSLContext
 
-    from flexwire.net import HostPort
     from flexwire.protocol import RequestFrame
+    from flexwire.tap import HostPort
     from tests.net.broker import Handler
 
     Says = Callable[[dict[str, Any]], dict[str, Any] | None] | dict[str, Any] | None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import dpkt  # type: ignore[import-untyped]  # it comes without types
 
-from flexwire.net import HostPort, Tap
 from flexwire.protocol import Conversation, RequestFrame
+from flexwire.tap import HostPort, Tap
 from tests.protocol.payloads import frame
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from flexwire.errors import TapError
-from flexwire.net import HostPort, parse_host_port
-from flexwire.net.addresses import address, address_places, response_places
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.spec import MessageType
+from flexwire.tap import HostPort, parse_host_port
+from flexwire.tap.addresses import address, address_places, response_places
 
 # Checked by eye against the specs: whom a client is told to connect to.
 FOUND = {

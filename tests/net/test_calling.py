@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire import net
+from flexwire import tap
 from flexwire.client import Answer, Broker, Cluster
 from flexwire.client.broker import parse_header_tag, usable_versions
 from flexwire.codec import message
@@ -302,7 +302,7 @@ def test_what_is_sent_and_what_comes_can_be_watched() -> None:
 
 
 def test_the_room_gives_every_name_that_it_has() -> None:
-    for name in net.__all__:
-        assert getattr(net, name).__name__ == name
+    for name in tap.__all__:
+        assert getattr(tap, name).__name__ == name
     with pytest.raises(AttributeError, match="no attribute 'Nobody'"):
-        _ = net.Nobody
+        _ = tap.Nobody

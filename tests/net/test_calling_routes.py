@@ -9,7 +9,7 @@ import pytest
 from flexwire.client import Cluster, Route, cluster, parse_route
 from flexwire.demo.cluster import MockCluster
 from flexwire.errors import ArgumentError, CallError
-from flexwire.net import HostPort, parse_host_port
+from flexwire.tap import HostPort, parse_host_port
 from tests.net.answering import Answers, answering
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.net import HostPort
+from flexwire.tap import HostPort
 from tests.net.broker import (
     LOOPBACK,
     Broker,

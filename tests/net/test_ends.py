@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.client.tls import client_context, server_context
-from flexwire.net.ends import Calls, End
+from flexwire.tap.ends import Calls, End
 from tests.net.broker import connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.protocol.payloads import frame

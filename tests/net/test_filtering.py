@@ -12,11 +12,11 @@ from flexwire.capture.files.comments import CaptureFilter, Part, part_in
 from flexwire.capture.files.reading import open_capture
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.cli.app import app
-from flexwire.net.filtering import FrameFilter, TopicNames, parse_api, topic_places
-from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import Frames, framed
 from flexwire.schema.catalog import catalog
+from flexwire.tap.filtering import FrameFilter, TopicNames, parse_api, topic_places
+from flexwire.tap.statistics import TapStatistics
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_withholding import answer as sasl_answer
 from tests.net.test_withholding import sasl
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     import asyncio
     from pathlib import Path
 
-    from flexwire.net import Tap
     from flexwire.protocol import RequestFrame
+    from flexwire.tap import Tap
 
 PRODUCE, FETCH, METADATA, HEARTBEAT, LIST_GROUPS = 0, 1, 3, 12, 16
 IDS = {"orders": UUID(int=5), "other": UUID(int=6)}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.client.tls import client_context, outcome, server_context, why
-from flexwire.net import ListenTls, TapSecurity, TapStatistics, UpstreamTls
-from flexwire.net import brokers as tap_brokers
-from flexwire.net import listening as tap_listening
+from flexwire.tap import ListenTls, TapSecurity, TapStatistics, UpstreamTls
+from flexwire.tap import brokers as tap_brokers
+from flexwire.tap import listening as tap_listening
 from tests.net.broker import (
     LOOPBACK,
     Broker,
@@ -33,7 +33,7 @@ from tests.tls import Authority
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.net import HostPort
+    from flexwire.tap import HostPort
 
 __all__ = ["made"]
 

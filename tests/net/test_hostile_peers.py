@@ -13,19 +13,19 @@ import pytest
 from flexwire.capture.files.comments import CaptureFilter
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.codec import message
-from flexwire.net import TapSecurity
-from flexwire.net.addresses import response_places
-from flexwire.net.carrying import Carrier
-from flexwire.net.ends import End
-from flexwire.net.limits import MOST_FRAMES, MOST_HELD_UNANSWERED
-from flexwire.net.passing import AsTheyCome
-from flexwire.net.relay import Relay
-from flexwire.net.stamping import HeaderTag, Stamping
-from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.protocol.credentials import CREDENTIALS
 from flexwire.protocol.frames import BEGINNING_BYTES, FrameRoom
 from flexwire.schema.catalog import catalog
+from flexwire.tap import TapSecurity
+from flexwire.tap.addresses import response_places
+from flexwire.tap.carrying import Carrier
+from flexwire.tap.ends import End
+from flexwire.tap.limits import MOST_FRAMES, MOST_HELD_UNANSWERED
+from flexwire.tap.passing import AsTheyCome
+from flexwire.tap.relay import Relay
+from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.statistics import TapStatistics
 from flexwire.wire.varint import write_unsigned_varint
 from tests.net.broker import CHUNK_BYTES, connected, run, serving, settled, tapped
 from tests.net.densest import dense_cases, densest
@@ -36,7 +36,7 @@ from tests.protocol.payloads import frame, request_payload, response_payload
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.net import Tap
+    from flexwire.tap import Tap
 
 __all__ = ["made"]
 

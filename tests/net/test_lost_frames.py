@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from flexwire.capture.files import pcapng
 from flexwire.cli.app import app
 from flexwire.errors import CaptureError
-from flexwire.net import Tap, TapStatistics
+from flexwire.tap import Tap, TapStatistics
 from tests.capture.test_pcapng import frames
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving
 from tests.net.test_relay import answering, asking, echo

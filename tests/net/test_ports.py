@@ -15,8 +15,8 @@ from flexwire.cli.app import app
 from flexwire.cli.options import InputError
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, FlexwireError, TapError
-from flexwire.net import HostPort
-from flexwire.net.ports import PortRange, StablePorts, parse_port_range
+from flexwire.tap import HostPort
+from flexwire.tap.ports import PortRange, StablePorts, parse_port_range
 from tests.net.broker import (
     LOOPBACK,
     Broker,

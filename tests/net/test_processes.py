@@ -15,11 +15,11 @@ from flexwire.capture.files.comments import CaptureFilter, share_in
 from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.capture.files.reading import open_capture
 from flexwire.errors import ArgumentError, CaptureError
-from flexwire.net import HostPort, Tap, TapSecurity
-from flexwire.net.processes import Processes
-from flexwire.net.stamping import HeaderTag, Stamping
-from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import parse_request
+from flexwire.tap import HostPort, Tap, TapSecurity
+from flexwire.tap.processes import Processes
+from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.statistics import TapStatistics
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import METADATA, answering, asking, echo
 from tests.net.test_rewriting import metadata
@@ -187,7 +187,7 @@ def test_rotation_filters_samples_and_tags_hold_in_every_process(
 def test_a_process_that_dies_is_replaced_and_the_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("flexwire.net.processes._RESTART_SECONDS", 0.1)
+    monkeypatch.setattr("flexwire.tap.processes._RESTART_SECONDS", 0.1)
 
     async def job() -> TapStatistics:
         async with serving(Broker(echo)) as upstream:

@@ -17,10 +17,10 @@ import pytest
 
 from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.errors import TapError
-from flexwire.net import HostPort, Tap, processes
-from flexwire.net.carrying import Manner
-from flexwire.net.processes import Processes
-from flexwire.net.worker import IGNORED_SIGNALS, MESSAGE_BYTES, Worker, _Lines
+from flexwire.tap import HostPort, Tap, processes
+from flexwire.tap.carrying import Manner
+from flexwire.tap.processes import Processes
+from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, Worker, _Lines
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving, settled
 from tests.net.test_processes import processes_of, there, there_on_disk
 from tests.net.test_relay import asking, echo
@@ -77,7 +77,7 @@ def test_a_tap_that_does_not_answer_is_not_waited_for_again_at_once(
         assert told.worker._port_for(ONE) is None
         began = time.monotonic()
         # However busy the machine is, no time passes.
-        monkeypatch.setattr("flexwire.net.worker.time.monotonic", lambda: began)
+        monkeypatch.setattr("flexwire.tap.worker.time.monotonic", lambda: began)
         for number in range(100):
             assert told.worker._port_for(HostPort(f"{number}.example", 9092)) is None
         # Only the first was asked.
@@ -85,7 +85,7 @@ def test_a_tap_that_does_not_answer_is_not_waited_for_again_at_once(
         told.ask.setblocking(False)
         with pytest.raises(BlockingIOError):
             told.ask.recv(MESSAGE_BYTES)
-        monkeypatch.setattr("flexwire.net.worker.time.monotonic", lambda: began + 60)
+        monkeypatch.setattr("flexwire.tap.worker.time.monotonic", lambda: began + 60)
         told.ask.send(json.dumps((TWO, 2222)).encode())
         assert told.worker._port_for(TWO) == 2222
         told.close()
@@ -155,7 +155,7 @@ def test_the_longest_lines_of_the_log_are_whole_messages(tmp_path: Path) -> None
 def test_the_file_of_a_process_that_was_killed_makes_room_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.net.processes._RESTART_SECONDS", 0.05)
+    monkeypatch.setattr("flexwire.tap.processes._RESTART_SECONDS", 0.05)
     keep = KeepLimit(max_files=3)
 
     async def job() -> None:
@@ -201,7 +201,7 @@ def test_signals_while_a_process_starts_do_not_end_it(tmp_path: Path) -> None:
 def test_a_process_that_cannot_be_started_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("flexwire.net.processes._RESTART_SECONDS", 0.05)
+    monkeypatch.setattr("flexwire.tap.processes._RESTART_SECONDS", 0.05)
     really, failed = processes._start, threading.Event()
 
     def start(process: Any) -> None:
@@ -212,7 +212,7 @@ def test_a_process_that_cannot_be_started_is_tried_again(
 
     async def job() -> None:
         async with Tap((LOOPBACK, 0), (LOOPBACK, 1), tmp_path, processes=2) as tap:
-            monkeypatch.setattr("flexwire.net.processes._start", start)
+            monkeypatch.setattr("flexwire.tap.processes._start", start)
             processes_of(tap)._running[0].process.kill()
             await settled(failed.is_set)
             await settled(lambda: len(processes_of(tap)._running) == 2)
@@ -225,7 +225,7 @@ def test_a_process_that_cannot_be_started_is_tried_again(
 def test_a_process_that_comes_too_late_does_not_come_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.net.processes._START_SECONDS", 0.01)
+    monkeypatch.setattr("flexwire.tap.processes._START_SECONDS", 0.01)
 
     async def job() -> None:
         how = Manner(HostPort(LOOPBACK, 0), ONE, tmp_path)

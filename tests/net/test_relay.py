@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.capture.files import pcapng
 from flexwire.errors import CaptureError
-from flexwire.net import HostPort
+from flexwire.tap import HostPort
 from tests.net.broker import (
     CHUNK_BYTES,
     LOOPBACK,

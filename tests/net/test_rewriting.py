@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.codec import message
-from flexwire.net import HostPort, Tap
 from flexwire.protocol import parse_response
+from flexwire.tap import HostPort, Tap
 from tests.net.broker import (
     LOOPBACK,
     Broker,
@@ -282,7 +282,7 @@ def test_an_address_seen_by_many_at_once_gets_one_listener(tmp_path: Path) -> No
 def test_beyond_the_most_listeners_addresses_stay_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.net.listeners._MOST_LISTENERS", 2)
+    monkeypatch.setattr("flexwire.tap.listeners._MOST_LISTENERS", 2)
     other = HostPort("other.example", 29093)
 
     async def job() -> None:

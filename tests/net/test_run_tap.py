@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.errors import CaptureError, TapError
-from flexwire.net import HostPort, Tap, TapStatistics, run_tap
+from flexwire.tap import HostPort, Tap, TapStatistics, run_tap
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled
 from tests.net.test_relay import asking, echo
 from tests.net.test_rewriting import FAR, METADATA, metadata

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-import flexwire.net
+import flexwire.tap
 from flexwire.capture.files import pcapng
-from flexwire.net import saying
-from flexwire.net.saying import SECONDS, Saying
+from flexwire.tap import saying
+from flexwire.tap.saying import SECONDS, Saying
 from tests.net.broker import settled
 from tests.net.test_lost_frames import ROUNDS, relayed
 
@@ -138,7 +138,7 @@ def test_a_full_disk_is_said_once_a_second_with_the_count_of_lost_frames(
 
 def test_every_line_of_the_tap_is_bounded() -> None:
     found: Counter[str] = Counter()
-    for path in Path(flexwire.net.__file__).parent.glob("*.py"):
+    for path in Path(flexwire.tap.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 on = ast.unparse(node.func.value)

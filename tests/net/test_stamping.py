@@ -17,8 +17,12 @@ from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
-from flexwire.net import TapStatistics
-from flexwire.net.stamping import (
+from flexwire.protocol import Conversation, parse_request, request_header_version
+from flexwire.schema.catalog import catalog
+from flexwire.storage.listing import list_sources
+from flexwire.survey.request import Marks, marks_of
+from flexwire.tap import TapStatistics
+from flexwire.tap.stamping import (
     MOST_VALUE_BYTES,
     HeaderTag,
     Stamped,
@@ -26,10 +30,6 @@ from flexwire.net.stamping import (
     Stamping,
     parse_header_tag,
 )
-from flexwire.protocol import Conversation, parse_request, request_header_version
-from flexwire.schema.catalog import catalog
-from flexwire.storage.listing import list_sources
-from flexwire.survey.request import Marks, marks_of
 from tests.each import each
 from tests.net.broker import (
     CHUNK_BYTES,

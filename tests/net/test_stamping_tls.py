@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.files.comments import read_stamps
-from flexwire.net import TapSecurity
-from flexwire.net.stamping import HeaderTag, Stamping
-from flexwire.net.withholding import withheld_rest
 from flexwire.protocol import parse_request
+from flexwire.tap import TapSecurity
+from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.withholding import withheld_rest
 from tests.net.broker import captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_stamping import OURS, STAMPING, stamped
@@ -22,7 +22,7 @@ from tests.protocol.payloads import frame, request_payload
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.net import Tap
+    from flexwire.tap import Tap
 
 __all__ = ["made"]
 # More than have their comments on one packet.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.demo.cluster import MockCluster
-from flexwire.net import HostPort, ListenTls, TapSecurity, UpstreamTls
+from flexwire.tap import HostPort, ListenTls, TapSecurity, UpstreamTls
 from tests.kafka.secured import (
     COUNT,
     TOPIC,

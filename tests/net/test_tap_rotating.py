@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.cli.app import app
 from flexwire.cli.options import InputError
-from flexwire.net import Tap, TapStatistics, run_tap
+from flexwire.tap import Tap, TapStatistics, run_tap
 from tests.capture.test_pcapng import frames
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking, echo

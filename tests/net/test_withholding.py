@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.codec import message
-from flexwire.net import TapSecurity
-from flexwire.net.withholding import withheld, withheld_rest
 from flexwire.protocol import Conversation, parse_request
 from flexwire.protocol.headers import request_name
+from flexwire.tap import TapSecurity
+from flexwire.tap.withholding import withheld, withheld_rest
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_tap_tls import Made, made
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
-    from flexwire.net import TapStatistics
     from flexwire.protocol import RequestFrame
+    from flexwire.tap import TapStatistics
     from tests.net.broker import Client, Handler
 
 __all__ = ["made"]

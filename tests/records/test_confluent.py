@@ -15,7 +15,7 @@ from flexwire.records import Compression, Record, encode_batch
 from tests.net.broker import Broker, run, serving
 
 if TYPE_CHECKING:
-    from flexwire.net import HostPort
+    from flexwire.tap import HostPort
     from tests.net.broker import Answer
 
 TOPIC = "t"

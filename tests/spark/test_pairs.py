@@ -13,17 +13,17 @@ from hypothesis import strategies as st
 from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.capture.reassembly.assembly import CapturedFrame
-from flexwire.net.ends import End
-from flexwire.net.passing import AsTheyCome
-from flexwire.net.recording import Recorder
-from flexwire.net.relay import Relay
-from flexwire.net.sampling import Uncaptured
-from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameRoom
 from flexwire.spark.by_objects.frames import FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames
 from flexwire.spark.tables import record_batch
+from flexwire.tap.ends import End
+from flexwire.tap.passing import AsTheyCome
+from flexwire.tap.recording import Recorder
+from flexwire.tap.relay import Relay
+from flexwire.tap.sampling import Uncaptured
+from flexwire.tap.statistics import TapStatistics
 from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.spark.traffic import START_US
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
-    from flexwire.net import HostPort
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import Frames
+    from flexwire.tap import HostPort
 
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
 # Answers twice as often as each kind of request, and few correlation ids: clients use them again.

@@ -82,7 +82,7 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.logs",
     "flexwire.logs.request_log",
     "flexwire.capture.tls",
-    "flexwire.net",
+    "flexwire.tap",
     "flexwire.client",
     "flexwire.guide",
     "flexwire.report",

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.capture.files.comments import CaptureFilter
-    from flexwire.net import ListenTls, MetricsPort, TapSecurity, UpstreamTls
-    from flexwire.net.ports import PortRange
-    from flexwire.net.stamping import HeaderTag, Stamping
-    from flexwire.net.statistics import TapStatistics
-    from flexwire.net.tap import Tap
-    from flexwire.net.throwaway import Throwaway
+    from flexwire.tap import ListenTls, MetricsPort, TapSecurity, UpstreamTls
+    from flexwire.tap.ports import PortRange
+    from flexwire.tap.stamping import HeaderTag, Stamping
+    from flexwire.tap.statistics import TapStatistics
+    from flexwire.tap.tap import Tap
+    from flexwire.tap.throwaway import Throwaway
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -116,7 +116,7 @@ def to_security(
     listen: str, advertised_host: str | None, told: dict[str, Any]
 ) -> tuple[TapSecurity, Throwaway | None]:
     """What the options say, and the throwaway authority, if one was asked for."""
-    from flexwire.net import TapSecurity
+    from flexwire.tap import TapSecurity
 
     own, throwaway = _listening(listen, advertised_host, told)
     security = TapSecurity(
@@ -143,8 +143,8 @@ def _listening(
     listen: str, advertised_host: str | None, told: dict[str, Any]
 ) -> tuple[ListenTls | None, Throwaway | None]:
     from flexwire.client.notation import parse_listener
-    from flexwire.net import ListenTls
-    from flexwire.net.throwaway import make_throwaway, names_of
+    from flexwire.tap import ListenTls
+    from flexwire.tap.throwaway import make_throwaway, names_of
 
     certificate, key, made = told["listen_certificate"], told["listen_key"], None
     if told["throwaway_ca"] is not None:
@@ -166,7 +166,7 @@ def _listening(
 
 
 def _connecting(told: dict[str, Any]) -> UpstreamTls | None:
-    from flexwire.net import UpstreamTls
+    from flexwire.tap import UpstreamTls
 
     if told["upstream_certificate"] is None:
         _refuse_alone(told, "upstream_certificate", "upstream_key")
@@ -298,7 +298,7 @@ def service_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
-    """What the options say, as arguments of `flexwire.net.run_tap`."""
+    """What the options say, as arguments of `flexwire.tap.run_tap`."""
     from flexwire.capture.files.kept_files import KeepLimit
 
     rotate, keep_mib, processes = told.pop("rotate"), told.pop("keep_mib"), told["processes"]
@@ -325,7 +325,7 @@ def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
 def _only(told: dict[str, Any]) -> CaptureFilter:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
-    from flexwire.net.filtering import parse_api
+    from flexwire.tap.filtering import parse_api
 
     try:
         apis = tuple(map(parse_api, told.pop("only_apis")))
@@ -336,7 +336,7 @@ def _only(told: dict[str, Any]) -> CaptureFilter:
 
 def _ports(text: str | None) -> PortRange | None:
     from flexwire.errors import ArgumentError
-    from flexwire.net.ports import parse_port_range
+    from flexwire.tap.ports import parse_port_range
 
     try:
         return None if text is None else parse_port_range(text)
@@ -345,7 +345,7 @@ def _ports(text: str | None) -> PortRange | None:
 
 
 def _metrics(address: str | None, beyond_loopback: bool) -> MetricsPort | None:  # noqa: FBT001  # an option
-    from flexwire.net import MetricsPort, parse_host_port
+    from flexwire.tap import MetricsPort, parse_host_port
 
     if address is not None:
         return MetricsPort(parse_host_port(address), beyond_loopback=beyond_loopback)
@@ -358,7 +358,7 @@ def _parsed_tags(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[HeaderTag, ...]:
     from flexwire.errors import ArgumentError
-    from flexwire.net.stamping import parse_header_tag
+    from flexwire.tap.stamping import parse_header_tag
 
     try:
         return tuple(parse_header_tag(text) for text in texts)
@@ -368,7 +368,7 @@ def _parsed_tags(
 
 def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None:
     from flexwire.errors import ArgumentError
-    from flexwire.net.stamping import Stamping
+    from flexwire.tap.stamping import Stamping
 
     try:
         return Stamping(tags, limit) if tags else None
@@ -485,8 +485,8 @@ def tap(
     """
     import asyncio
 
-    from flexwire.net.memory import keep_freed_memory
-    from flexwire.net.running import run_tap
+    from flexwire.tap.memory import keep_freed_memory
+    from flexwire.tap.running import run_tap
 
     stamping = _stamping(header_tags, request_limit)
     service = to_service(told, keep_addresses=keep_addresses)

@@ -18,18 +18,18 @@ from flexwire.demo.cluster import MockCluster
 from flexwire.demo.content import TOPICS, require
 from flexwire.demo.old_broker import old_broker
 from flexwire.demo.outcome import ClientOutcome
-from flexwire.net import Tap
 from flexwire.spark.progress import silent
+from flexwire.tap import Tap
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from rich.console import Console
 
-    from flexwire.net import TapStatistics
     from flexwire.report.facts import Facts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.progress import Progress
+    from flexwire.tap import TapStatistics
 
 
 _CLIENT_SECONDS = 180.0

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flexwire.net import HostPort
+from flexwire.tap import HostPort
 from tests.kafka.secured import tapping
 from tests.kafka.trial.page import PAGE, page
 from tests.kafka.trial.predicting import gather

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.capture.files.pcapng import Direction
-    from flexwire.net.statistics import TapStatistics
+    from flexwire.tap.statistics import TapStatistics
 
 _OF: Final = 1 << 53
 

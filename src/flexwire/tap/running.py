@@ -9,8 +9,8 @@ import signal
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
-from flexwire.net.securing import PLAIN, TapSecurity, secured
-from flexwire.net.tap import Tap
+from flexwire.tap.securing import PLAIN, TapSecurity, secured
+from flexwire.tap.tap import Tap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.kept_files import KeepLimit
     from flexwire.client.notation import HostPort
-    from flexwire.net.metrics import MetricsPort
-    from flexwire.net.ports import PortRange
-    from flexwire.net.stamping import Stamping
-    from flexwire.net.statistics import TapStatistics
+    from flexwire.tap.metrics import MetricsPort
+    from flexwire.tap.ports import PortRange
+    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.statistics import TapStatistics
 
 _INPUT: Final = 0
 _LOG: Final = logging.getLogger(__name__)

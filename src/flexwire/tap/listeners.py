@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.errors import TapError
-from flexwire.net.listening import Listener, resolved
-from flexwire.net.saying import Saying
+from flexwire.tap.listening import Listener, resolved
+from flexwire.tap.saying import Saying
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterator
 
-    from flexwire.net.ports import StablePorts
+    from flexwire.tap.ports import StablePorts
 
 log = logging.getLogger("flexwire.tap")
 

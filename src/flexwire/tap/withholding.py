@@ -2,7 +2,7 @@
 
 `flexwire.protocol.credentials` says what a credential is, as for tables and the report. A body that
 may hold one and does not decode is filled as a whole, while its connection may be authenticating.
-So is a body of more than `flexwire.net.limits.MOST_DECODED` bytes.
+So is a body of more than `flexwire.tap.limits.MOST_DECODED` bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.codec import message
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.net.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
 from flexwire.protocol import is_believable, parse_response
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import (
@@ -23,6 +22,7 @@ from flexwire.protocol.credentials import (
     may_hide_credentials,
     withhold,
 )
+from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:

@@ -10,22 +10,22 @@ from flexwire.arguments import to_int
 from flexwire.capture.files.comments import ALL_FRAMES, CaptureFilter
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.client.notation import HostPort
-from flexwire.net.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
-from flexwire.net.limits import MOST_HELD
-from flexwire.net.listeners import Listeners
-from flexwire.net.openmetrics import openmetrics
-from flexwire.net.ports import PortRange, StablePorts
-from flexwire.net.processes import Processes
-from flexwire.net.sampling import check_share
-from flexwire.net.securing import PLAIN, TapSecurity
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.tap.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
+from flexwire.tap.limits import MOST_HELD
+from flexwire.tap.listeners import Listeners
+from flexwire.tap.openmetrics import openmetrics
+from flexwire.tap.ports import PortRange, StablePorts
+from flexwire.tap.processes import Processes
+from flexwire.tap.sampling import check_share
+from flexwire.tap.securing import PLAIN, TapSecurity
 
 if TYPE_CHECKING:
     import socket
     from types import TracebackType
 
-    from flexwire.net.stamping import Stamping
-    from flexwire.net.statistics import TapStatistics
+    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.statistics import TapStatistics
 
 
 class Tap:

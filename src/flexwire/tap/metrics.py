@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.client.notation import HostPort
 from flexwire.errors import TapError
-from flexwire.net.listening import Listener, begin, resolved
-from flexwire.net.openmetrics import CONTENT_TYPE
-from flexwire.net.saying import Saying
+from flexwire.tap.listening import Listener, begin, resolved
+from flexwire.tap.openmetrics import CONTENT_TYPE
+from flexwire.tap.saying import Saying
 
 if TYPE_CHECKING:
     import socket

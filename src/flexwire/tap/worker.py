@@ -19,16 +19,16 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.net.carrying import Carrier
-from flexwire.net.memory import keep_freed_memory
-from flexwire.net.saying import Saying
+from flexwire.tap.carrying import Carrier
+from flexwire.tap.memory import keep_freed_memory
+from flexwire.tap.saying import Saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from flexwire.capture.files.kept_files import FinishedFile
-    from flexwire.net.carrying import Manner
+    from flexwire.tap.carrying import Manner
 
 log = logging.getLogger("flexwire.tap")
 

@@ -18,7 +18,6 @@ from uuid import UUID
 
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessageError
-from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import find_api
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
@@ -26,6 +25,7 @@ from flexwire.protocol.frames import Frames, framed
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.spec_places import entity_paths, fields_with_paths
+from flexwire.tap.limits import MOST_WALKED, beginning
 from flexwire.wire.field_spans import BoundedReader, field_spans
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.pcapng import Direction, TappedConnection
-    from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import Beginning
+    from flexwire.tap.statistics import TapStatistics
 
 # A cluster may have as many topics as it likes; each that a response names costs its name.
 _MOST_TOPICS: Final = 100_000

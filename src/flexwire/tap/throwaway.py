@@ -51,7 +51,7 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
     and `MissingExtraError` without the package cryptography.
     """
     with needed_by("a throwaway CA", "tls"):
-        from flexwire.net.authority import Authority, holds_for  # noqa: PLC0415 - may be missing
+        from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - may be missing
     hosts = tuple(hosts)
     made = Throwaway(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
     try:

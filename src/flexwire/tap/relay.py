@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.client.tls import said_after_end, why
 from flexwire.errors import FlexwireError, FrameError
-from flexwire.net.ends import Calls
-from flexwire.net.limits import (
+from flexwire.protocol import Conversation, FrameSplitter
+from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
+from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.sasl import asks_for_tickets, is_before_login
+from flexwire.tap.ends import Calls
+from flexwire.tap.limits import (
     FEWEST_IN_FLIGHT,
     MOST_DECODED,
     MOST_FRAMES,
     MOST_HELD_UNANSWERED,
 )
-from flexwire.net.rewriting import may_advertise, rewrite
-from flexwire.net.saying import Saying
-from flexwire.protocol import Conversation, FrameSplitter
-from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import Frames, framed
-from flexwire.protocol.sasl import asks_for_tickets, is_before_login
+from flexwire.tap.rewriting import may_advertise, rewrite
+from flexwire.tap.saying import Saying
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
     from flexwire.capture.files.pcapng import Direction
-    from flexwire.net.ends import End
-    from flexwire.net.passing import Passing
-    from flexwire.net.recording import Recorder
-    from flexwire.net.rewriting import Route
-    from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import Beginning, FrameRoom
+    from flexwire.tap.ends import End
+    from flexwire.tap.passing import Passing
+    from flexwire.tap.recording import Recorder
+    from flexwire.tap.rewriting import Route
+    from flexwire.tap.statistics import TapStatistics
 
 log = logging.getLogger("flexwire.tap")
 

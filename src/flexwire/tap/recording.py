@@ -11,20 +11,20 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.errors import CaptureError
-from flexwire.net.saying import Saying
-from flexwire.net.withholding import Withholding, withheld_beginning, withheld_rest
 from flexwire.protocol.credentials import filler
 from flexwire.protocol.frames import framed
+from flexwire.tap.saying import Saying
+from flexwire.tap.withholding import Withholding, withheld_beginning, withheld_rest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from flexwire.capture.files.pcapng import Direction, TappedConnection
-    from flexwire.net.filtering import FrameFilter, WhenKept
-    from flexwire.net.sampling import Uncaptured
-    from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import Beginning, Frames
+    from flexwire.tap.filtering import FrameFilter, WhenKept
+    from flexwire.tap.sampling import Uncaptured
+    from flexwire.tap.statistics import TapStatistics
 
 log = logging.getLogger("flexwire.tap")
 

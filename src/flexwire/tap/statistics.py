@@ -76,7 +76,7 @@ class TapStatistics:
     it was deleted while it was written."""
     shortened_frames: int = 0
     """Frames that were passed on and of which the capture has only the beginning, because more was
-    held than may be: see `flexwire.net.limits`."""
+    held than may be: see `flexwire.tap.limits`."""
     shortened_bytes: int = 0
     """The bytes of them that are not in the capture."""
     not_captured: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Final
 
-from flexwire.net.statistics import TapStatistics
+from flexwire.tap.statistics import TapStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

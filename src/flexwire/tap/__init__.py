@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flexwire.client.notation import HostPort, parse_host_port
-    from flexwire.net.metrics import MetricsPort
-    from flexwire.net.running import run_tap
-    from flexwire.net.securing import ListenTls, TapSecurity, UpstreamTls
-    from flexwire.net.statistics import TapStatistics
-    from flexwire.net.tap import Tap
+    from flexwire.tap.metrics import MetricsPort
+    from flexwire.tap.running import run_tap
+    from flexwire.tap.securing import ListenTls, TapSecurity, UpstreamTls
+    from flexwire.tap.statistics import TapStatistics
+    from flexwire.tap.tap import Tap
 
 __all__ = [
     "HostPort",
@@ -50,5 +50,5 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     # What calls brokers needs none of the tap, which loads the writer of captures.
     if name in _HOMES:
-        return getattr(import_module(f"flexwire.net.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'flexwire.net' has no attribute {name!r}")
+        return getattr(import_module(f"flexwire.tap.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

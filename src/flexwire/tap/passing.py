@@ -10,9 +10,9 @@ from flexwire.protocol.frames import framed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.net.stamping import Stamper
-    from flexwire.net.statistics import TapStatistics
     from flexwire.protocol import Turn
+    from flexwire.tap.stamping import Stamper
+    from flexwire.tap.statistics import TapStatistics
 
 
 class Passed(NamedTuple):

@@ -20,21 +20,21 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.client.notation import HostPort, is_address, is_unspecified
 from flexwire.client.tls import outcome, why
 from flexwire.errors import CaptureError
-from flexwire.net.brokers import Brokers
-from flexwire.net.ends import FLUSH_SECONDS, End
-from flexwire.net.filtering import FrameFilter, TopicNames, WhenKept
-from flexwire.net.limits import MOST_HELD
-from flexwire.net.listening import begin
-from flexwire.net.passing import AsTheyCome, Passing, Stamped
-from flexwire.net.recording import Recorder
-from flexwire.net.relay import Relay
-from flexwire.net.sampling import Uncaptured, is_drawn
-from flexwire.net.saying import Saying
-from flexwire.net.securing import PLAIN, TapContexts, TapSecurity
-from flexwire.net.stamping import Stamper, Stamping
-from flexwire.net.statistics import TapStatistics
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
 from flexwire.protocol.frames import FrameRoom
+from flexwire.tap.brokers import Brokers
+from flexwire.tap.ends import FLUSH_SECONDS, End
+from flexwire.tap.filtering import FrameFilter, TopicNames, WhenKept
+from flexwire.tap.limits import MOST_HELD
+from flexwire.tap.listening import begin
+from flexwire.tap.passing import AsTheyCome, Passing, Stamped
+from flexwire.tap.recording import Recorder
+from flexwire.tap.relay import Relay
+from flexwire.tap.sampling import Uncaptured, is_drawn
+from flexwire.tap.saying import Saying
+from flexwire.tap.securing import PLAIN, TapContexts, TapSecurity
+from flexwire.tap.stamping import Stamper, Stamping
+from flexwire.tap.statistics import TapStatistics
 
 if TYPE_CHECKING:
     import socket
@@ -52,7 +52,7 @@ _MOST_SAID: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a tap carries connections and captures them, as `flexwire.net.Tap` takes it."""
+    """How a tap carries connections and captures them, as `flexwire.tap.Tap` takes it."""
 
     listen: HostPort
     upstream: HostPort

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from flexwire.client.notation import HostPort
 from flexwire.codec import message
 from flexwire.errors import DecodeError
-from flexwire.net.addresses import address, response_places
-from flexwire.net.limits import MOST_WALKED, beginning
 from flexwire.protocol import RequestFrame, parse_response
 from flexwire.schema.catalog import per_catalog
+from flexwire.tap.addresses import address, response_places
+from flexwire.tap.limits import MOST_WALKED, beginning
 from flexwire.wire.field_spans import BoundedReader, Replacement, field_spans, replace_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.net.addresses import AddressPlace
+    from flexwire.tap.addresses import AddressPlace
     from flexwire.wire.field_spans import FieldSpan, Path
     from flexwire.wire.schema import Schema
 

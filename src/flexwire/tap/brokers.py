@@ -8,11 +8,11 @@ import ssl
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.client.tls import HANDSHAKE_SECONDS, why
-from flexwire.net.ends import FLUSH_SECONDS, End
+from flexwire.tap.ends import FLUSH_SECONDS, End
 
 if TYPE_CHECKING:
     from flexwire.client.notation import HostPort
-    from flexwire.net.statistics import TapStatistics
+    from flexwire.tap.statistics import TapStatistics
 
 log = logging.getLogger("flexwire.tap")
 

@@ -25,8 +25,8 @@ from pathlib import Path
 from flexwire.client.tls import client_context, server_context
 from flexwire.messages import ListGroupsRequest, ProduceRequest, ProduceResponse, RequestHeader
 from flexwire.tap import ListenTls, Tap, TapSecurity, UpstreamTls
-from flexwire.tap.memory import keep_freed_memory
-from flexwire.tap.throwaway import make_throwaway, names_of
+from flexwire.tap.security import make_throwaway, names_of
+from flexwire.tap.worker import keep_freed_memory
 
 HERE = "127.0.0.1"
 MB = 1_000_000

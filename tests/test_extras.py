@@ -70,7 +70,7 @@ IMPORTS = [
     ("flexwire.spark.analyze", "pyspark", "spark"),
     ("flexwire.spark.functions", "pyspark", "spark"),
     ("flexwire.spark.internal_topics", "numpy", "spark"),
-    ("flexwire.tap.authority", "cryptography", "tls"),
+    ("flexwire.tap.security", "cryptography", "tls"),
 ]
 
 

@@ -22,7 +22,7 @@ from flexwire.client.notation import HostPort
 from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
 from flexwire.storage.listing import list_sources
 from flexwire.survey.request import Marks, looks, marks_of
-from flexwire.tap.carrying import Manner
+from flexwire.tap.connections import Manner
 from flexwire.tap.stamping import HeaderTag, Stamping
 from flexwire.wire.limits import HIGHEST_TAG
 from tests.capture.test_filtering import part_of

@@ -265,7 +265,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             ],
             "flexwire.spark.answers.again.notes_of": lambda _: [],
             "flexwire.spark.answers.again.sampled_in": lambda _: (),
-            "flexwire.tap.running.run_tap": run_tap,
+            "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }
         for name, replacement in replacements.items():

@@ -198,7 +198,7 @@ def _of_tap() -> list[Any]:
     arguments = ["tap", "--upstream", "b:9092", "--out", "captures", "--format", "json"]
     # With a handler there already, the tap sets up none.
     handlers = patch.object(logging.root, "handlers", [logging.NullHandler()])
-    with patch("flexwire.tap.running.run_tap", run_tap), handlers:
+    with patch("flexwire.tap.tap.run_tap", run_tap), handlers:
         ran = CliRunner().invoke(app, arguments)
     assert ran.exit_code == 0, ran.output
     return [json.loads(line) for line in ran.stdout.splitlines()]

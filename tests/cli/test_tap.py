@@ -63,7 +63,7 @@ def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
         found.append(security)
         return TapStatistics()
 
-    patch.setattr("flexwire.tap.running.run_tap", run_tap)
+    patch.setattr("flexwire.tap.tap.run_tap", run_tap)
     command = ["tap", "--upstream", "ssl://b:1", "--out", str(out / "out"), *options]
     CliRunner().invoke(app, command, catch_exceptions=False)
     return found[0]

@@ -27,7 +27,7 @@ from flexwire.cli.terminal import ShownStream, styled
 from flexwire.logs.segments import Damage
 from flexwire.printable import printable
 from flexwire.records import Record
-from flexwire.tap.statistics import TapStatistics
+from flexwire.tap.metrics import TapStatistics
 from tests.each import each
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def test_the_log_of_the_tap_shows_addresses_on_one_line_each(
         ready(type("Tap", (), {"listen_address": (evil, 1)}))
         return TapStatistics()
 
-    monkeypatch.setattr("flexwire.tap.running.run_tap", run_tap)
+    monkeypatch.setattr("flexwire.tap.tap.run_tap", run_tap)
     # With a handler there already, nothing would be set up.
     monkeypatch.setattr(logging.root, "handlers", [])
     level = logging.root.level

@@ -22,7 +22,7 @@ from flexwire.codec import message
 from flexwire.records import decode_batches
 from flexwire.spark.java import find_java
 from flexwire.tap import HostPort, Tap, TapSecurity
-from flexwire.tap.securing import PLAIN
+from flexwire.tap.security import PLAIN
 from tests.kafka.tapping import MOST_SECONDS, running
 from tests.tls import Authority
 from tools.broker import broker, jars

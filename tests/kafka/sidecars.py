@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.tap.statistics import TapStatistics
+    from flexwire.tap.metrics import TapStatistics
 
 LISTENERS = ("PLAINTEXT", "SASL", "CONTROLLER")
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"

@@ -14,8 +14,8 @@ import pytest
 
 from flexwire.client.tls import client_context, outcome, server_context, why
 from flexwire.tap import ListenTls, TapSecurity, TapStatistics, UpstreamTls
-from flexwire.tap import brokers as tap_brokers
-from flexwire.tap import listening as tap_listening
+from flexwire.tap import connections as tap_brokers
+from flexwire.tap import listeners as tap_listening
 from tests.net.broker import (
     LOOPBACK,
     Broker,

@@ -17,8 +17,13 @@ from flexwire.cli.app import app
 from flexwire.cli.options import InputError
 from flexwire.errors import TapError
 from flexwire.tap import HostPort, MetricsPort, Tap, TapStatistics, run_tap
-from flexwire.tap.metrics import MOST_CONNECTIONS, MOST_HEAD_BYTES
-from flexwire.tap.openmetrics import CONTENT_TYPE, GAUGES, openmetrics
+from flexwire.tap.metrics import (
+    CONTENT_TYPE,
+    GAUGES,
+    MOST_CONNECTIONS,
+    MOST_HEAD_BYTES,
+    openmetrics,
+)
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving, settled
 from tests.net.test_relay import asking, echo
 

@@ -16,7 +16,7 @@ from flexwire.cli.options import InputError
 from flexwire.codec import message
 from flexwire.errors import ArgumentError, FlexwireError, TapError
 from flexwire.tap import HostPort
-from flexwire.tap.ports import PortRange, StablePorts, parse_port_range
+from flexwire.tap.listeners import PortRange, StablePorts, parse_port_range
 from tests.net.broker import (
     LOOPBACK,
     Broker,

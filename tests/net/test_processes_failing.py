@@ -18,7 +18,7 @@ import pytest
 from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.errors import TapError
 from flexwire.tap import HostPort, Tap, processes
-from flexwire.tap.carrying import Manner
+from flexwire.tap.connections import Manner
 from flexwire.tap.processes import Processes
 from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, Worker, _Lines
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving, settled

@@ -18,7 +18,7 @@ from flexwire.protocol.whole_frames import WholeFrame, explain_frame
 from flexwire.schema.catalog import catalog
 from flexwire.tables.request_log_bodies import read_body
 from flexwire.tap import HostPort
-from flexwire.tap.withholding import Withholding
+from flexwire.tap.recording import Withholding
 from tests.each import each
 from tests.protocol.payloads import request_payload, response_payload
 from tests.spark.planted import SECRET_NAME, holding

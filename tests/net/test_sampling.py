@@ -12,7 +12,7 @@ from flexwire.capture.files.reading import open_capture
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.tap import Tap
-from flexwire.tap.sampling import is_drawn
+from flexwire.tap.recording import is_drawn
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import answering, asking, echo
 from tests.protocol.payloads import frame
@@ -35,7 +35,7 @@ def test_connections_are_captured_whole_or_not_at_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = iter([True, False, False, True, False, True])
-    monkeypatch.setattr("flexwire.tap.carrying.is_drawn", lambda _: next(drawn))
+    monkeypatch.setattr("flexwire.tap.connections.is_drawn", lambda _: next(drawn))
     sent = [asking(b"%d" % number) for number in range(ROUNDS)]
     said = b"".join(frame(answering(b"%d" % number)) for number in range(ROUNDS))
     ports = []

@@ -18,7 +18,7 @@ from flexwire.client.tls import client_context, server_context
 from flexwire.codec import message
 from flexwire.errors import TapError, TlsError
 from flexwire.tap import HostPort, ListenTls, Tap, TapSecurity, UpstreamTls, run_tap
-from flexwire.tap.carrying import Carrier
+from flexwire.tap.connections import Carrier
 from tests.net.broker import (
     CHUNK_BYTES,
     LOOPBACK,
@@ -479,7 +479,7 @@ def test_a_broker_that_answers_a_client_that_has_left_has_not_reset(
 def test_a_broker_that_is_told_the_end_and_never_ends_tls_has_not_reset(
     made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.tap.brokers.FLUSH_SECONDS", 0.2)
+    monkeypatch.setattr("flexwire.tap.connections.FLUSH_SECONDS", 0.2)
     is_over = threading.Event()
 
     def serve(listener: socket.socket) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.client.tls import client_context, server_context
 from flexwire.errors import MissingExtraError, TlsError
-from flexwire.tap.throwaway import make_throwaway, names_of
+from flexwire.tap.security import make_throwaway, names_of
 from tests.net.test_tls import shaken
 from tests.tls import Authority
 
@@ -95,7 +95,7 @@ def test_without_cryptography_the_remedy_is_said(
     real = builtins.__import__
 
     def missing(name: str, *rest: Any) -> Any:
-        if name.startswith(("cryptography", "flexwire.tap.authority")):
+        if name.startswith(("cryptography", "flexwire.tap.security")):
             raise ModuleNotFoundError(name, name="cryptography")
         return real(name, *rest)
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.tap import ListenTls, MetricsPort, TapSecurity, UpstreamTls
-    from flexwire.tap.ports import PortRange
+    from flexwire.tap.listeners import PortRange
+    from flexwire.tap.metrics import TapStatistics
+    from flexwire.tap.security import Throwaway
     from flexwire.tap.stamping import HeaderTag, Stamping
-    from flexwire.tap.statistics import TapStatistics
     from flexwire.tap.tap import Tap
-    from flexwire.tap.throwaway import Throwaway
 
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -144,7 +144,7 @@ def _listening(
 ) -> tuple[ListenTls | None, Throwaway | None]:
     from flexwire.client.notation import parse_listener
     from flexwire.tap import ListenTls
-    from flexwire.tap.throwaway import make_throwaway, names_of
+    from flexwire.tap.security import make_throwaway, names_of
 
     certificate, key, made = told["listen_certificate"], told["listen_key"], None
     if told["throwaway_ca"] is not None:
@@ -336,7 +336,7 @@ def _only(told: dict[str, Any]) -> CaptureFilter:
 
 def _ports(text: str | None) -> PortRange | None:
     from flexwire.errors import ArgumentError
-    from flexwire.tap.ports import parse_port_range
+    from flexwire.tap.listeners import parse_port_range
 
     try:
         return None if text is None else parse_port_range(text)
@@ -485,8 +485,8 @@ def tap(
     """
     import asyncio
 
-    from flexwire.tap.memory import keep_freed_memory
-    from flexwire.tap.running import run_tap
+    from flexwire.tap.tap import run_tap
+    from flexwire.tap.worker import keep_freed_memory
 
     stamping = _stamping(header_tags, request_limit)
     service = to_service(told, keep_addresses=keep_addresses)

@@ -16,11 +16,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from flexwire.client.notation import HostPort, parse_host_port
-    from flexwire.tap.metrics import MetricsPort
-    from flexwire.tap.running import run_tap
-    from flexwire.tap.securing import ListenTls, TapSecurity, UpstreamTls
-    from flexwire.tap.statistics import TapStatistics
-    from flexwire.tap.tap import Tap
+    from flexwire.tap.metrics import MetricsPort, TapStatistics
+    from flexwire.tap.security import ListenTls, TapSecurity, UpstreamTls
+    from flexwire.tap.tap import Tap, run_tap
 
 __all__ = [
     "HostPort",
@@ -35,20 +33,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "HostPort": "host_port",
-    "ListenTls": "securing",
-    "MetricsPort": "metrics",
-    "Tap": "tap",
-    "TapSecurity": "securing",
-    "TapStatistics": "statistics",
-    "UpstreamTls": "securing",
-    "parse_host_port": "host_port",
-    "run_tap": "running",
+    "HostPort": "flexwire.client.notation",
+    "ListenTls": "flexwire.tap.security",
+    "MetricsPort": "flexwire.tap.metrics",
+    "Tap": "flexwire.tap.tap",
+    "TapSecurity": "flexwire.tap.security",
+    "TapStatistics": "flexwire.tap.metrics",
+    "UpstreamTls": "flexwire.tap.security",
+    "parse_host_port": "flexwire.client.notation",
+    "run_tap": "flexwire.tap.tap",
 }
 
 
 def __getattr__(name: str) -> object:
     # What calls brokers needs none of the tap, which loads the writer of captures.
     if name in _HOMES:
-        return getattr(import_module(f"flexwire.tap.{_HOMES[name]}"), name)
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'flexwire.tap' has no attribute {name!r}")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.pcapng import Direction, TappedConnection
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import Beginning
-    from flexwire.tap.statistics import TapStatistics
+    from flexwire.tap.metrics import TapStatistics
 
 # A cluster may have as many topics as it likes; each that a response names costs its name.
 _MOST_TOPICS: Final = 100_000

@@ -1,23 +1,201 @@
-"""The tap's listeners: one for each address that brokers advertise, opened when first seen."""
+"""The tap's listeners: one for each address that brokers advertise, opened when first seen.
+
+asyncio's own server says nothing of a handshake that fails. So connections are accepted here, and
+each is begun by whoever takes it: what comes of it is theirs to count.
+
+Which port a broker's address has is kept in a small file and not computed from its node id: an
+address may be advertised without one, and a range of ports is not to be as wide as node ids are.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import json
 import logging
-from typing import TYPE_CHECKING, Final
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.client.notation import HIGHEST_PORT, HostPort
-from flexwire.errors import TapError
-from flexwire.tap.listening import Listener, resolved
+from flexwire.client.notation import HIGHEST_PORT, HostPort, parse_host_port
+from flexwire.client.tls import HANDSHAKE_SECONDS
+from flexwire.errors import ArgumentError, TapError
+from flexwire.storage.local import writing
 from flexwire.tap.saying import Saying
 
 if TYPE_CHECKING:
-    import socket
+    import ssl
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from flexwire.tap.ports import StablePorts
 
 log = logging.getLogger("flexwire.tap")
+
+_BACKLOG: Final = 100
+# As asyncio waits where the process has no more files to open.
+_RETRY_SECONDS: Final = 1.0
+
+
+class Listener:
+    """Accepts clients at an IP address until it is closed, and gives each socket to ``accepted``.
+
+    A port of 0 takes a free one. Raises `OSError` where it cannot listen.
+    """
+
+    def __init__(self, host: str, port: int, accepted: Callable[[socket.socket], None]) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        self._socket.setblocking(False)
+        self._accepted = accepted
+        self._accepting = asyncio.create_task(self._accept())
+
+    @property
+    def port(self) -> int:
+        """The port that was really taken."""
+        port: int = self._socket.getsockname()[1]
+        return port
+
+    async def close(self) -> None:
+        """Accept no more."""
+        self._accepting.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._accepting
+        self._socket.close()
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                client, _ = await loop.sock_accept(self._socket)
+            except OSError as error:
+                # A client that left in the queue, or no more files.
+                log.warning("a client was not accepted: %s", error)
+                await asyncio.sleep(_RETRY_SECONDS)
+            else:
+                self._accepted(client)
+
+
+async def resolved(address: HostPort) -> str:
+    """The IP address of a host to listen at; `OSError` or `ValueError` where it has none."""
+    found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
+    # A client that knows only the name tries IPv4 sooner or later, whichever it is.
+    found.sort(key=lambda one: one[0] is not socket.AF_INET)
+    return str(found[0][4][0])
+
+
+async def begin(
+    client: socket.socket, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, patience: float
+) -> asyncio.Transport:
+    """Connect a protocol to a socket that was accepted, with a handshake where there is ``tls``.
+
+    ``patience`` is how long a peer may take to end TLS. Raises `OSError` (an `ssl.SSLError` too)
+    where the handshake fails; the socket is then closed.
+    """
+    secured: dict[str, Any] = {}
+    if tls is not None:
+        secured = {
+            "ssl": tls,
+            "ssl_handshake_timeout": HANDSHAKE_SECONDS,
+            "ssl_shutdown_timeout": patience,
+        }
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_accepted_socket(lambda: protocol, client, **secured)
+    return transport
+
+
+_MOST_FILE_BYTES: Final = 1024 * 1024
+
+
+class PortRange(NamedTuple):
+    """Ports from ``first`` to ``last``."""
+
+    first: int
+    last: int
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
+def parse_port_range(text: str) -> PortRange:
+    """Read ``first-last``. Raises `ArgumentError` for others.
+
+    >>> parse_port_range("19100-19199")
+    PortRange(first=19100, last=19199)
+    """
+    first, dash, last = text.partition("-")
+    numbers = [int(one) for one in (first, last) if one.isascii() and one.isdigit()]
+    if not dash or len(numbers) != 2 or not 0 < numbers[0] <= numbers[1] <= HIGHEST_PORT:  # noqa: PLR2004  # both ends
+        raise ArgumentError(f"expected ports as 19100-19199, got {text!r}")
+    return PortRange(*numbers)
+
+
+class StablePorts:
+    """Which port of a range each broker's address has, from run to run, in one file.
+
+    An address that was never seen gets the lowest port that no other one has. What a file says of
+    ports outside the range is forgotten. Raises `TapError` for a file that cannot be read, or is
+    not such a file.
+    """
+
+    def __init__(self, ports: PortRange, path: Path) -> None:
+        self.range = ports
+        self.path = path
+        found = _read(path)
+        self._known = {
+            address: port for address, port in found.items() if ports.first <= port <= ports.last
+        }
+
+    @property
+    def addresses(self) -> tuple[HostPort, ...]:
+        """The addresses that have a port."""
+        return tuple(self._known)
+
+    def candidates(self, address: HostPort) -> Iterator[int]:
+        """The port that the address has, and then those that no address has."""
+        if address in self._known:
+            yield self._known[address]
+        taken = set(self._known.values())
+        yield from (
+            port for port in range(self.range.first, self.range.last + 1) if port not in taken
+        )
+
+    def keep(self, address: HostPort, port: int) -> None:
+        """Note which port an address got; `OSError` where that cannot be written."""
+        if self._known.get(address) == port:
+            return
+        self._known[address] = port
+        text = json.dumps({str(one): self._known[one] for one in sorted(self._known)}, indent=2)
+        with writing(self.path) as growing:
+            growing.write_text(text + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> dict[HostPort, int]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MOST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise TapError(f"{path}: cannot read: {error.strerror or error}") from error
+    try:
+        return _parsed(data)
+    except (ValueError, TypeError, AttributeError, RecursionError, TapError) as error:
+        raise TapError(
+            f"{path}: expected brokers' addresses and the port of each: {error}; remove it to "
+            "give ports anew"
+        ) from error
+
+
+def _parsed(data: bytes) -> dict[HostPort, int]:
+    if len(data) > _MOST_FILE_BYTES:
+        raise ValueError(f"more than {_MOST_FILE_BYTES} bytes")
+    said = json.loads(data)
+    found = {parse_host_port(address): port for address, port in said.items()}
+    are_ports = all(type(port) is int and 0 < port <= HIGHEST_PORT for port in found.values())
+    if not are_ports or len(set(found.values())) < len(said):
+        raise ValueError("expected each port once")
+    return found
+
 
 # A response may name as many addresses as its sender likes; each costs a listener.
 _MOST_LISTENERS: Final = 1000

@@ -23,15 +23,15 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
-from flexwire.tap.securing import TapContexts
-from flexwire.tap.statistics import TapStatistics
+from flexwire.tap.metrics import TapStatistics
+from flexwire.tap.security import TapContexts
 from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.process import BaseProcess
 
-    from flexwire.tap.carrying import Manner
+    from flexwire.tap.connections import Manner
 
 log = logging.getLogger("flexwire.tap")
 

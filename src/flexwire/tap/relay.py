@@ -7,34 +7,33 @@ import logging
 import operator
 import time
 from ssl import SSLError
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from flexwire.capture.files.comments import stamp_comment
 from flexwire.client.tls import said_after_end, why
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.frames import Frames, framed
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
+from flexwire.tap.addresses import may_advertise, rewrite
 from flexwire.tap.ends import Calls
-from flexwire.tap.limits import (
-    FEWEST_IN_FLIGHT,
-    MOST_DECODED,
-    MOST_FRAMES,
-    MOST_HELD_UNANSWERED,
-)
-from flexwire.tap.rewriting import may_advertise, rewrite
+from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.saying import Saying
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from flexwire.capture.files.pcapng import Direction
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import Beginning, FrameRoom
+    from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
-    from flexwire.tap.passing import Passing
+    from flexwire.tap.metrics import TapStatistics
     from flexwire.tap.recording import Recorder
-    from flexwire.tap.rewriting import Route
-    from flexwire.tap.statistics import TapStatistics
+    from flexwire.tap.stamping import Stamper
+
 
 log = logging.getLogger("flexwire.tap")
 
@@ -431,3 +430,77 @@ class Relay:
         """Whether the broker ended the connection, and not the client."""
         broker = self._broker
         return not self._client_ended and (broker.has_ended or broker.error is not None)
+
+
+class Passed(NamedTuple):
+    """What goes on of whole requests, and the comment that the capture has of each, if any."""
+
+    outgoing: bytes = b""
+    comments: Sequence[bytes] = ()
+
+
+_NOTHING = Passed()
+
+
+class Passing(Protocol):
+    """What goes on to the broker, and when: together it is all that came."""
+
+    holds: bool
+    """Whether requests wait here until they are whole."""
+
+    def at_once(self, data: bytes) -> bytes:
+        """Of bytes that just came."""
+
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:
+        """Of requests that are whole now."""
+
+    def rest(self, data: bytes) -> bytes:
+        """Of bytes that will not be a whole request."""
+
+
+class AsTheyCome:
+    """All goes on at once."""
+
+    holds = False
+
+    def at_once(self, data: bytes) -> bytes:
+        """As it is."""
+        return data
+
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:  # noqa: ARG002  # as `Passing` has it
+        """They went on already."""
+        return _NOTHING
+
+    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Passing` has it
+        """It went on already."""
+        return b""
+
+
+class Stamped:
+    """Requests go on once they are whole, with the header tags that the stamper adds."""
+
+    holds = True
+
+    def __init__(self, stamper: Stamper, statistics: TapStatistics) -> None:
+        self._stamper = stamper
+        self._statistics = statistics
+
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Passing` has it
+        """Nothing: who knows what it is."""
+        return b""
+
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:
+        """Stamped where they can be, and comments that say with which tags."""
+        stamped = [self._stamper.stamp(*one) for one in zip(payloads, turns, strict=True)]
+        self._statistics.count_stamped(one.reason for one in stamped)
+        comments = [
+            stamp_comment(turn.request.correlation_id, one.added)
+            if turn.request is not None and one.added
+            else b""
+            for turn, one in zip(turns, stamped, strict=True)
+        ]
+        return Passed(b"".join(framed(one.payload) for one in stamped), comments)
+
+    def rest(self, data: bytes) -> bytes:
+        """As it is: it is still what the client said."""
+        return data

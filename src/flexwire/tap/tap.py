@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import os
+import signal
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
 
 import flexwire
 from flexwire.arguments import to_int
@@ -11,21 +16,21 @@ from flexwire.capture.files.comments import ALL_FRAMES, CaptureFilter
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.client.notation import HostPort
 from flexwire.protocol import DEFAULT_FRAME_LIMIT
-from flexwire.tap.carrying import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
+from flexwire.tap.connections import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
 from flexwire.tap.limits import MOST_HELD
-from flexwire.tap.listeners import Listeners
-from flexwire.tap.openmetrics import openmetrics
-from flexwire.tap.ports import PortRange, StablePorts
+from flexwire.tap.listeners import Listeners, PortRange, StablePorts
+from flexwire.tap.metrics import openmetrics
 from flexwire.tap.processes import Processes
-from flexwire.tap.sampling import check_share
-from flexwire.tap.securing import PLAIN, TapSecurity
+from flexwire.tap.recording import check_share
+from flexwire.tap.security import PLAIN, TapSecurity, secured
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
+    from flexwire.tap.metrics import MetricsPort, TapStatistics
     from flexwire.tap.stamping import Stamping
-    from flexwire.tap.statistics import TapStatistics
 
 
 class Tap:
@@ -184,3 +189,91 @@ class Tap:
     def _accepted(self, client: socket.socket, upstream: HostPort) -> None:
         self._accepted_count += 1
         self._carrier.take(client, upstream, self._accepted_count)
+
+
+_INPUT: Final = 0
+_LOG: Final = logging.getLogger(__name__)
+_LAID_OPEN: Final = (
+    "clients reach the tap under TLS, and from it on there is none: of SASL PLAIN and OAUTHBEARER "
+    "whoever is between the tap and the brokers reads passwords and tokens; --upstream ssl://… "
+    "hides them"
+)
+
+
+class TapOptions(TypedDict, total=False):
+    """What else `Tap` takes."""
+
+    max_bytes: int
+    prefix: str
+    frame_limit: int
+    most_held: int
+    advertised_host: str | None
+    keep_addresses: bool
+    stamping: Stamping | None
+    keep: KeepLimit
+    ports: PortRange | None
+    sample: float
+    only: CaptureFilter
+    processes: int
+
+
+async def run_tap(  # the parts of a program
+    listen: str | HostPort,
+    upstream: str | HostPort,
+    out: Path,
+    *,
+    security: TapSecurity = PLAIN,
+    metrics: MetricsPort | None = None,
+    ready: Callable[[Tap], None] | None = None,
+    **options: Unpack[TapOptions],
+) -> TapStatistics:
+    """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
+
+    SIGHUP has it go on in the next capture file, or stop where it says that the terminal is gone.
+    Addresses may have their security protocol, as in ``ssl://127.0.0.1:19093``. ``ready`` is called
+    once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
+    Raises what `Tap.start` and `MetricsPort.start` raise.
+    """
+    listen, upstream, security = secured(listen, upstream, security)
+    if security.lays_credentials_open:
+        _LOG.warning(_LAID_OPEN)
+    stop = asyncio.Event()
+    at_terminal = os.isatty(_INPUT)
+    tap = Tap(listen, upstream, out, security=security, **options)
+
+    def hung_up() -> None:
+        # Of a terminal that is gone nothing more comes, Ctrl-C neither.
+        if at_terminal and not os.isatty(_INPUT):
+            stop.set()
+        else:
+            tap.rotate()
+
+    with _handled({"SIGINT": stop.set, "SIGTERM": stop.set, "SIGHUP": hung_up}):
+        try:
+            async with tap:
+                if metrics is not None:
+                    await metrics.start(tap.openmetrics)
+                if ready is not None:
+                    ready(tap)
+                await stop.wait()
+        finally:
+            if metrics is not None:
+                await metrics.close()
+    return tap.counts()
+
+
+@contextmanager
+def _handled(handlers: dict[str, Callable[[], None]]) -> Iterator[None]:
+    loop = asyncio.get_running_loop()
+    handled = []
+    for name, handler in handlers.items():
+        # Without handlers (Windows, threads) a cancelled task stops the tap as cleanly.
+        with suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
+            number = getattr(signal, name)
+            loop.add_signal_handler(number, handler)
+            handled.append(number)
+    try:
+        yield
+    finally:
+        for number in handled:
+            loop.remove_signal_handler(number)

@@ -7,6 +7,7 @@ to say; over another it asks for the port of a broker that it has not met, and w
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import dataclasses
 import json
 import logging
@@ -19,8 +20,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.tap.carrying import Carrier
-from flexwire.tap.memory import keep_freed_memory
+from flexwire.tap.connections import Carrier
 from flexwire.tap.saying import Saying
 
 if TYPE_CHECKING:
@@ -28,7 +28,29 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.capture.files.kept_files import FinishedFile
-    from flexwire.tap.carrying import Manner
+    from flexwire.tap.connections import Manner
+
+
+# Of glibc's malloc.h.
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+KEPT_BYTES: Final = 64 * 1024 * 1024
+_MAPPED_FROM: Final = 16 * 1024 * 1024
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep what is freed, up to `KEPT_BYTES`, for what is taken next.
+
+    By default it gives large blocks back to the system at once, and the system hands out the next
+    ones page by page: with frames of 1 MB that is a third of the tap's time. It holds for the whole
+    process, so a program asks for it, not a library. Other C libraries than glibc have no such
+    settings.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_TRIM_THRESHOLD, KEPT_BYTES)
+        library.mallopt(_MMAP_THRESHOLD, _MAPPED_FROM)
+
 
 log = logging.getLogger("flexwire.tap")
 

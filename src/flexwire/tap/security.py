@@ -1,0 +1,362 @@
+"""How a tap listens and how it connects: with which certificates, and as whom clients then come.
+
+Needs the package cryptography, of the extra ``tls``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+from flexwire.client.notation import HostPort, is_address, is_unspecified, parse_listener
+from flexwire.client.tls import client_context, server_context
+from flexwire.errors import TapError, TlsError
+from flexwire.extras import needed_by
+from flexwire.storage.local import create_private_file
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Iterable
+
+    from flexwire.client.tls import ClientAuth
+
+
+@dataclass(frozen=True, slots=True)
+class ListenTls:
+    """A listener's certificate: a PEM chain, with its key in it or apart.
+
+    With ``client_auth`` clients are asked for certificates of the authorities in ``ca``.
+    """
+
+    certificate: Path
+    key: Path | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: Path | None = None
+    client_auth: ClientAuth = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamTls:
+    """Whom the tap trusts as a broker, and with which certificate it comes, if any.
+
+    A broker's certificate is to be for the name that the broker advertises, and for the first
+    address for ``name``, where the tap connects to another (``127.0.0.1``, say).
+    """
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    password: str | None = field(default=None, repr=False)
+    name: str | None = None
+    check_names: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TapSecurity:
+    """Both sides of a tap; None is a side without TLS.
+
+    ``with_credentials`` says whether the capture is to hold credentials; None: unless there is TLS.
+    """
+
+    listen: ListenTls | None = None
+    upstream: UpstreamTls | None = None
+    as_one_principal: bool = False
+    with_credentials: bool | None = None
+
+    @property
+    def withholds(self) -> bool:
+        """Whether credentials are kept out of the capture: what TLS hid is not laid open."""
+        if self.with_credentials is None:
+            return self.listen is not None or self.upstream is not None
+        return not self.with_credentials
+
+    @property
+    def lays_credentials_open(self) -> bool:
+        """Whether what clients send under TLS goes on to brokers without it."""
+        return self.listen is not None and self.upstream is None
+
+    def check(self) -> None:
+        """Refuse to take clients' principals away unasked, with `TapError`."""
+        if self.as_one_principal:
+            return
+        if self.upstream is not None and self.upstream.certificate is not None:
+            raise TapError(
+                "with a certificate of the tap's own, brokers that know clients by certificates "
+                "see one principal for all of them, and apply its ACLs and quotas: if that is "
+                "meant, say --as-one-principal"
+            )
+        if self.listen is not None and self.listen.client_auth != "none":
+            raise TapError(
+                "clients' certificates end at the tap: brokers do not see them, and know all "
+                "clients as one principal, whose ACLs and quotas they apply: if that is meant, "
+                "say --as-one-principal"
+            )
+
+
+PLAIN: Final = TapSecurity()
+"""No TLS on either side."""
+
+
+class TapContexts:
+    """What `TapSecurity` says, read from its files: `TlsError` says what is wrong with them."""
+
+    def __init__(self, security: TapSecurity) -> None:
+        self.listen: ssl.SSLContext | None = None
+        self.upstream: ssl.SSLContext | None = None
+        self._names: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+        if (own := security.listen) is not None:
+            self.listen = server_context(
+                own.certificate,
+                own.key,
+                password=own.password,
+                ca=own.ca,
+                client_auth=own.client_auth,
+            )
+            self.listen.sni_callback = self._named
+        if (theirs := security.upstream) is not None:
+            self.upstream = client_context(
+                theirs.ca,
+                certificate=theirs.certificate,
+                key=theirs.key,
+                password=theirs.password,
+                check_names=theirs.check_names,
+            )
+
+    def name_asked_for(self, connection: object) -> str | None:
+        """By which name a client came (SNI): so it reaches the tap, whose certificate it took."""
+        return None if connection is None else self._names.get(connection)
+
+    def _named(self, connection: object, name: str | None, _context: ssl.SSLContext) -> None:
+        if name:
+            self._names[connection] = name
+
+
+def secured(
+    listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
+) -> tuple[HostPort, HostPort, TapSecurity]:
+    """The addresses of both sides, with a protocol or without, and what that asks of TLS.
+
+    Raises `TapError` where one does not fit the other.
+    """
+    if isinstance(listen, str):
+        address, is_tls = parse_listener(listen)
+        if is_tls and security.listen is None:
+            raise TapError(
+                f"{listen}: TLS takes a certificate: --listen-certificate, or --throwaway-ca "
+                "for a try"
+            )
+        if security.listen is not None and not is_tls:
+            raise TapError(f"{listen}: a certificate is given, but not ssl:// before the address")
+        listen = address
+    if isinstance(upstream, str):
+        address, is_tls = parse_listener(upstream)
+        if is_tls and security.upstream is None:
+            security = replace(security, upstream=UpstreamTls())
+        if security.upstream is not None and not is_tls:
+            raise TapError(
+                f"{upstream}: options of TLS are given, but not ssl:// before the address"
+            )
+        upstream = address
+    return listen, upstream, security
+
+
+_LIFETIME: Final = timedelta(days=7)
+_LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+_NAME: Final = "flexwire throwaway"
+
+
+class Throwaway(NamedTuple):
+    """What was made: the authority's certificate for clients, and the tap's own with its key."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+def names_of(host: str) -> tuple[str, ...]:
+    """The names by which clients may come to a tap that listens at a host."""
+    if is_unspecified(host):
+        machine = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
+        return (*machine, *_LOOPBACK)
+    if host == "localhost" or (is_address(host) and ip_address(host).is_loopback):
+        return tuple(dict.fromkeys((host, *_LOOPBACK)))
+    return (host,)
+
+
+def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
+    """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
+
+    The authority's own key is not kept. Files of an earlier run are taken as they are, if they
+    hold for these hosts: then clients need not be told anew. Only their owner may read them. All
+    three are made, or none; nothing is written over, and no link is followed. Raises `TlsError`,
+    and `MissingExtraError` without the package cryptography.
+    """
+    with needed_by("a throwaway CA", "tls"):
+        from flexwire.tap.security import Authority, holds_for  # noqa: PLC0415 - may be missing
+    hosts = tuple(hosts)
+    made = Throwaway(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
+    try:
+        if made.certificate.exists():
+            if not holds_for(made.certificate.read_bytes(), hosts):
+                raise TlsError(
+                    f"{made.certificate}: it has expired, or is not for {', '.join(hosts)}: "
+                    "remove the directory, and clients' copies of its ca.pem"
+                )
+            return made
+        made.ca.parent.mkdir(parents=True, exist_ok=True)
+        authority = Authority(_NAME, _LIFETIME)
+        chain, key = authority.certificate("flexwire tap", hosts)
+        _write_all({made.key: key, made.ca: authority.pem, made.certificate: chain})
+    except OSError as error:
+        # Until all are written they have names that nobody else knows.
+        named, why = error.filename2 or directory, error.strerror or error
+        raise TlsError(f"{named}: no throwaway CA: {why}") from error
+    except ValueError as error:
+        raise TlsError(f"{directory}: no throwaway CA: {error}") from error
+    return made
+
+
+def _write_all(contents: dict[Path, bytes]) -> None:
+    """Write new files, all or none; `FileExistsError` where one is there, or a link of its name."""
+    written: list[Path] = []
+    directory = next(iter(contents)).parent
+    with tempfile.TemporaryDirectory(prefix=".making-", dir=directory) as drafts:
+        try:
+            for path, content in contents.items():
+                draft = Path(drafts, path.name)
+                with closing(create_private_file(draft)) as file:
+                    file.write(content)
+                # Unlike a rename, it takes no other file's place and follows no link.
+                os.link(draft, path)
+                written.append(path)
+        except BaseException:
+            for path in written:
+                path.unlink(missing_ok=True)
+            raise
+
+
+with needed_by("a certificate", "tls"):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+# Clocks of other machines may be late.
+_EARLIER: Final = timedelta(hours=48)
+# Python 3.13 takes no authority that does not say what its key is for.
+_SIGNS: Final = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
+class Authority:
+    """Signs certificates for brokers and clients, for ``lifetime`` from now on.
+
+    Keys are P-256, in PKCS #8 where they are written, which Java reads too.
+    """
+
+    def __init__(self, name: str, lifetime: timedelta) -> None:
+        self.name = name
+        self.ends = datetime.now(UTC) + lifetime
+        self._key = ec.generate_private_key(ec.SECP256R1())
+
+    @cached_property
+    def pem(self) -> bytes:
+        """Its own certificate, which those that are to trust it take."""
+        key = self._key.public_key()
+        built = (
+            _builder(self.name, self.name, key, self.ends)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+            .add_extension(_SIGNS, critical=True)
+        )
+        return _pem(built.sign(self._key, hashes.SHA256()))
+
+    def certificate(
+        self,
+        name: str,
+        hosts: Iterable[str],
+        *,
+        password: str | None = None,
+        ends: datetime | None = None,
+    ) -> tuple[bytes, bytes]:
+        """Sign a certificate for ``hosts``, with a common name; give its chain and its key in PEM.
+
+        The key is encrypted where there is a ``password``.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        built = (
+            _builder(name, self.name, key.public_key(), ends or self.ends)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(issuer, critical=False)
+        )
+        if names := [_alternative(host) for host in hosts]:
+            built = built.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return _pem(built.sign(self._key, hashes.SHA256())) + self.pem, _private(key, password)
+
+
+def holds_for(chain: bytes, hosts: Iterable[str]) -> bool:
+    """Whether the first certificate of a chain is for all these hosts, and holds now."""
+    found = x509.load_pem_x509_certificates(chain)[0]
+    if not found.not_valid_before_utc <= datetime.now(UTC) < found.not_valid_after_utc:
+        return False
+    try:
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    return all(_alternative(host) in names for host in hosts)
+
+
+def _builder(
+    subject: str, issuer: str, key: ec.EllipticCurvePublicKey, ends: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(_named(subject))
+        .issuer_name(_named(issuer))
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(min(ends, datetime.now(UTC)) - _EARLIER)
+        .not_valid_after(ends)
+    )
+
+
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _alternative(host: str) -> x509.GeneralName:
+    return x509.IPAddress(ip_address(host)) if is_address(host) else x509.DNSName(host)
+
+
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _private(key: ec.EllipticCurvePrivateKey, password: str | None) -> bytes:
+    encryption: serialization.KeySerializationEncryption = (
+        serialization.NoEncryption()
+        if password is None
+        else serialization.BestAvailableEncryption(password.encode())
+    )
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption
+    )

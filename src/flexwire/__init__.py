@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from flexwire.moved import install
+
 __version__ = "0.1.0"
 __all__ = [
     "SpecSet",
@@ -43,6 +45,9 @@ _HOMES = {
 }
 # The room of kernels can be called.
 _MODULES = {"columnar", "errors", "kernels", "messages", "records"}
+
+
+install()
 
 
 def __getattr__(name: str) -> object:

@@ -36,7 +36,7 @@ SPARK = {"current_timestamp", "current_date", "localtimestamp", "now"}
 # To parse all files takes seconds.
 WORDS = ("import time\n", "from time import", "datetime", *sorted(SPARK - {"now"}))
 LISTED = {
-    "capture/files/pcapng.py: time.time_ns": "a packet of the tap says when it passed, as tcpdump's do",
+    "capture/files/pcapng.py: time.time_ns": "when a packet of the tap passed, as tcpdump says it",
     "cli/records_dump_text.py: datetime.datetime.fromtimestamp": "a number where no year fits",
     "kernels/cache.py: time.time": "the age of a note that others read: at worst nobody is told",
     "tap/security.py: datetime.datetime.now": "certificates hold from two days before on",

@@ -1,0 +1,155 @@
+"""Modules that moved: their old paths work until the next release, with a warning.
+
+Each old path gives the module at its new path, the very same object. Only paths that the pages of
+the project have named are here. What else stood in a room that moved is refused with the new room.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+__all__ = ["MOVED", "install"]
+
+MOVED: Final = {
+    "flexwire.capture.assembly": "flexwire.capture.reassembly.assembly",
+    "flexwire.capture.brokers": "flexwire.capture.reassembly.connections",
+    "flexwire.capture.columns": "flexwire.capture.reassembly",
+    "flexwire.capture.columns.flows": "flexwire.capture.reassembly.flows",
+    "flexwire.capture.columns.merging": "flexwire.capture.reassembly.merging",
+    "flexwire.capture.columns.packet_notes": "flexwire.capture.reassembly.packet_scan",
+    "flexwire.capture.columns.segments": "flexwire.capture.reassembly.segments",
+    "flexwire.capture.columns.turns": "flexwire.capture.pairing.pairing",
+    "flexwire.capture.course": "flexwire.capture.reassembly.course",
+    "flexwire.capture.evidence": "flexwire.capture.reassembly.connections",
+    "flexwire.capture.filtering": "flexwire.capture.files.comments",
+    "flexwire.capture.framing": "flexwire.capture.reassembly.framing",
+    "flexwire.capture.logs": "flexwire.logs",
+    "flexwire.capture.logs.columns": "flexwire.logs.reading",
+    "flexwire.capture.logs.finding": "flexwire.logs.finding",
+    "flexwire.capture.logs.following": "flexwire.logs.following",
+    "flexwire.capture.logs.planning": "flexwire.logs.planning",
+    "flexwire.capture.logs.query": "flexwire.logs.files",
+    "flexwire.capture.logs.reading": "flexwire.logs.reading",
+    "flexwire.capture.log_segment": "flexwire.logs.segments",
+    "flexwire.capture.log_index": "flexwire.logs.segments",
+    "flexwire.capture.log_state": "flexwire.logs.segments",
+    "flexwire.capture.metadata_log": "flexwire.logs.metadata",
+    "flexwire.capture.model": "flexwire.capture.files.packets",
+    "flexwire.capture.pcapng": "flexwire.capture.files.pcapng",
+    "flexwire.capture.request_log": "flexwire.logs.request_log",
+    "flexwire.capture.request_log.envelopes": "flexwire.logs.request_log.lines",
+    "flexwire.capture.request_log.reading": "flexwire.logs.request_log.lines",
+    "flexwire.capture.request_log.requests": "flexwire.logs.request_log.requests",
+    "flexwire.capture.request_log.times": "flexwire.logs.request_log.times",
+    "flexwire.capture.stamps": "flexwire.capture.files.comments",
+    "flexwire.capture.streams": "flexwire.capture.reassembly.streams",
+    "flexwire.columnar.record_schema": "flexwire.columnar.record_columns",
+    "flexwire.net": "flexwire.tap",
+    "flexwire.net.brokers": "flexwire.tap.connections",
+    "flexwire.net.calling": "flexwire.client",
+    "flexwire.net.calling.answers": "flexwire.client.answers",
+    "flexwire.net.calling.broker": "flexwire.client.broker",
+    "flexwire.net.calling.client_config": "flexwire.client.config",
+    "flexwire.net.calling.cluster": "flexwire.client.cluster",
+    "flexwire.net.calling.connection": "flexwire.client.connection",
+    "flexwire.net.calling.routes": "flexwire.client.cluster",
+    "flexwire.net.calling.scram": "flexwire.client.security",
+    "flexwire.net.calling.security": "flexwire.client.security",
+    "flexwire.net.carrying": "flexwire.tap.connections",
+    "flexwire.net.ends": "flexwire.tap.ends",
+    "flexwire.net.filtering": "flexwire.tap.filtering",
+    "flexwire.net.handshakes": "flexwire.client.tls",
+    "flexwire.net.host_port": "flexwire.client.notation",
+    "flexwire.net.limits": "flexwire.tap.limits",
+    "flexwire.net.listeners": "flexwire.tap.listeners",
+    "flexwire.net.memory": "flexwire.tap.worker",
+    "flexwire.net.metrics": "flexwire.tap.metrics",
+    "flexwire.net.processes": "flexwire.tap.processes",
+    "flexwire.net.running": "flexwire.tap.tap",
+    "flexwire.net.securing": "flexwire.tap.security",
+    "flexwire.net.statistics": "flexwire.tap.metrics",
+    "flexwire.net.tap": "flexwire.tap.tap",
+    "flexwire.net.throwaway": "flexwire.tap.security",
+    "flexwire.net.tls": "flexwire.client.tls",
+    "flexwire.records.inflate": "flexwire.records.compression",
+    "flexwire.spark.batches": "flexwire.spark.tables",
+    "flexwire.spark.formats": "flexwire.spark.sources",
+    "flexwire.spark.formats.kafka_capture": "flexwire.spark.sources.kafka_capture",
+    "flexwire.spark.formats.kafka_log": "flexwire.spark.sources.kafka_log",
+    "flexwire.spark.paths": "flexwire.spark.inputs",
+    "flexwire.spark.ranges": "flexwire.spark.capture_job",
+    "flexwire.spark.reading": "flexwire.spark.stored",
+    "flexwire.spark.unreadable": "flexwire.spark.inputs",
+    "flexwire.tables.fold": "flexwire.survey.fold",
+    "flexwire.tables.piece_survey": "flexwire.survey.piece_survey",
+    "flexwire.tables.pieces": "flexwire.survey.pieces",
+    "flexwire.tables.reading": "flexwire.tables.output",
+    "flexwire.tables.survey": "flexwire.survey.survey",
+}
+"""The new path of each old one."""
+
+_ROOMS: Final = (
+    "flexwire.capture.columns",
+    "flexwire.capture.logs",
+    "flexwire.capture.request_log",
+    "flexwire.net",
+)
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules by their old paths."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,  # noqa: ARG002 - it is the protocol of finders
+        target: ModuleType | None = None,  # noqa: ARG002 - as above
+    ) -> ModuleSpec | None:
+        """Return how an old path is loaded; None for all else."""
+        if fullname in MOVED:
+            return ModuleSpec(fullname, _Loader(MOVED[fullname]))
+        room = next((one for one in _ROOMS if fullname.startswith(f"{one}.")), None)
+        if room is None:
+            return None
+        # Else it would be found in the new room, and loaded a second time by another name.
+        raise ModuleNotFoundError(
+            f"{fullname} has moved: the room {room} is {MOVED[room]} now", name=fullname
+        )
+
+
+class _Loader(Loader):
+    """Gives the module at the new path."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module, loaded by its new path."""
+        warnings.warn(
+            f"{spec.name} has moved to {self._path}; the old path goes with the next release",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        module = import_module(self._path)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Leave the module as it is: import has put the old path's spec into it."""
+        module.__spec__ = self._spec
+
+
+def install() -> None:
+    """Have Python find modules by their old paths, in this process."""
+    if not any(isinstance(one, _Finder) for one in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

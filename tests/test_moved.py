@@ -1,0 +1,52 @@
+"""Modules that moved are found by their old paths, and are the modules at their new ones."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module
+
+import pytest
+
+import flexwire  # noqa: F401 - it has Python find old paths
+from flexwire.moved import MOVED
+
+
+@pytest.mark.parametrize(("old", "new"), MOVED.items())
+def test_an_old_path_gives_the_module_at_its_new_path(old: str, new: str) -> None:
+    # Whoever ran before may have imported it, and it warns but once.
+    sys.modules.pop(old, None)
+    with pytest.warns(DeprecationWarning, match="has moved to"):
+        found = import_module(old)
+    assert found is import_module(new)
+    spec = sys.modules[new].__spec__
+    assert spec is not None
+    assert spec.name == new
+
+
+def test_a_new_path_is_no_old_one() -> None:
+    assert not MOVED.keys() & set(MOVED.values())
+
+
+def test_what_else_stood_in_a_room_that_moved_names_the_new_room() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"net\.relay has moved.* flexwire\.tap now"):
+        import_module("flexwire.net.relay")
+    with pytest.raises(ModuleNotFoundError, match=r"No module named .flexwire\.nets"):
+        import_module("flexwire.nets")
+
+
+def test_names_of_an_old_path_can_be_imported_by_a_new_process() -> None:
+    code = (
+        "from flexwire.net.calling import Broker\n"
+        "from flexwire.net import Tap\n"
+        "print(Broker.__module__, Tap.__module__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "flexwire.client.broker flexwire.tap.tap\n"
+    assert [line.partition(": ")[2] for line in done.stderr.splitlines()] == [
+        f"DeprecationWarning: {old} has moved to {new}; the old path goes with the next release"
+        for old, new in (
+            ("flexwire.net", "flexwire.tap"),
+            ("flexwire.net.calling", "flexwire.client"),
+        )
+    ]

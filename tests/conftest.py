@@ -17,12 +17,22 @@ from tests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "compiles", "guard")
+SPARK = "spark"
+"""The group of tests that share the session: pytest-xdist adds it to their names, after an @."""
+FEW_STAGES = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+    "spark.sql.optimizer.disableHints": "true",
+}
+"""What answers about small tables are asked with too: a query of a few rows is one job of one task
+a stage, and takes half the time. Analyses on a cluster have Spark's own settings."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -31,12 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(own_process)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+# Before pytest-xdist, which adds the group of a test to its name.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse tests that use Spark and do not say so; the longest files come first, whole."""
     ranks: dict[str, int] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
             raise pytest.UsageError(f"{item.nodeid} uses Spark: mark it, or its module, as spark")
+        if hasattr(config, "workerinput") and shares_session(item):
+            item.add_marker(pytest.mark.xdist_group(SPARK))
         if not is_spark(item):
             file = scope(item.nodeid)
             is_long = any(map(item.get_closest_marker, LONG))
@@ -67,15 +81,25 @@ def is_spark(item: pytest.Item) -> bool:
     return item.get_closest_marker("spark") is not None
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Spare the collector the million objects of tests and modules while they are made."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process whole files, and all that share the session to one of them."""
-    if config.getvalue("dist") != "loadfile":
+    """Give each process the tests of whole files, and all that share the session to one of them."""
+    if config.getvalue("dist") != "loadgroup":
         return None
     # It is here only if tests run beside each other.
-    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - see above
+    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - see above
 
-    scheduling = LoadFileScheduling(config, log)
+    scheduling = LoadGroupScheduling(config, log)
     scheduling._split_scope = scope
     # In the order above, and not the files of most tests first.
     config.option.loadscopereorder = False
@@ -84,9 +108,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def scope(nodeid: str) -> str:
-    """Give what tests share with those that run in the same process."""
-    file = nodeid.partition("::")[0]
-    return "spark" if shares_spark(file) else file
+    """Return what tests share that run in the same process: the session of Spark, or their file."""
+    return SPARK if nodeid.endswith(f"@{SPARK}") else nodeid.partition("::")[0]
+
+
+def shares_session(item: pytest.Item) -> bool:
+    """Whether a test takes the session of the run. A process of its own has one of its own."""
+    if not is_spark(item) or item.get_closest_marker(own_process.MARKER):
+        return False
+    return shares_spark(item.nodeid.partition("::")[0])
 
 
 @cache
@@ -106,7 +136,7 @@ def spark() -> Iterator[SparkSession]:
     from flexwire.spark.settings import SMALL_CONF  # noqa: PLC0415 - see above
 
     # The jobs of tests are small, as those of an analysis that takes the same settings.
-    conf = with_archive(SMALL_JAVA | SMALL_CONF)
+    conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)
     java = os.environ.get("JAVA_HOME")
     started = session("flexwire tests", master="local[2]", memory="1g", conf=conf)
     # It says on which Java it is; processes of tests are to find theirs, and its archive.

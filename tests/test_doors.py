@@ -25,6 +25,7 @@ from flexwire.records import Headers, Record, Typed, TypedDialect, kip82
 from flexwire.schema.catalog import use_catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.wire import Encoding, TagForm
+from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -363,13 +364,13 @@ def _open(name: str, given: dict[str, Any]) -> Any:
     return DOORS[name].call(**given)
 
 
-@pytest.mark.parametrize("name", DOORS)
+@each("name", [*DOORS])
 def test_a_door_opens_to_right_arguments(name: str) -> None:
     door = DOORS[name]
     _open(name, {one: good for one, (good, _) in door.parameters.items()})
 
 
-@pytest.mark.parametrize("name", DOORS)
+@each("name", [*DOORS])
 def test_a_door_gives_an_error_of_its_own_to_wrong_ones(name: str) -> None:
     door = DOORS[name]
     good = {one: right for one, (right, _) in door.parameters.items()}

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 PATH = Path(__file__).parents[1] / "vectors" / "spec-files.jsonl.gz"
@@ -33,8 +34,9 @@ def released() -> list[Released]:
     return [Released(**json.loads(line)) for line in lines]
 
 
+@cache
 def by_directory() -> dict[tuple[str, str], dict[str, str]]:
-    """Give the files by release and module."""
+    """Return the files by release and module. Every caller has the same ones, to read."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for one in released():
         for release, module in one.releases.items():

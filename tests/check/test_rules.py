@@ -7,12 +7,11 @@ import json
 import re
 from pathlib import Path
 
-import pytest
-
 import flexwire
 from flexwire.check.config import LINT, Config
 from flexwire.check.rules import rules
 from tests.check.pages import Example, example, findings
+from tests.each import each
 
 RULES = sorted(rules())
 # What no example of a page can show.
@@ -56,7 +55,7 @@ def pair(rule: str) -> tuple[Example, Example]:
     return flagged, instead
 
 
-@pytest.mark.parametrize("rule", RULES)
+@each("rule", RULES)
 def test_a_rule_flags_its_example_at_the_place_shown_and_nothing_else_does(rule: str) -> None:
     flagged, _ = pair(rule)
     found = findings(flagged.files, Config(LINT.defaults() | {rule}))
@@ -65,14 +64,14 @@ def test_a_rule_flags_its_example_at_the_place_shown_and_nothing_else_does(rule:
     ]
 
 
-@pytest.mark.parametrize("rule", RULES)
+@each("rule", RULES)
 def test_the_mended_example_has_no_finding(rule: str) -> None:
     _, instead = pair(rule)
     assert instead.flagged is None
     assert findings(instead.files, Config(LINT.defaults() | {rule})) == ()
 
 
-@pytest.mark.parametrize("rule", RULES)
+@each("rule", RULES)
 def test_a_page_tells_what_and_who_says_so(rule: str) -> None:
     page = rules()[rule].page
     assert rules()[rule].summary.endswith(".")

@@ -12,6 +12,7 @@ import pytest
 from flexwire.cli.records_dump_options import DumpOptions
 from flexwire.cli.records_dump_rows import rows
 from tests.capture.log_vectors import vectors, write_all
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +73,7 @@ def in_base64(value: Any) -> str | None:
     return None if value is None else value["base64"]
 
 
-@pytest.mark.parametrize("path", [path for path in LOGS if path in WHOLE])
+@each("path", [path for path in LOGS if path in WHOLE])
 def test_every_field_of_every_batch_is_what_kafka_reads(root: Path, path: str) -> None:
     for row, expected in zip(
         of(dumped(root, path), "batch"), vectors()[path]["batches"], strict=True
@@ -82,7 +83,7 @@ def test_every_field_of_every_batch_is_what_kafka_reads(root: Path, path: str) -
                 assert row[name] == value, name
 
 
-@pytest.mark.parametrize("path", [path for path in LOGS if path in WHOLE])
+@each("path", [path for path in LOGS if path in WHOLE])
 def test_every_byte_of_every_record_is_what_kafka_reads(root: Path, path: str) -> None:
     found = of(dumped(root, path, deep=True), "record")
     expected = vectors()[path]["records"]
@@ -112,7 +113,7 @@ def is_message(value: Any) -> bool:
 # The tool's own lines, written anew from the rows.
 
 
-@pytest.mark.parametrize("path", [path for path in LOGS if path in WHOLE])
+@each("path", [path for path in LOGS if path in WHOLE])
 def test_a_log_gives_the_lines_of_kafkas_tool(root: Path, path: str) -> None:
     found = dumped(root, path, deep=True)
     tool = later_tool if path.startswith("4.4") else tool_lines
@@ -300,7 +301,7 @@ def partition_text(data: Row) -> str:
 # Indexes and snapshots of producers.
 
 
-@pytest.mark.parametrize("path", [path for path in INDEXES if path in WHOLE])
+@each("path", [path for path in INDEXES if path in WHOLE])
 def test_an_index_gives_the_lines_of_kafkas_tool(root: Path, path: str) -> None:
     found = dumped(root, path)
     lines = [
@@ -312,7 +313,7 @@ def test_an_index_gives_the_lines_of_kafkas_tool(root: Path, path: str) -> None:
     assert lines == said
 
 
-@pytest.mark.parametrize("path", [path for path in INDEXES if path in WHOLE])
+@each("path", [path for path in INDEXES if path in WHOLE])
 def test_there_is_a_finding_where_kafkas_tool_complains(root: Path, path: str) -> None:
     # The tool does not tell of half an entry.
     expected = vectors()[path]["complained"] or path == "index-cut-0/00000000000000000000.index"

@@ -14,6 +14,7 @@ from flexwire.schema.catalog import catalog
 from tests.capture.log_vectors import BASE, vectors, write_all
 from tests.cli.test_records_dump import Run, of
 from tests.codec.release_vectors import of_release
+from tests.each import each
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return Run(capsys, monkeypatch)
 
 
-@pytest.mark.parametrize("path", FILES + EARLY_FILES)
+@each("path", FILES + EARLY_FILES)
 def test_nothing_is_wrong_with_what_a_sound_broker_wrote(root: Path, path: str) -> None:
     for release in (None, path.split("/", maxsplit=1)[0]):
         found = rows(root / path, DumpOptions(deep=True, release=release))

@@ -19,6 +19,7 @@ from flexwire.errors import EncodeError
 from flexwire.kernels.engine import kernel
 from flexwire.wire.varint import uuid_text
 from tests.codec.boundaries import DECODED, ENCODED, FLEXIBLE, REFUSED, Case
+from tests.each import each
 
 Group = tuple[str, str, int]
 
@@ -63,7 +64,7 @@ def agreed(raw: Any) -> Any:
     return None if raw is REFUSED else raw
 
 
-@pytest.mark.parametrize("group", WRITTEN, ids=str)
+@each("group", [*WRITTEN])
 def test_what_is_written_at_every_boundary(group: Group) -> None:
     assert kernel("encode") is not None
     assert kernel("measure") is not None
@@ -84,7 +85,7 @@ def test_what_is_written_at_every_boundary(group: Group) -> None:
         assert alone.values.to_pylist() == [raw], str(cases[row])
 
 
-@pytest.mark.parametrize("group", WRITTEN, ids=str)
+@each("group", [*WRITTEN])
 def test_what_its_column_cannot_hold_is_refused(group: Group) -> None:
     for case in WRITTEN[group]:
         kind = message_type(case.message).field("value").type
@@ -114,7 +115,7 @@ def wider(value: Any) -> pa.Array | None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", READ, ids=str)
+@each("group", [*READ])
 def test_what_is_read_at_every_boundary(group: Group) -> None:
     assert kernel("decode") is not None
     cases = READ[group]

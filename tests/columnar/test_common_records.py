@@ -11,6 +11,7 @@ from flexwire.kernels.engine import kernel
 from flexwire.kernels.records.columns_layout import FIRST_MILLISECOND, LAST_MILLISECOND, SPARE
 from flexwire.wire.varint import write_varint
 from tests.columnar.test_records import ALL, in_columns, in_objects
+from tests.each import each
 from tests.records import batches as by_hand
 
 # On both sides of every length that a zig-zag number can have up to four bytes.
@@ -104,8 +105,8 @@ def test_timestamps_around_the_edges_of_moments_are_those_of_objects(base: int) 
     assert agree(data) == (len(records), 0)
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("wrong", WRONG)
+@each("place", [*PLACES])
+@each("wrong", [*WRONG])
 def test_a_wrong_number_is_the_error_of_the_objects(place: str, wrong: str) -> None:
     """Between two sound records, in a batch between two; the record's length fits what it has."""
     at, written = PLACES[place], WRONG[wrong]

@@ -77,7 +77,10 @@ def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() ->
     for name in NAMES:
         made, entry = message(name), catalog().entry(name)
         have = entry.versions.highest
-        raws = [random_message(made, have, seed, tagged=seed > 1).encode(have) for seed in range(4)]
+        raws = [
+            random_message(made, have, seed, tagged=bool(seed % 2)).encode(have)
+            for seed in range(times(2))
+        ]
         structs = decode_messages(name, pa.array(raws), have, absent="default")
         rows = structs.to_pylist()
         wanted = [*entry.versions]
@@ -86,7 +89,7 @@ def test_what_one_version_reads_another_writes_or_refuses_in_the_same_words() ->
         for want in wanted:
             for encoding in Encoding if want in ends else (Encoding.KAFKA,):
                 refused += check_written(name, structs, rows, [want] * len(rows), encoding)
-    assert refused > 1000
+    assert refused > 500
 
 
 def check_written(

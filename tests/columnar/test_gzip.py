@@ -132,7 +132,8 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
     short = [content[: source.choice([30, 300, 3000])] for content in texts(source)]
     streams = [one[10:-8] for content in short for one in written(content)]
     taken = refused = 0
-    for _ in range(times(30_000)):
+    count = times(6000)
+    for _ in range(count):
         raw = bytearray(source.choice(streams))
         for _ in range(source.choice([1, 1, 2, 4])):
             # Most of the rules are about what stands at the beginning.
@@ -141,8 +142,7 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
         found = is_the_same(bytes(raw))
         assert found is not None, raw.hex()
         taken, refused = taken + found, refused + (not found)
-    assert taken > 8000
-    assert refused > 8000
+    assert min(taken, refused) > count // 4
 
 
 def complete(source: random.Random, count: int) -> list[int]:
@@ -179,7 +179,8 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
     refused = 0
     # What random bits find by any distance.
     before = stored(source.randbytes(33_000))
-    for _ in range(times(2000)):
+    count = times(600)
+    for _ in range(count):
         many, few = source.randrange(257, 287), source.randrange(1, 31)
         literals = placed(source, complete(source, source.randrange(2, 257)), many)
         if source.random() < 0.95 and not literals[END]:
@@ -203,10 +204,9 @@ def test_any_codes_are_what_zlib_makes_of_them() -> None:
             longest = max(literals)
             taken[longest] = taken.get(longest, 0) + bool(found)
             refused += not found
-    assert sum(taken.values()) > 1000
+    assert min(sum(taken.values()), refused) > count // 2
     # Some that the first table has no place for.
-    assert taken[15] > 100
-    assert refused > 1000
+    assert taken[15] > count // 20
 
 
 def test_the_longest_codewords_one_after_the_other_are_read() -> None:

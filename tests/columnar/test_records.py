@@ -32,6 +32,7 @@ from flexwire.records import (
     encode_batch,
 )
 from flexwire.wire.varint import write_varint
+from tests.each import each
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
@@ -239,8 +240,8 @@ MOMENTS = (-(2**63), FIRST - 1, FIRST, -2, -1, 0, LAST, LAST + 1, 2**63 - 1)
 
 
 @pytest.mark.usefixtures("engine")
-@pytest.mark.parametrize("magic", [1, 2])
-@pytest.mark.parametrize("timestamp", MOMENTS)
+@each("magic", [1, 2])
+@each("timestamp", MOMENTS)
 def test_a_timestamp_is_null_where_there_is_no_date(timestamp: int, magic: int) -> None:
     records = [Record(0, timestamp, b"k", b"v", []), Record(1, timestamp, b"k", b"v", [])]
     data = encode_batch(records, magic=magic)
@@ -252,8 +253,8 @@ def test_a_timestamp_is_null_where_there_is_no_date(timestamp: int, magic: int) 
 EDGES = (-(2**63), -(2**62) - 1, -(2**62), 0, 2**62 - 1, 2**62, 2**63 - 1)
 
 
-@pytest.mark.parametrize("base", EDGES)
-@pytest.mark.parametrize("delta", EDGES)
+@each("base", EDGES)
+@each("delta", EDGES)
 def test_sums_beyond_64_bits_are_the_errors_of_the_objects(base: int, delta: int) -> None:
     within = max(min(delta, 2**31 - 1), -(2**31))
     numbers = [
@@ -267,9 +268,9 @@ def test_sums_beyond_64_bits_are_the_errors_of_the_objects(base: int, delta: int
 LENGTHS = [-2, -1, 0, 1, 2, 3, 63, 64, 8191, 8192, 2**31 - 1, -(2**31)]
 
 
-@pytest.mark.parametrize("place", ["key", "value", "header key", "header value"])
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("behind", [0, 1, 2, 64])
+@each("place", ["key", "value", "header key", "header value"])
+@each("length", LENGTHS)
+@each("behind", [0, 1, 2, 64])
 def test_lengths_that_lie_are_the_errors_of_the_objects(
     place: str, length: int, behind: int
 ) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.house.test_readme import Block, blocks, check
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
 FEWEST_RECIPES = 20
@@ -31,8 +35,10 @@ def test_every_recipe_does_what_it_shows(tmp_path: Path, subtests: pytest.Subtes
 
 @pytest.mark.spark
 def test_every_recipe_on_an_analysis_does_what_it_shows(
-    tmp_path: Path, subtests: pytest.Subtests
+    spark: SparkSession, tmp_path: Path, subtests: pytest.Subtests
 ) -> None:
+    # The recipes take the session that runs, and start none of their own.
+    assert spark is not None
     found = blocks(COOKBOOK.read_text(encoding="utf-8"))
     for block in found:
         if makes_capture(block) or needs_analysis(block):

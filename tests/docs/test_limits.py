@@ -6,7 +6,7 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import pytest
+from tests.each import each
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 _ROW = re.compile(
@@ -23,7 +23,7 @@ def limits(page: str) -> dict[str, int]:
 LIMITS = limits(PAGE.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@each("name", [*LIMITS])
 def test_a_limit_is_what_the_page_says(name: str) -> None:
     module, constant = name.rsplit(".", 1)
     assert getattr(import_module(module), constant) == LIMITS[name]

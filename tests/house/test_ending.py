@@ -65,7 +65,7 @@ markers =
     own_process: see pyproject.toml
     spark: see pyproject.toml
 """
-BESIDE = ("-n", "2", "--dist", "loadfile")
+BESIDE = ("-n", "2", "--dist", "loadgroup")
 # How a worker can be lost in the middle of a test.
 LOSSES = {
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
@@ -127,6 +127,41 @@ def test_a_run_without_a_loss_ends_with_0(tmp_path: Path) -> None:
     done = session(tmp_path, files, *BESIDE, minutes=ending.MINUTES)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 passed" in done.stdout
+
+
+SHARES = """
+import os
+import pytest
+# As in: spark: SparkSession
+
+def tell(name):
+    with open("told", "a") as told:
+        told.write(f"{name} {os.getpid()}\\n")
+
+@pytest.mark.spark
+def test_shares():
+    tell("shares")
+
+def test_other():
+    tell("other")
+"""
+HERE = """
+from pathlib import Path
+from tests import conftest
+from tests.conftest import *
+
+conftest.ROOT = Path(__file__).parent
+"""
+
+
+def test_what_shares_the_session_runs_in_one_process_of_two(tmp_path: Path) -> None:
+    files = {f"test_{name}.py": SHARES for name in "abcd"} | {"conftest.py": HERE}
+    done = session(tmp_path, files, *BESIDE, minutes=ending.MINUTES)
+    assert "8 passed" in done.stdout, done.stdout + done.stderr
+    told = [line.split() for line in (tmp_path / "told").read_text().splitlines()]
+    assert len({pid for name, pid in told if name == "shares"}) == 1
+    # It has nothing to wait for, as the other files have: of those the other process has some.
+    assert len({pid for _, pid in told}) == 2
 
 
 @pytest.mark.parametrize("processes", [0, 2])

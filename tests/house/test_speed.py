@@ -6,6 +6,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -98,21 +99,44 @@ def test_one_that_does_not_is_seen(marker: str, text: str) -> None:
     assert unmarked(iter([("test_a.py", f"{text}\npytest.mark.{marker}")])) == []
 
 
-def test_all_that_starts_spark_runs_in_one_process_and_first() -> None:
-    assert conftest.scope("tests/spark/test_analyze.py::test_a[b::c]") == "spark"
-    assert conftest.scope("tests/demo/test_audit.py::test_a") == "spark"
-    file = "tests/wire/test_tags.py"
-    assert conftest.scope(f"{file}::test_a") == conftest.scope(f"{file}::test_b[1]") == file
-
-
 @dataclass
 class Item:
     nodeid: str
     marker: str = ""
     fixturenames: tuple[str, ...] = ("tmp_path",)
+    group: str = ""
 
     def get_closest_marker(self, name: str) -> str | None:
-        return self.marker if name == self.marker else None
+        return self.marker if name in self.marker.split() and name else None
+
+    def add_marker(self, mark: Any) -> None:
+        assert mark.name == "xdist_group"
+        [self.group] = mark.args
+
+
+ALONE: Any = SimpleNamespace()
+WORKER: Any = SimpleNamespace(workerinput={})
+
+
+def test_all_tests_of_the_session_run_in_one_process_and_others_by_file() -> None:
+    file = "tests/spark/test_frame_sums.py"
+    items: Any = [
+        Item(f"{file}::test_a[b::c]", "spark"),
+        Item("tests/demo/test_audit.py::test_b", "spark"),
+        # What needs no Spark, what starts a session of its own, and where, is not of the group.
+        Item(f"{file}::test_c"),
+        Item(f"{file}::test_d", "spark own_process"),
+        Item("tests/docs/test_pages.py::test_e", "spark"),
+    ]
+    conftest.pytest_collection_modifyitems(ALONE, [*items])
+    assert {one.group for one in items} == {""}
+    conftest.pytest_collection_modifyitems(WORKER, [*items])
+    assert [one.group for one in items] == ["spark", "spark", "", "", ""]
+    names = [one.nodeid + (one.group and f"@{one.group}") for one in items]
+    assert [conftest.scope(one) for one in names] == [
+        *("spark", "spark", file, file),
+        "tests/docs/test_pages.py",
+    ]
 
 
 def test_what_starts_spark_comes_first_and_then_files_with_a_slow_test_whole() -> None:
@@ -124,11 +148,11 @@ def test_what_starts_spark_comes_first_and_then_files_with_a_slow_test_whole() -
         Item(f"{slow}::test_c", "slow"),
         Item("tests/demo/test_audit.py::test_d", "spark"),
     ]
-    conftest.pytest_collection_modifyitems(items)
+    conftest.pytest_collection_modifyitems(ALONE, items)
     assert "".join(one.nodeid[-1] for one in items) == "dbca"
 
 
 def test_a_test_that_uses_the_session_is_marked_or_refused() -> None:
     items: Any = [Item("test_a.py::test_b", fixturenames=("tmp_path", "spark"))]
     with pytest.raises(pytest.UsageError, match=r"test_a\.py::test_b uses Spark: mark it"):
-        conftest.pytest_collection_modifyitems(items)
+        conftest.pytest_collection_modifyitems(ALONE, items)

@@ -19,6 +19,7 @@ from tests.codec.test_every_version import pairs
 from tests.codec.test_message import WRONG
 from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
+from tests.each import each
 from tests.kernels.harness import REFUSED, full_message, functions
 from tests.searching import times
 from tests.traced import traced
@@ -39,7 +40,7 @@ def test_every_vector_is_read_and_written() -> None:
     assert unknown > 10
 
 
-@pytest.mark.parametrize("name", catalog().names())
+@each("name", catalog().names())
 def test_every_version_of_every_message(name: str) -> None:
     for made, version in pairs(name):
         decode, encode = functions(made, version)

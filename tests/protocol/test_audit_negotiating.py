@@ -14,6 +14,7 @@ from flexwire.protocol.audit.known import _FACTS, ABSENT
 from flexwire.protocol.audit.negotiating import common_versions
 from flexwire.schema.catalog import catalog
 from flexwire.versions import Versions
+from tests.each import each
 
 KEYS = {api_name(key): key for key in catalog().api_keys()}
 RELEASES = catalog().releases
@@ -72,7 +73,7 @@ def use(name: str, version: int, asked: Any = "here", offered: Versions | None =
     return Use(KEYS[name], version, 1, 0, 0, asked, offered)
 
 
-@pytest.mark.parametrize("api_key", [one for one in catalog().api_keys() if one != 18])
+@each("api_key", [one for one in catalog().api_keys() if one != 18])
 def test_nothing_is_said_only_where_a_version_is_in_common_or_a_fallback_is_documented(
     api_key: int,
 ) -> None:

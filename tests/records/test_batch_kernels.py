@@ -31,6 +31,7 @@ from flexwire.records import (
 )
 from flexwire.records.encode import write_plain_batch
 from flexwire.wire.batch_layout import HEADER_SIZE
+from tests.each import each
 from tests.modules import run
 from tests.records import batches
 from tests.records.guard import RECORDS
@@ -254,8 +255,8 @@ def test_other_arguments_are_refused() -> None:
     assert READ_BATCH(batch, batch) is REFUSED
 
 
-@pytest.mark.parametrize("name", RecordBatch.__struct_fields__)
-@pytest.mark.parametrize("value", [None, -1, 0, 1, 2**31, 2**63 - 1, 2**63, "x", b"", bytes(60)])
+@each("name", RecordBatch.__struct_fields__)
+@each("value", [None, -1, 0, 1, 2**31, 2**63 - 1, 2**63, "x", b"", bytes(60)])
 def test_a_batch_whose_fields_were_changed_is_read_as_python_reads_it(
     name: str, value: Any
 ) -> None:

@@ -21,6 +21,7 @@ from flexwire.records.body import (
 from flexwire.records.record import Record
 from flexwire.wire.batch_layout import LEAST_RECORD
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
+from tests.each import each
 
 # Each side of where a varint takes a byte more.
 SIZES = [0, 1, 63, 64, 511, 512, 8191, 8192]
@@ -66,8 +67,8 @@ def read_alike(data: bytes, count: int, budget: int = 1000) -> bool:
     return True
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("delta", DELTAS)
+@each("size", SIZES)
+@each("delta", DELTAS)
 def test_all_that_is_ordinary_is_taken(size: int, delta: int) -> None:
     records = [
         Record(7 + delta, 9 + delta, bytes(size), bytes(size), [(bytes(size), None)]),
@@ -98,8 +99,8 @@ def test_damaged_records_are_read_alike_or_refused() -> None:
     assert ordinary > 100
 
 
-@pytest.mark.parametrize("base", [INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX])
-@pytest.mark.parametrize("delta", [*DELTAS, *FAR])
+@each("base", [INT64_MIN, INT64_MIN + 1, -1, 0, INT64_MAX - 1, INT64_MAX])
+@each("delta", [*DELTAS, *FAR])
 def test_numbers_that_leave_64_bits_are_refused(base: int, delta: int) -> None:
     for other in (0, delta):
         records = [Record(base + other, base + delta, None, b"")]
@@ -125,8 +126,8 @@ class Text(bytes):
 WRONG: list[Any] = [None, True, 1.5, "7", b"k", [], (), bytearray(b"k"), Text(b"k"), [b"k"], 2**63]
 
 
-@pytest.mark.parametrize("field", ["offset", "timestamp", "key", "value", "headers", "header"])
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@each("field", ["offset", "timestamp", "key", "value", "headers", "header"])
+@each("wrong", WRONG)
 def test_what_is_not_ordinary_is_judged_by_the_checked_way(field: str, wrong: Any) -> None:
     for index, good in itertools.product((0, 1), ((b"a", b"b"), (b"a", None))):
         records = [Record(0, 0, None, b""), Record(1, 1, None, b"", [good])]

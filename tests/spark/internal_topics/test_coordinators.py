@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
@@ -30,6 +31,7 @@ from tests.spark.internal_topics.replays import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -132,14 +134,15 @@ def test_commits_at_any_moment_are_those_of_coordinators(
         assert unknown == 0 if version == NEW else known > unknown > 0
 
 
+# As many partitions as two logs have, of which each moment is one query.
 @pytest.mark.parametrize(
-    "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.cluster) for n in (3, 4, 5))]
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.cluster) for n in (2, 3, 4, 5))]
 )
 def test_of_a_compacted_log_only_what_is_true_is_known(
     seed: int, spark: SparkSession, tmp_path: Path
 ) -> None:
     drawn = random.Random(seed)
-    every = [events(drawn, partition) for partition in range(PARTITIONS)]
+    every = [events(drawn, partition) for partition in range(2 * PARTITIONS)]
     # One has nothing removed. Where the cleaner came to, no file says.
     removed = [
         compacted(some, drawn.choice([EVENTS, EVENTS // 2, EVENTS // 10]) if number else 0, drawn)
@@ -151,7 +154,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     root = written(tmp_path, every, NEW, removed)
     moments, exact = [dict[int, int]()], 0
     for most in (EVENTS, EVENTS // 3, 12):
-        moments += [{number: drawn.randrange(most) for number in range(PARTITIONS)}]
+        moments += [{number: drawn.randrange(most) for number in range(len(every))}]
     # And right after the last hole, where the cleaner may have come further.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
@@ -172,12 +175,12 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
 Shared = dict[str, tuple[int, int]]
 
 
-def shares(drawn: random.Random) -> list[tuple[str, str, int]]:
+def shares(drawn: random.Random, partition: int) -> list[tuple[str, str, int]]:
     """Snapshots, updates and tombstones of share groups, each with its snapshot epoch."""
     found: list[tuple[str, str, int]] = []
     epochs: dict[str, int] = {}
     for _ in range(EVENTS):
-        group = f"s{drawn.randrange(GROUPS)}"
+        group = f"s{partition}-{drawn.randrange(GROUPS)}"
         what = drawn.choice(["snapshot", "update", "update", "delete"])
         if group not in epochs or what == "snapshot":
             what, epochs[group] = "snapshot", epochs.get(group, -1) + 1
@@ -200,42 +203,71 @@ def shared(some: list[tuple[str, str, int]]) -> Shared:
     return made
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.cluster) for n in (1, 2))])
-@pytest.mark.parametrize("is_gone", [False, True])
+SEEDS = 3
+MOMENTS: Final[list[Callable[[int], int]]] = [
+    lambda _: EVENTS,
+    lambda start: start // 2,
+    lambda start: start,
+    lambda start: start + 3,
+    lambda start: start + 15,
+    lambda _: EVENTS - 2,
+]
+"""To which offset a partition is read, by where its log starts."""
+
+
+def pruned(root: Path) -> list[tuple[list[tuple[str, str, int]], int]]:
+    """Write a partition for each seed, once with what is before its start and once without.
+
+    Gives what was written to each partition, and its start.
+    """
+    made, starts = [], []
+    for partition in range(2 * SEEDS):
+        some = shares(random.Random(partition % SEEDS), partition)
+        # A coordinator has all deleted that is before the oldest snapshot that counts.
+        start = min(at for at, _ in shared(some).values())
+        assert 0 < start < EVENTS - 20
+        log = MadeTopic("__share_group_state", partition)
+        log.removed = range(start if partition >= SEEDS else 0)
+        for at, (what, group, epoch) in enumerate(some):
+            number, name = (1, "ShareUpdate") if what == "update" else (0, "ShareSnapshot")
+            value = None if what == "delete" else {"snapshot_epoch": epoch, "start_offset": at}
+            log.add(*keyed(number, name, {"group_id": group, "partition": 0}, value))
+        log.write(root)
+        made.append((some, start))
+        starts.append(f"__share_group_state {partition} {start}\n")
+    text = f"0\n{len(starts)}\n{''.join(starts)}"
+    root.joinpath("log-start-offset-checkpoint").write_text(text)
+    return made
+
+
 def test_of_a_pruned_log_of_share_groups_only_what_is_true_is_known(
-    seed: int, *, is_gone: bool, spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path
 ) -> None:
-    some = shares(random.Random(seed))
-    # A coordinator has all deleted that is before the oldest snapshot that counts.
-    start = min(at for at, _ in shared(some).values())
-    log = MadeTopic("__share_group_state")
-    log.removed = range(start if is_gone else 0)
-    for at, (what, group, epoch) in enumerate(some):
-        number, name = (1, "ShareUpdate") if what == "update" else (0, "ShareSnapshot")
-        value = None if what == "delete" else {"snapshot_epoch": epoch, "start_offset": at}
-        log.add(*keyed(number, name, {"group_id": group, "partition": 0}, value))
-    log.write(tmp_path)
-    text = f"0\n1\n__share_group_state 0 {start}\n"
-    tmp_path.joinpath("log-start-offset-checkpoint").write_text(text)
-    assert 0 < start < EVENTS - 20
-    unknown = 0
-    for moment in (EVENTS, start // 2, start, start + 3, start + 15, EVENTS - 2):
-        log_then = open_log(spark, tmp_path, "share-state", offsets={0: moment})
-        rows = {row.group_id: row for row in share_state(log_then).collect()}
-        truth = shared(some[:moment])
-        known = {group: row for group, row in rows.items() if row.is_known}
-        assert {group: row.updates for group, row in known.items()} == {
-            group: truth[group][1] for group in known
-        }
-        assert ({*truth} <= {*rows}) or log_then.incomplete
-        unknown += len(rows) - len(known)
-        if moment == EVENTS:
-            assert {*known} == {*truth}
-        elif moment >= start:
-            assert log_then.incomplete == ()
-        else:
-            assert log_then.incomplete == (0,)
-    assert unknown > 0
+    made = pruned(tmp_path)
+    unknown: Counter[int] = Counter()
+    for moment in MOMENTS:
+        ends = {partition: moment(start) for partition, (_, start) in enumerate(made)}
+        log = open_log(spark, tmp_path, "share-state", offsets=ends)
+        every = {row.group_id: row for row in share_state(log).collect()}
+        read = 0
+        for partition, (some, start) in enumerate(made):
+            rows = {
+                group: row for group, row in every.items() if group.startswith(f"s{partition}-")
+            }
+            read += len(rows)
+            truth = shared(some[: ends[partition]])
+            known = {group: row for group, row in rows.items() if row.is_known}
+            assert {group: row.updates for group, row in known.items()} == {
+                group: truth[group][1] for group in known
+            }
+            assert ({*truth} <= {*rows}) or partition in log.incomplete
+            unknown[partition] += len(rows) - len(known)
+            if ends[partition] == EVENTS:
+                assert {*known} == {*truth}
+            else:
+                assert (partition in log.incomplete) == (ends[partition] < start)
+        assert read == len(every)
+    assert min(unknown[partition] for partition in range(2 * SEEDS)) > 0
 
 
 def state(batches: list[tuple[int, int, int, int]], start: int) -> list[tuple[int, int, int, int]]:

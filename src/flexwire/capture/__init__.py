@@ -1,12 +1,15 @@
-"""Captures: pcap and pcapng files, the TCP streams in them, and the frames in those.
+"""Captures: the TCP connections in pcap and pcapng files, and the Kafka frames in those.
 
-A capture is what somebody else saw of a connection: packets may be missing, cut off, repeated or
-out of order, the start may be missing, and it may not be Kafka. So each step undoes one of these
-and accounts for every byte: files give packets (`files`), packets give segments (`links`,
-`segments`), the segments of a connection (`course`, `roles`) become two streams (`streams`), and
-streams become frames (`framing`, `assembly`), errors among them. What the frames hold decides
-whether the connection is Kafka at all (`evidence`). Nothing is dropped silently, and memory is
-bounded whatever the file holds. What a frame says is `flexwire.protocol`'s to read.
+A capture is what somebody else saw of a connection. Packets may be missing, cut off, repeated or
+out of order, the beginning may be missing, and the connection may not be Kafka. Each step undoes
+one of these and accounts for every byte:
 
-Beside captures stand the files that a broker keeps: log segments, their indexes and their state.
+- `files` reads packets, and the TCP segments in them.
+- `reassembly` decides which connection a segment belongs to, puts each direction in order, cuts it
+  into frames, and decides whether the connection is Kafka at all.
+- `pairing` finds the request that each response answers.
+- `tls` opens TLS where a key log has the secrets.
+
+Nothing is dropped silently, and memory is bounded whatever a file holds. What a frame says is read
+by `flexwire.protocol`.
 """

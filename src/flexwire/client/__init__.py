@@ -1,12 +1,12 @@
 """Calling brokers: any request as JSON, to the broker that it is meant for, and its answer.
 
 A person who asks a broker something wants the protocol as it is: every API, every version, every
-field, and the error codes with their names. So nothing here knows what a request means, but for
-those that find a broker (`routes`), name its versions (`broker`) or log in (`authentication`): the
-codec makes bytes of what the catalog has, `connection` carries one frame out and one in within a
-time and a size, and what a broker sends is untrusted: it decodes or is one of our errors. What may
-change something on a broker is said in `writing`. Java's properties files are read by
-`client_config`. Sockets block: a call is one question.
+field, and the error codes with their names. Nothing here knows what a request means, except those
+that find a broker (`cluster`), name its versions (`broker`) or log in (`security`). The codec makes
+bytes of what the catalog has, and `connection` carries one frame out and one in, within a time and
+a size. What a broker sends is not trusted: it decodes, or it is one of our errors. `broker` says
+which requests may change something. `config` reads Java's properties files. Sockets block: a call
+is one question.
 
 >>> from flexwire.client import Broker, Cluster, Login, Security
 >>> Security(login=Login("SCRAM-SHA-256", "alice", "secret"))

@@ -1,11 +1,13 @@
 """The logs of partitions, read in bulk without a broker: which files they are, and their records.
 
 A broker's directories hold more than its logs: what is about to be deleted, what a compaction has
-not finished, the same partition on another disk. `names` says what a file is, `finding` which of
+not finished, the same partition on another disk. `files` says what a file is, `finding` which of
 them are a log as a broker would take it when it starts, `planning` what of it is asked for and in
-which pieces it is read, and `reading` gives the records of a piece in columns. Indexes are trusted
-as far as the batch that they point to proves them. Planning reads indexes and headers; a piece is
-read alone, anywhere, and holds all that is needed for it.
+which pieces it is read, and `reading` returns the records of a piece in columns. Indexes are
+trusted as far as the batch that they point to proves them. Planning reads indexes and headers. A
+piece is read alone, anywhere, and holds all that is needed for it.
+
+`metadata` is the log of the cluster's metadata, and `request_log` what brokers log of requests.
 """
 
 from flexwire.extras import needed_by

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.kernels.loading import kernels
 from flexwire.records import body
-from flexwire.records import body as body_writing
 from flexwire.records.record import Record
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _RECORD_WORK = 60
 
 class _Functions(NamedTuple):
     read: Callable[..., list[Record]] = body.read_records
-    write: Callable[..., tuple[bytes, int]] = body_writing.write_records
+    write: Callable[..., tuple[bytes, int]] = body.write_records
 
 
 _PYTHON = _Functions()

@@ -6,7 +6,7 @@ connection comes to it too. All else passes byte for byte, as fast as it comes, 
 what was really sent. Which bytes are frames, and which response answers which request, is
 `flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
 
-Beside it, in `flexwire.client`, stands what asks brokers itself; both begin TLS by `tls`.
+What asks brokers itself stands in `flexwire.client`. Both begin TLS by `flexwire.client.tls`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What tasks write, and how it appears: nothing of it before all of it.
 
 A task closes a file here and puts it below the staging directory (`drop`), and says so in its
-manifest (`manifest`, `commit`). Small files are joined (`compaction`, `joining`), and one step of
-the driver's publishes all (`outputs`, `staging` on this machine, `stored` in an object store; for
+manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`), and one step
+of the driver publishes all (`output`; `local` on this machine, `stored` in an object store; for
 Delta the room `flexwire.spark.delta`).
 """

@@ -2,7 +2,7 @@
 
 | | on this machine | in a store |
 |---|---|---|
-| parquet | `staging`: renamed into place | `stored`: one PUT says which run it is |
+| parquet | `local`: renamed into place | `stored`: one PUT says which run it is |
 | delta | `delta`: appended to tables that grow | the same |
 """
 

@@ -255,7 +255,7 @@ def test_groups_of_each_type(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @long
-def test_share_state_is_the_last_snapshot_and_the_updates_of_its_epoch(
+def test_share_state_is_the_last_snapshot_and_the_updates_after_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     snapshot_of: Any = message("ShareSnapshotValue")
@@ -268,23 +268,26 @@ def test_share_state_is_the_last_snapshot_and_the_updates_of_its_epoch(
         value = {"snapshot_epoch": epoch, "start_offset": start, "state_batches": [batch]}
         made.add(*keyed(0, "ShareSnapshot", place, value))
 
-    def update(epoch: int, start: int, first: int) -> None:
+    def update(epoch: int, start: int, first: int, group: str = "g") -> None:
         batch = update_of.StateBatch(first_offset=first, last_offset=first, delivery_state=2)
         value = {"snapshot_epoch": epoch, "start_offset": start, "state_batches": [batch]}
-        made.add(*keyed(1, "ShareUpdate", place, value))
+        made.add(*keyed(1, "ShareUpdate", place | {"group_id": group}, value))
 
     snapshot(0, 0)
     update(0, 5, 7)
     snapshot(1, 10)
-    update(0, 90, 90)
+    # Its snapshot is not in the log.
+    made.add(*keyed(0, "ShareSnapshot", place | {"group_id": "other"}, {"snapshot_epoch": 1}))
+    update(2, 90, 90, "other")
     update(1, 12, 14)
     update(1, -1, 15)
     made.add(*keyed(1, "ShareUpdate", {"group_id": "lost", "partition": 0}, {"snapshot_epoch": 0}))
     log = open_log(spark, made.write(tmp_path), "share-state")
     rows = {row.group_id: row for row in share_state(log).collect()}
     assert not rows["lost"].is_known
+    assert not rows["other"].is_known
     row = rows["g"]
-    assert (row.start_offset, row.snapshot_epoch, row.updates, row.log_offset) == (12, 1, 2, 5)
+    assert (row.start_offset, row.snapshot_epoch, row.updates, row.log_offset) == (12, 1, 2, 6)
     assert [one.first_offset for one in row.state_batches] == [10, 14, 15]
     assert row.is_known
 

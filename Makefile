@@ -19,7 +19,7 @@ PYTHONS ?= $(PYTHON)
 # longer. What takes longer by itself says so below, or in tests/ending.py.
 # Two processes at once, and up to four where there are as many processors. Each gets the tests of
 # whole files, and one of them all tests that share the session of Spark (tests/conftest.py).
-PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadgroup
+PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
 LONG = spark or compiles or guard or cluster or kafka or browser or slow
 # What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.

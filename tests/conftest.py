@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +19,18 @@ from tests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Collection, Generator, Iterator
 
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "compiles", "guard")
+SHARING = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 SPARK = "spark"
-"""The group of tests that share the session: pytest-xdist adds it to their names, after an @."""
+"""What all tests that share the session have in common, as others have their file."""
+_TOLD = "flexwire_sharing"
+"""The directory in which workers tell the run which tests share the session. A run gets no more of
+a worker than the names of its tests, and pytest 9.2 lets pytest-xdist add no group to these."""
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -41,22 +47,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(own_process)
 
 
-# Before pytest-xdist, which adds the group of a test to its name.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse tests that use Spark and do not say so; the longest files come first, whole."""
     ranks: dict[str, int] = {}
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()) and not is_spark(item):
             raise pytest.UsageError(f"{item.nodeid} uses Spark: mark it, or its module, as spark")
-        if hasattr(config, "workerinput") and shares_session(item):
-            item.add_marker(pytest.mark.xdist_group(SPARK))
         if not is_spark(item):
             file = scope(item.nodeid)
             is_long = any(map(item.get_closest_marker, LONG))
             ranks[file] = min(ranks.get(file, 2), 1 if is_long else 2)
     # Nobody is left alone with a long file when all others are done.
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
+    told = getattr(config, "workerinput", {})
+    if _TOLD in told:
+        names = [one.nodeid for one in items if shares_session(one)]
+        Path(told[_TOLD], told["workerid"]).write_text(json.dumps(names), encoding="utf-8")
 
 
 def pytest_collection_finish() -> None:
@@ -94,22 +100,40 @@ def pytest_collection() -> Generator[None, object, object]:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Give each process the tests of whole files, and all that share the session to one of them."""
-    if config.getvalue("dist") != "loadgroup":
+    if config.getvalue("dist") != "loadfile":
         return None
     # It is here only if tests run beside each other.
-    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - see above
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - see above
 
-    scheduling = LoadGroupScheduling(config, log)
-    scheduling._split_scope = scope
+    scheduling = LoadFileScheduling(config, log)
+    directory = config.stash[SHARING]
+
+    @cache
+    def sharing() -> frozenset[str]:
+        # All workers have collected the same tests before the first is asked of.
+        first = min(Path(directory.name).iterdir())
+        return frozenset(json.loads(first.read_text(encoding="utf-8")))
+
+    scheduling._split_scope = lambda nodeid: scope(nodeid, sharing())
     # In the order above, and not the files of most tests first.
     config.option.loadscopereorder = False
     config.stash[ending.WATCH].scheduler = scheduling
     return scheduling
 
 
-def scope(nodeid: str) -> str:
-    """Return what tests share that run in the same process: the session of Spark, or their file."""
-    return SPARK if nodeid.endswith(f"@{SPARK}") else nodeid.partition("::")[0]
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a worker where to write which of its tests share the session."""
+    if SHARING not in node.config.stash:
+        directory = tempfile.TemporaryDirectory()
+        node.config.stash[SHARING] = directory
+        node.config.add_cleanup(directory.cleanup)
+    node.workerinput[_TOLD] = node.config.stash[SHARING].name
+
+
+def scope(nodeid: str, sharing: Collection[str] = ()) -> str:
+    """Return what tests have in common that run in one process: the session, or their file."""
+    return SPARK if nodeid in sharing else nodeid.partition("::")[0]
 
 
 def shares_session(item: pytest.Item) -> bool:

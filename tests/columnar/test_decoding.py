@@ -27,6 +27,7 @@ NAMES = catalog().names()
 AROUND = [(b"", b""), (b"", b"x"), (b"seven..", b""), (b"", b"eight..."), (b"x" * 16, b"y" * 9)]
 
 
+@pytest.mark.slow
 @each("name", sorted(BY_MESSAGE))
 def test_every_vector_of_a_message_in_one_call(name: str) -> None:
     groups: dict[Any, list[dict[str, Any]]] = {}

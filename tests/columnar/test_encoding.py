@@ -32,6 +32,7 @@ def check(made: Any, rows: list[bytes], versions: Any, encoding: Encoding = Enco
     assert sizes.to_pylist() == list(map(len, rows))
 
 
+@pytest.mark.slow
 @each("name", sorted(BY_MESSAGE))
 def test_every_vector_of_a_message_in_one_call(name: str) -> None:
     groups: dict[Any, list[dict[str, Any]]] = {}

@@ -60,6 +60,7 @@ def texts(source: random.Random) -> list[bytes]:
     ]
 
 
+@pytest.mark.slow
 def test_every_member_that_zlib_writes_is_inflated() -> None:
     source = random.Random(4)
     kinds = set()
@@ -71,6 +72,7 @@ def test_every_member_that_zlib_writes_is_inflated() -> None:
     assert kinds == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_the_room_and_the_limit_may_end_with_the_content() -> None:
     source = random.Random(5)
     for content in texts(source):

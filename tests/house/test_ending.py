@@ -65,7 +65,7 @@ markers =
     own_process: see pyproject.toml
     spark: see pyproject.toml
 """
-BESIDE = ("-n", "2", "--dist", "loadgroup")
+BESIDE = ("-n", "2", "--dist", "loadfile")
 # How a worker can be lost in the middle of a test.
 LOSSES = {
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -104,36 +105,32 @@ class Item:
     nodeid: str
     marker: str = ""
     fixturenames: tuple[str, ...] = ("tmp_path",)
-    group: str = ""
 
     def get_closest_marker(self, name: str) -> str | None:
         return self.marker if name in self.marker.split() and name else None
 
-    def add_marker(self, mark: Any) -> None:
-        assert mark.name == "xdist_group"
-        [self.group] = mark.args
-
 
 ALONE: Any = SimpleNamespace()
-WORKER: Any = SimpleNamespace(workerinput={})
 
 
-def test_all_tests_of_the_session_run_in_one_process_and_others_by_file() -> None:
+def test_all_tests_of_the_session_run_in_one_process_and_others_by_file(tmp_path: Path) -> None:
     file = "tests/spark/test_frame_sums.py"
-    items: Any = [
+    sharing = [
         Item(f"{file}::test_a[b::c]", "spark"),
         Item("tests/demo/test_audit.py::test_b", "spark"),
-        # What needs no Spark, what starts a session of its own, and where, is not of the group.
+    ]
+    # What needs no Spark, has a process of its own, or starts a session of its own.
+    others = [
         Item(f"{file}::test_c"),
         Item(f"{file}::test_d", "spark own_process"),
         Item("tests/docs/test_pages.py::test_e", "spark"),
     ]
-    conftest.pytest_collection_modifyitems(ALONE, [*items])
-    assert {one.group for one in items} == {""}
-    conftest.pytest_collection_modifyitems(WORKER, [*items])
-    assert [one.group for one in items] == ["spark", "spark", "", "", ""]
-    names = [one.nodeid + (one.group and f"@{one.group}") for one in items]
-    assert [conftest.scope(one) for one in names] == [
+    worker: Any = SimpleNamespace(workerinput={conftest._TOLD: str(tmp_path), "workerid": "gw0"})
+    items: Any = [*others, *sharing]
+    conftest.pytest_collection_modifyitems(worker, items)
+    told = json.loads((tmp_path / "gw0").read_text(encoding="utf-8"))
+    assert {*told} == {one.nodeid for one in sharing}
+    assert [conftest.scope(one.nodeid, told) for one in (*sharing, *others)] == [
         *("spark", "spark", file, file),
         "tests/docs/test_pages.py",
     ]

@@ -72,6 +72,7 @@ def _cuts(size: int) -> list[int]:
     return sorted(ends | {*whole})
 
 
+@pytest.mark.slow
 @each("api_key", sorted({one.key for one in frames()}))
 def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(api_key: int) -> None:
     for made in frames():
@@ -92,6 +93,7 @@ def test_every_prefix_of_a_frame_is_said_to_be_cut_off_with_the_right_numbers(ap
             assert told in str(found.error)
 
 
+@pytest.mark.slow
 @each("api_key", sorted({one.key for one in frames() if one.is_request}))
 def test_a_prefix_of_a_request_without_its_length_is_read_as_no_other_message(api_key: int) -> None:
     for made in frames():

@@ -91,6 +91,7 @@ def said_by_objects(files: list[Path]) -> tuple[Said, dict[Key, CapturedFrame]]:
     return said, {(one.connection, one.direction, one.index): one for one in frames}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("loss", LOSSES)
 def test_what_is_lost_of_bodies_changes_no_pair(loss: str, seed: int, tmp_path: Path) -> None:

@@ -209,6 +209,7 @@ def text(rows: pa.RecordBatch) -> str:
     return repr(rows.to_pylist())
 
 
+@pytest.mark.slow
 @each("one", SECRETS)
 def test_no_credential_is_in_a_row(one: CredentialField) -> None:
     secret = MARK + b"secret"

@@ -63,6 +63,7 @@ def told(rows: Any) -> list[Any]:
     return [sums.facts(), sums.undecodable, headers.facts(), failures]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 7, 33, 1000])
 def test_sums_are_those_of_the_rows(runs: RunRows, size: int) -> None:
     starts = range(0, len(runs), size)

@@ -34,6 +34,11 @@ pytestmark = pytest.mark.spark
 MIB = 1024 * 1024
 LARGE, EVERY, ROWS = 6 * MIB, 20, 240
 _COMPILED = "spark.sql.codegen.wholeStage"
+SPARKS_OWN = {
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "10485760",
+    "spark.sql.optimizer.disableHints": "false",
+}
 PAGE_LIMIT, ROW_GROUP_LIMIT = MIB, 32 * MIB
 
 
@@ -111,14 +116,17 @@ def test_of_a_large_capture_payloads_are_neither_broadcast_nor_read_thousands_at
         return told
 
     # What the session of the tests leaves out, as its jobs are small.
-    small = str(spark.conf.get(_COMPILED))
-    spark.conf.set(_COMPILED, "true")
+    usually = {_COMPILED: "true", **SPARKS_OWN}
+    small = {name: str(spark.conf.get(name)) for name in usually}
+    for name, value in usually.items():
+        spark.conf.set(name, value)
     try:
         usual = plan()
         with configured(spark, is_small=False):
             ours = plan()
     finally:
-        spark.conf.set(_COMPILED, small)
+        for name, value in small.items():
+            spark.conf.set(name, value)
     # By itself Spark does both, and the plan tells.
     assert ("Broadcast" in usual, "ColumnarToRow" in usual) == (True, True)
     assert ("Broadcast" in ours, "ColumnarToRow" in ours) == (False, False)

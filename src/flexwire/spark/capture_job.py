@@ -322,6 +322,9 @@ BY_OBJECTS: Final = (
 # Of a compressed file's size, about what is in it.
 _INFLATION: Final = 10
 
+# Of files with fewer bytes it makes no difference that one task reads them.
+_NOTED_BYTES: Final = LEAST_BYTES
+
 
 def weight(file: Source) -> int:
     """About how many bytes a file holds."""
@@ -330,7 +333,7 @@ def weight(file: Source) -> int:
 
 def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
     """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
-    large = [one for one in files if one.name.endswith(COMPRESSED) and weight(one) >= LEAST_BYTES]
+    large = [one for one in files if one.name.endswith(COMPRESSED) and weight(one) >= _NOTED_BYTES]
     if not large:
         return ()
     most = max(large, key=lambda one: one.size)

@@ -149,7 +149,8 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
         for number, some in enumerate(every)
     ]
     # A key of each form, which compaction takes for two. Of the second, the first commit is gone.
-    forms = [Event(at, COMMIT, (f"g{PARTITIONS}-0", 0), at, is_legacy=at == 0) for at in range(3)]
+    last = len(every)
+    forms = [Event(at, COMMIT, (f"g{last}-0", 0), at, is_legacy=at == 0) for at in range(3)]
     every, removed = [*every, forms], [*removed, (frozenset({1}), frozenset())]
     root = written(tmp_path, every, NEW, removed)
     moments, exact = [dict[int, int]()], 0
@@ -158,7 +159,7 @@ def test_of_a_compacted_log_only_what_is_true_is_known(
     # And right after the last hole, where the cleaner may have come further.
     lasts = [max({*gone, *emptied}, default=0) for gone, emptied in removed]
     moments += [{number: at + 1 for number, at in enumerate(lasts)}]
-    for moment in [moments[0], *(one | {PARTITIONS: 2} for one in moments[1:])]:
+    for moment in [moments[0], *(one | {last: 2} for one in moments[1:])]:
         truth: Told = {}
         for partition, some in enumerate(every):
             truth |= replayed(NewCoordinator(), some[: moment.get(partition, EVENTS)])

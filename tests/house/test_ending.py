@@ -70,7 +70,13 @@ BESIDE = ("-n", "2", "--dist", "loadfile")
 LOSSES = {
     "killed": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
     "ended": "import os; os._exit(0)",
-    "interrupted": "import _thread, time; _thread.interrupt_main(); time.sleep(1000)",
+    # A run in the background may have been started with the signal ignored.
+    "interrupted": """
+    import _thread, signal, time
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _thread.interrupt_main()
+    time.sleep(1000)
+""",
     # As when its receiver's thread has no memory: the process goes on, and nobody hears it.
     "alone": """
     import time

@@ -460,7 +460,7 @@ def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
     assert functions.read_all(b"", 0, True) == ([], 0)
     with monkeypatch.context() as patch:
         for module in (batch, executors, decode, encode):
-            patch.setattr(module, "functions_on", lambda _: functions)
+            patch.setattr(module, "batch_functions_on", lambda _: functions)
         patch.setattr(executors.RUNNING, "on", "not decided")
         data = encode_batch(some(3))
         assert len(data) > HEADER_SIZE

@@ -87,7 +87,7 @@ def test_times_are_utc_and_only_loopback_listens(spark: SparkSession) -> None:
 
 
 def test_a_running_session_is_used_again(spark: SparkSession) -> None:
-    before = spark.conf.get("spark.sql.shuffle.partitions")
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
     assert before != "3"
     try:
         again = session("another", conf={"spark.sql.shuffle.partitions": "3"})

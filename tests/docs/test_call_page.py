@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from flexwire.client.broker import CONDITIONS, DANGERS, READING, REMARKS
 from flexwire.client.cluster import COORDINATORS
 from flexwire.client.config import _PROTOCOLS, _USED
 from flexwire.client.security import MECHANISMS
+from flexwire.client.writing import CONDITIONS, DANGERS, READING, REMARKS
 from flexwire.demo.cluster import MockCluster
 from tests.house.test_readme import blocks, check
 

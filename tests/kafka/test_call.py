@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.client import Broker, Cluster, Login, Security
-from flexwire.client.broker import READING, api_key_of, usable_versions
+from flexwire.client.broker import api_key_of, usable_versions
 from flexwire.client.config import read_client_config
+from flexwire.client.writing import READING
 from flexwire.errors import CallError, LoginError
 from flexwire.protocol.audit import fitting_releases
 from flexwire.versions import Versions

@@ -30,14 +30,16 @@ if TYPE_CHECKING:
 KINDS = ("frames that are lost", "clients that left")
 # Calls of a logger that no peer and no failure repeats, by file, and why.
 BOUNDED = {
-    "brokers.py": (3, "once for each address until it is reached again; there are 1,000 at most"),
-    "carrying.py": (4, "at the operator's signal, at each count of files, and once for each text"),
-    "listeners.py": (2, "once for each listener, of which there are 1,000 at most"),
-    "listening.py": (1, "after each it waits"),
+    # Of addresses there are 1,000 at most.
+    "connections.py": (7, "once for each address until it is reached again, and for each text"),
+    "listeners.py": (
+        3,
+        "once for each listener, of 1,000 at most; after an error it waits",
+    ),
     "processes.py": (4, "after each it waits, or a process ended; the lines of processes"),
     "relay.py": (2, "lines for debugging, once for each connection"),
-    "running.py": (1, "once for each run"),
     "saying.py": (2, "these are the lines once a second"),
+    "tap.py": (1, "once for each run"),
     "worker.py": (1, "after each it does not ask for some seconds"),
 }
 

@@ -8,17 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flexwire.arguments import to_int, to_version
-from flexwire.client.broker import (
-    DEFAULT_CLIENT_ID,
-    LATEST,
-    Broker,
-    api_key_of,
-    parse_address,
-    why_it_writes,
-)
+from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, api_key_of, parse_address
 from flexwire.client.connection import DEFAULT_SECONDS, Closing
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
+from flexwire.client.writing import why_it_writes
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,

@@ -7,9 +7,20 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from importlib import import_module
 
 from flexwire.kernels.cache import OVER_OBJECTS, addresses, is_supported
 
+# Kernels that are an extension already, by the module and function that each is.
+_BUILT = {
+    "scan_records": ("records_read", "scan"),
+    "scan_pieces": ("records_read", "scan_pieces"),
+    "read_records": ("records_read", "read"),
+    "sum_records": ("record_sums", "sum_records"),
+    "digest_records": ("record_sums", "digest_records"),
+    "write_records": ("records_write", "write"),
+    "seal_records": ("records_write", "seal"),
+}
 _WORD = ctypes.c_int64
 # What ctypes calls as this, it calls without the GIL.
 _KERNEL = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
@@ -71,6 +82,13 @@ def lacks_kernels() -> bool:
 def _found(name: str) -> Kernel | None:
     if not is_supported():
         return None
+    if name in _BUILT:
+        room, function = _BUILT[name]
+        with suppress(ImportError):
+            built: Callable[[int], int] = getattr(
+                import_module(f"flexwire.kernels.{room}"), function
+            )
+            return lambda words, _unused, _also_unused: built(words)
     module, function = KERNELS[name]
     together = [one for where, one in KERNELS.values() if where == module]
     wanted = [(f"flexwire.kernels.{module}", one) for one in together]

@@ -1,0 +1,229 @@
+"""Record batches of magic 2: their header on the wire, a row of the table of batches, a record.
+
+Each length is compared with the bytes that remain of its record before it is used. Where the kernel
+is not sure it refuses, and `flexwire.records` reads the batch and words the error.
+"""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
+
+from flexwire.kernels.cursor cimport (
+    Cursor,
+    left,
+    load_int16,
+    load_int32,
+    load_int64,
+    read_int32,
+    read_int64,
+    read_size,
+    take,
+    unlikely,
+)
+
+cdef extern from "crc32c.h" nogil:
+    void crc32c_begin()
+    uint32_t crc32c(const uint8_t *at, const uint8_t *end)
+
+cdef extern from *:
+    """
+    #define HALF (1LL << 62)
+    """
+    const int64_t HALF     # the sum of two numbers below it fits in 64 bits
+
+cdef enum:
+    MAGIC = 2
+    LENGTH_END = 12        # what a batch's length does not count
+    COMPRESSION_MASK = 0x07
+    ZSTD = 4
+    APPEND_TIME_MASK = 0x08
+    CONTROL_MASK = 0x20
+    LEAST_RECORD = 7
+    LEAST_HEADER = 2
+    NO_TIMESTAMP = -1
+
+# The header of a batch on the wire: every number's bytes, the highest first.
+cdef packed struct BatchHeader:
+    uint8_t base_offset[8]
+    uint8_t batch_length[4]
+    uint8_t partition_leader_epoch[4]
+    uint8_t magic
+    uint8_t crc[4]
+    uint8_t attributes[2]
+    uint8_t last_offset_delta[4]
+    uint8_t base_timestamp[8]
+    uint8_t max_timestamp[8]
+    uint8_t producer_id[8]
+    uint8_t producer_epoch[2]
+    uint8_t base_sequence[4]
+    uint8_t record_count[4]
+
+# A row of the table of batches, which NumPy sees as an array of int64.
+cdef struct Batch:
+    int64_t position
+    int64_t size
+    int64_t base_offset
+    int64_t partition_leader_epoch
+    int64_t crc
+    int64_t attributes
+    int64_t last_offset_delta
+    int64_t base_timestamp
+    int64_t max_timestamp
+    int64_t producer_id
+    int64_t producer_epoch
+    int64_t base_sequence
+    int64_t count
+    const uint8_t *start  # where its records stand, in the data or inflated
+    const uint8_t *end
+    int64_t budget        # the most records and record headers that it may have
+    int64_t rows          # how many rows it became
+    int64_t is_skipped
+    int64_t piece         # in which of several pieces of data it is
+
+# A column of bytes. Behind its capacity are SPARE bytes more, which mean nothing.
+cdef struct BytesColumn:
+    uint8_t *data         # NULL where it is not wanted
+    int64_t capacity
+    int32_t *offsets
+    int8_t *valid         # a byte for each row
+    int64_t nulls
+
+# Which batches are read, and which of their records are wanted.
+cdef struct Range:
+    Batch *table
+    int64_t first         # batches from here
+    int64_t batches       # to here are read
+    int64_t rows
+    int64_t rows_capacity
+    int64_t *offsets
+    int64_t *timestamps   # microseconds
+    int64_t lowest_offset
+    int64_t highest_offset
+    int64_t lowest_timestamp
+    int64_t highest_timestamp
+    int32_t *header_offsets
+    int64_t headers
+    int64_t headers_capacity
+    const uint8_t *data   # what batches' positions count from
+    int64_t check_crc
+    int64_t no_moments
+    const uint8_t *data_end
+
+# A key or value where it stands; its size is -1 where it is null.
+cdef struct Text:
+    const uint8_t *at
+    int64_t size
+
+cdef struct Record:
+    int64_t timestamp_delta
+    int64_t offset_delta
+    Text key
+    Text value
+    int64_t headers
+
+cdef enum Status:
+    DONE, GROW, REFUSED
+
+
+cdef inline bint wants_all(const Range *wanted) noexcept nogil:
+    """Return whether the ranges of offsets and timestamps have no ends."""
+    return (
+        wanted.lowest_offset == INT64_MIN and wanted.highest_offset == INT64_MAX
+        and wanted.lowest_timestamp == INT64_MIN and wanted.highest_timestamp == INT64_MAX
+    )
+
+
+cdef inline bint is_wanted(const Range *wanted, int64_t offset, int64_t timestamp) noexcept nogil:
+    """Return whether a record is in the ranges."""
+    return (
+        wanted.lowest_offset <= offset <= wanted.highest_offset
+        and wanted.lowest_timestamp <= timestamp <= wanted.highest_timestamp
+    )
+
+
+cdef inline bint is_intact(const Range *wanted, const Batch *batch) noexcept nogil:
+    """Return whether the crc of a batch is that of its bytes, if that is asked."""
+    cdef const uint8_t *at = wanted.data + batch.position
+    if not wanted.check_crc:
+        return True
+    return crc32c((<const BatchHeader *> at).attributes, at + batch.size) == batch.crc
+
+
+cdef inline bint is_possible(const Batch *batch) noexcept nogil:
+    """Return whether so many records fit in the batch, and no sum of its numbers overflows."""
+    return (
+        0 <= batch.count <= (batch.end - batch.start) // LEAST_RECORD
+        and batch.count <= batch.budget
+        and -HALF <= batch.base_offset < HALF
+        and -HALF <= batch.base_timestamp < HALF
+    )
+
+
+cdef inline int64_t offset_of(const Batch *batch, const Record *record) noexcept nogil:
+    """Return the offset of a record."""
+    return batch.base_offset + record.offset_delta
+
+
+cdef inline int64_t timestamp_of(const Batch *batch, const Record *record) noexcept nogil:
+    """Return the timestamp of a record: the batch's, where the broker set it."""
+    if batch.attributes & APPEND_TIME_MASK:
+        return batch.max_timestamp
+    return batch.base_timestamp + record.timestamp_delta
+
+
+# Where a record is `roomy`, SPARE bytes behind its end may be read. A number may then end beyond the
+# record, which is found where a text is taken, or at the record's end.
+
+cdef inline bint read_text(Cursor *record, Text *text, bint roomy) noexcept nogil:
+    """Find a key or value."""
+    if unlikely(not read_size(record, &text.size, roomy)):
+        return False
+    text.at = record.at
+    return text.size < 0 or take(record, text.size) != NULL
+
+
+cdef inline bint read_record(Cursor *record, Record *found, bint roomy) noexcept nogil:
+    """Read a record up to its headers. No bit of its attributes has a meaning yet."""
+    return (
+        take(record, 1) != NULL
+        and read_int64(record, &found.timestamp_delta, roomy)
+        and read_int32(record, &found.offset_delta, roomy)
+        and read_text(record, &found.key, roomy)
+        and read_text(record, &found.value, roomy)
+        and read_size(record, &found.headers, roomy)
+        and -HALF <= found.timestamp_delta < HALF
+        and 0 <= found.headers <= left(record) // LEAST_HEADER
+    )
+
+
+cdef inline bint begin_record(Cursor *batch, Cursor *record) noexcept nogil:
+    """Find where the next record of a batch begins and ends; the batch goes on after it."""
+    cdef int64_t size
+    record[0] = batch[0]
+    if unlikely(not read_size(record, &size, False) or size < LEAST_RECORD - 1):
+        return False
+    if unlikely(size > left(record)):
+        return False
+    batch.at = record.end = record.at + size
+    return True
+
+
+cdef inline bint pass_headers(Cursor *record, int64_t count) noexcept nogil:
+    """Read record headers and keep nothing; the record has to end after them."""
+    cdef Text text
+    while count > 0:
+        if unlikely(not read_text(record, &text, False) or text.size < 0):
+            return False
+        if unlikely(not read_text(record, &text, False)):
+            return False
+        count -= 1
+    return record.at == record.end
+
+
+cdef inline bint walk_record(Cursor *batch, int64_t *budget, Record *found) noexcept nogil:
+    """Read the next record of a batch; it has at most ``budget`` headers, which are passed."""
+    cdef Cursor record
+    if unlikely(not begin_record(batch, &record) or not read_record(&record, found, False)):
+        return False
+    if unlikely(found.headers > budget[0] or not pass_headers(&record, found.headers)):
+        return False
+    budget[0] -= found.headers
+    return True

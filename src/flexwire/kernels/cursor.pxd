@@ -1,0 +1,192 @@
+"""The wire: numbers, varints, lengths and tags, read at a cursor that knows where its bytes end.
+
+All are inlined where they are called. What is cut off, overlong or too large gives False, and the
+caller refuses; the cursor may then stand anywhere before its end.
+"""
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+cdef extern from "cursor.h" nogil:
+    # Big-endian numbers at an address where their bytes are.
+    int16_t load_int16(const uint8_t *at)
+    uint16_t load_uint16(const uint8_t *at)
+    int32_t load_int32(const uint8_t *at)
+    uint32_t load_uint32(const uint8_t *at)
+    int64_t load_int64(const uint8_t *at)
+    double load_float64(const uint8_t *at)
+    void store_uint16(uint8_t *at, uint16_t raw)
+    void store_uint32(uint8_t *at, uint32_t raw)
+    void store_uint64(uint8_t *at, uint64_t raw)
+    # How many bytes a number takes in groups of 7 bits, and to write them; returns where they end.
+    int groups_of(uint64_t raw)
+    uint8_t *put_groups(uint8_t *at, uint64_t raw)
+    # Hints for the compiler, which Cython defines.
+    bint likely(bint condition)
+    bint unlikely(bint condition)
+    # Copies bytes, 32 or 64 at a time: up to 63 more are read, and written.
+    void copy_chunks(uint8_t *target, const uint8_t *source, int64_t size)
+
+    ctypedef struct Cursor:
+        const uint8_t *at
+        const uint8_t *end
+
+    ctypedef struct Number:
+        uint64_t value
+        const uint8_t *after
+
+    # Reads a varint of at most so many groups of 7 bits, the last of them at most `last`; `after` is
+    # NULL where it is refused.
+    Number read_groups(const uint8_t *at, const uint8_t *end, int groups, int last)
+
+cdef enum:
+    HIGHEST_TAG = 0x7FFFFFFF
+    LONGEST = 0x7FFFFFFF
+    LONGEST_STRING = 0x7FFF
+    VARINT_GROUPS = 5
+    VARINT_LAST = 0x0F
+    VARLONG_GROUPS = 10
+    VARLONG_LAST = 0x01
+
+
+cdef inline int64_t left(const Cursor *cursor) noexcept nogil:
+    """Return how many bytes remain."""
+    return cursor.end - cursor.at
+
+
+cdef inline const uint8_t *take(Cursor *cursor, int64_t count) noexcept nogil:
+    """Move the cursor over so many bytes; gives where they begin, NULL if there are not as many."""
+    cdef const uint8_t *begin = cursor.at
+    if unlikely(count > cursor.end - begin):
+        return NULL
+    cursor.at = begin + count
+    return begin
+
+
+cdef inline bint read_varint(Cursor *cursor, uint64_t *number) noexcept nogil:
+    """Read an unsigned varint: most have one byte."""
+    cdef Number found
+    if likely(cursor.at < cursor.end and cursor.at[0] < 0x80):
+        number[0] = cursor.at[0]
+        cursor.at += 1
+        return True
+    found = read_groups(cursor.at, cursor.end, VARINT_GROUPS, VARINT_LAST)
+    if found.after == NULL:
+        return False
+    number[0] = found.value
+    cursor.at = found.after
+    return True
+
+
+cdef inline int64_t signed(uint64_t raw) noexcept nogil:
+    """Return the number that a zig-zag one stands for: 0, 1, 2, 3 are 0, -1, 1, -2."""
+    return <int64_t> (raw >> 1) ^ -<int64_t> (raw & 1)
+
+
+cdef inline bint read_zigzag(
+    Cursor *cursor, uint64_t *raw, int groups, int last, bint roomy
+) noexcept nogil:
+    """Read a zig-zag number, as it stands: most have one byte or two; see `signed`.
+
+    Where it is ``roomy`` a byte or two behind the end may be read, and the caller looks later
+    whether the cursor is beyond it.
+    """
+    cdef Number found
+    if likely((roomy or cursor.end - cursor.at > 0) and cursor.at[0] < 0x80):
+        raw[0] = cursor.at[0]
+        cursor.at += 1
+        return True
+    if likely((roomy or cursor.end - cursor.at > 1) and 0 < cursor.at[1] < 0x80):
+        raw[0] = cursor.at[0] & 0x7F | <uint64_t> cursor.at[1] << 7
+        cursor.at += 2
+        return True
+    found = read_groups(cursor.at, cursor.end, groups, last)
+    if found.after == NULL:
+        return False
+    raw[0] = found.value
+    cursor.at = found.after
+    return True
+
+
+cdef inline bint read_int32(Cursor *cursor, int64_t *number, bint roomy) noexcept nogil:
+    """Read a signed varint."""
+    cdef uint64_t raw
+    if not read_zigzag(cursor, &raw, VARINT_GROUPS, VARINT_LAST, roomy):
+        return False
+    number[0] = signed(raw)
+    return True
+
+
+cdef inline bint read_int64(Cursor *cursor, int64_t *number, bint roomy) noexcept nogil:
+    """Read a signed varlong."""
+    cdef uint64_t raw
+    if not read_zigzag(cursor, &raw, VARLONG_GROUPS, VARLONG_LAST, roomy):
+        return False
+    number[0] = signed(raw)
+    return True
+
+
+cdef inline bint read_size(Cursor *cursor, int64_t *size, bint roomy) noexcept nogil:
+    """Read a signed varint that is a size, or -1 for null.
+
+    What follows stands where it says, and a branch is sooner there than arithmetic.
+    """
+    cdef uint64_t raw
+    if not read_zigzag(cursor, &raw, VARINT_GROUPS, VARINT_LAST, roomy):
+        return False
+    size[0] = raw >> 1
+    if raw & 1:
+        size[0] = -1
+        return raw == 1
+    return True
+
+
+cdef inline bint read_length(
+    Cursor *cursor, bint compact, bint nullable, int width, int64_t *length
+) noexcept nogil:
+    """Read a length or count: 0 to LONGEST, or -1 for null where that may be."""
+    cdef uint64_t raw
+    cdef const uint8_t *at
+    if compact:
+        if not read_varint(cursor, &raw):
+            return False
+        length[0] = <int64_t> raw - 1
+    else:
+        at = take(cursor, width)
+        if at == NULL:
+            return False
+        length[0] = load_int16(at) if width == 2 else load_int32(at)
+    return length[0] <= LONGEST and (length[0] >= 0 or (length[0] == -1 and nullable))
+
+
+cdef inline uint64_t zigzag(int64_t number) noexcept nogil:
+    """Return the zig-zag form of a signed number."""
+    return <uint64_t> number << 1 ^ <uint64_t> (number >> 63)
+
+
+cdef inline int zigzag_size(int64_t number) noexcept nogil:
+    """Return how many bytes `write_zigzag` writes: for most numbers one or two."""
+    cdef uint64_t raw = zigzag(number)
+    if likely(raw < 1 << 14):
+        return 1 if raw < 0x80 else 2
+    return groups_of(raw)
+
+
+cdef inline uint8_t *write_varint(uint8_t *at, uint64_t raw) noexcept nogil:
+    """Write an unsigned varint or varlong; return where it ends."""
+    if likely(raw < 0x80):
+        at[0] = <uint8_t> raw
+        return at + 1
+    return put_groups(at, raw)
+
+
+cdef inline uint8_t *write_zigzag(uint8_t *at, int64_t number) noexcept nogil:
+    """Write a signed number as a varint or varlong; return where it ends."""
+    cdef uint64_t raw = zigzag(number)
+    if likely(raw < 0x80):
+        at[0] = <uint8_t> raw
+        return at + 1
+    if likely(raw < 1 << 14):
+        at[0] = <uint8_t> (raw | 0x80)
+        at[1] = <uint8_t> (raw >> 7)
+        return at + 2
+    return put_groups(at, raw)

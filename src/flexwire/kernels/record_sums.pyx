@@ -1,0 +1,354 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Says of record batches what their records come to, without making columns of them.
+
+`sum_records` counts records and adds their sizes; `digest_records` says of each batch how many bytes
+its keys and values have, how many are null, its oldest and newest record, and of each record with a
+key a hash of it. A batch counts as a whole or not at all: where one of its records is refused, those
+before it are taken back by walking them once more.
+"""
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
+
+from flexwire.kernels.batches cimport (
+    CONTROL_MASK,
+    DONE,
+    GROW,
+    NO_TIMESTAMP,
+    REFUSED,
+    Batch,
+    Range,
+    Record,
+    Status,
+    Text,
+    crc32c_begin,
+    is_intact,
+    is_possible,
+    is_wanted,
+    offset_of,
+    timestamp_of,
+    walk_record,
+    wants_all,
+)
+from flexwire.kernels.cursor cimport Cursor, unlikely
+from flexwire.kernels.hashing cimport (
+    FIRST_MIX,
+    MIX_SHIFT,
+    SECOND_MIX,
+    TAKE,
+    last_word,
+    mixed,
+    taken,
+    word_at,
+)
+
+cdef enum:
+    MOST_PLACES = 32       # looked at for a sum, that chosen sizes cannot make the search long
+    HALF_CLASSES = 64      # classes of sizes up to each power of two
+    EXACT = 128            # smaller sizes are a class each
+
+# What the records have in common that a sum counts, and what they come to. Sizes are as on the wire:
+# twice the size, 1 for null; 0 where they do not tell sums apart.
+cdef struct Sum:
+    int64_t fact
+    int64_t key_size
+    int64_t value_size
+    int64_t records
+    int64_t key_bytes
+    int64_t value_bytes
+
+# The sums stand one after the other. Which one is a record's is found in an index: a power of two of
+# numbers, `mask` one less, each 0 or one more than the number of its sum.
+cdef struct Summing:
+    Range wanted
+    Sum *sums
+    int64_t used
+    int64_t capacity
+    int64_t *index
+    int64_t mask
+    int64_t by_key         # -1 where the size of the key tells sums apart, and else 0
+    int64_t by_value
+
+# What a batch's records come to. A tombstone has a key and a null for its value. The timestamps are
+# the lowest and the highest in milliseconds, those that are -1 left out.
+cdef struct Digest:
+    int64_t records
+    int64_t key_bytes
+    int64_t value_bytes
+    int64_t null_keys
+    int64_t tombstones
+    int64_t headers
+    int64_t oldest
+    int64_t newest
+
+# A record's key: 128 bits of hash, the record's offset, and its bytes.
+cdef struct Key:
+    uint64_t first_hash
+    uint64_t second_hash
+    int64_t offset
+    int64_t record_size
+
+cdef struct Digesting:
+    Range wanted
+    Digest *digests        # one for each row of the table
+    Key *keys
+    int64_t used
+    int64_t capacity
+    uint64_t seed
+    int64_t *sizes         # how many records are of each class of sizes
+
+crc32c_begin()
+
+
+cdef inline int64_t size_of(const Text *text) noexcept nogil:
+    """Return the size of a key or value: 0 of null."""
+    return text.size if text.size > 0 else 0
+
+
+cdef inline int64_t wire_size(const Text *text) noexcept nogil:
+    """Return the size of a key or value as it stands on the wire: twice the size, 1 for null."""
+    return 2 * text.size if text.size >= 0 else 1
+
+
+# Sums of records.
+
+cdef Sum *find_sum(Summing *summing, int64_t fact, int64_t key, int64_t value) noexcept nogil:
+    """Find a sum, which may be new; NULL where there is no room for it."""
+    cdef uint64_t code = (
+        (<uint64_t> key * FIRST_MIX ^ <uint64_t> value) * SECOND_MIX ^ <uint64_t> fact * FIRST_MIX
+    )
+    cdef uint64_t place = code >> 32 ^ code
+    cdef int64_t *number
+    cdef Sum *found
+    cdef int looked
+    for looked in range(MOST_PLACES):
+        number = &summing.index[(place + <uint64_t> looked) & <uint64_t> summing.mask]
+        if number[0] == 0:
+            if summing.used == summing.capacity:
+                return NULL
+            found = &summing.sums[summing.used]
+            summing.used += 1
+            number[0] = summing.used
+            found.fact, found.key_size, found.value_size = fact, key, value
+            found.records = found.key_bytes = found.value_bytes = 0
+            return found
+        found = &summing.sums[number[0] - 1]
+        if found.key_size == key and found.value_size == value and found.fact == fact:
+            return found
+    return NULL
+
+
+cdef Status add_records(
+    Summing *summing, const Batch *batch, int64_t *records, int64_t sign
+) noexcept nogil:
+    """Add ``sign`` times the first ``records`` of a batch to their sums.
+
+    Where that ends early, REFUSED or GROW, ``records`` says how many were added.
+    """
+    cdef const Range *wanted = &summing.wanted
+    cdef bint are_all_wanted = wants_all(wanted)
+    cdef int64_t budget = batch.budget - batch.count
+    cdef int64_t number, key, value
+    cdef Sum *found = NULL
+    cdef Cursor rest
+    cdef Record record
+    rest.at, rest.end = batch.start, batch.end
+    for number in range(records[0]):
+        if unlikely(not walk_record(&rest, &budget, &record)):
+            records[0] = number
+            return REFUSED
+        if not are_all_wanted and not is_wanted(
+            wanted, offset_of(batch, &record), timestamp_of(batch, &record)
+        ):
+            continue
+        key = wire_size(&record.key) & summing.by_key
+        value = wire_size(&record.value) & summing.by_value
+        # Most records are like the one before.
+        if found == NULL or key != found.key_size or value != found.value_size:
+            found = find_sum(summing, batch.piece, key, value)
+            if found == NULL:
+                records[0] = number
+                return GROW
+        found.records += sign
+        found.key_bytes += sign * size_of(&record.key)
+        found.value_bytes += sign * size_of(&record.value)
+    return DONE if rest.at == rest.end else REFUSED
+
+
+cdef Status sum_batch(Summing *summing, const Batch *batch) noexcept nogil:
+    """Count one batch; DONE, or REFUSED or GROW, and then nothing of it is counted."""
+    cdef int64_t used = summing.used
+    cdef int64_t added = batch.count
+    cdef Status status
+    if not is_possible(batch):
+        return REFUSED
+    status = add_records(summing, batch, &added, 1)
+    if status != DONE:
+        add_records(summing, batch, &added, -1)
+        # What has no room among no sums has none at all.
+        if used == 0:
+            return REFUSED
+    return status
+
+
+cdef Status sum_batches(Summing *summing) noexcept nogil:
+    """Count batches up to the first that has no room, or is refused."""
+    cdef Range *wanted = &summing.wanted
+    cdef const Batch *batch
+    cdef Status status
+    while wanted.first < wanted.batches:
+        batch = &wanted.table[wanted.first]
+        if not batch.is_skipped:
+            status = sum_batch(summing, batch) if is_intact(wanted, batch) else REFUSED
+            if status != DONE:
+                return status
+        wanted.first += 1
+    return DONE
+
+
+# Digests of batches.
+
+cdef inline int class_of(int64_t size) noexcept nogil:
+    """Return the class of a record's size."""
+    cdef int halvings = 0
+    while size >= EXACT:
+        size >>= 1
+        halvings += 1
+    return HALF_CLASSES * halvings + <int> size
+
+
+cdef inline uint64_t taken_otherwise(uint64_t code, uint64_t word) noexcept nogil:
+    """Return the second half of a hash with a word more: as `taken`, by other numbers."""
+    code = (code ^ word) * FIRST_MIX
+    return code ^ code >> MIX_SHIFT
+
+
+cdef inline void put_key(
+    Digesting *digesting, const Text *key, int64_t offset, int64_t record_size
+) noexcept nogil:
+    """Put the key of a record among the keys, for which there is room."""
+    cdef const uint8_t *at = key.at
+    cdef const uint8_t *end = at + key.size
+    cdef uint64_t size = <uint64_t> key.size
+    cdef uint64_t first = digesting.seed ^ size * TAKE
+    cdef uint64_t second = digesting.seed * SECOND_MIX + size
+    cdef uint64_t word
+    cdef Key *found = &digesting.keys[digesting.used]
+    while end - at >= 8:
+        word = word_at(at)
+        first, second = taken(first, word), taken_otherwise(second, word)
+        at += 8
+    if at < end:
+        word = last_word(at, <int> (end - at))
+        first, second = taken(first, word), taken_otherwise(second, word)
+    found.first_hash, found.second_hash = mixed(first), mixed(second)
+    found.offset, found.record_size = offset, record_size
+    digesting.used += 1
+
+
+cdef inline void clear(Digest *digest) noexcept nogil:
+    """Begin a digest."""
+    digest.records = digest.key_bytes = digest.value_bytes = digest.null_keys = 0
+    digest.tombstones = digest.headers = 0
+    digest.oldest, digest.newest = INT64_MAX, INT64_MIN
+
+
+cdef inline void add_record(
+    Digesting *digesting, Digest *digest, const Batch *batch, const Record *record, int64_t size
+) noexcept nogil:
+    """Add a record to the digest of its batch, and its key to the keys."""
+    cdef int64_t timestamp = timestamp_of(batch, record)
+    digest.records += 1
+    digest.key_bytes += size_of(&record.key)
+    digest.value_bytes += size_of(&record.value)
+    digest.headers += record.headers
+    if timestamp != NO_TIMESTAMP:
+        digest.oldest = min(digest.oldest, timestamp)
+        digest.newest = max(digest.newest, timestamp)
+    if record.key.size < 0:
+        digest.null_keys += 1
+    elif not batch.attributes & CONTROL_MASK:
+        digest.tombstones += record.value.size < 0
+        put_key(digesting, &record.key, offset_of(batch, record), size)
+
+
+cdef bint add_batch(
+    Digesting *digesting, Digest *digest, const Batch *batch, int64_t *records, bint takes_back
+) noexcept nogil:
+    """Digest the first ``records`` of a batch; False where one is refused, after so many of them.
+
+    Where it ``takes_back``, only the counts of sizes are taken back.
+    """
+    cdef const Range *wanted = &digesting.wanted
+    cdef bint are_all_wanted = wants_all(wanted)
+    cdef int64_t budget = batch.budget - batch.count
+    cdef int64_t number, size
+    cdef const uint8_t *start
+    cdef Cursor rest
+    cdef Record record
+    rest.at, rest.end = batch.start, batch.end
+    for number in range(records[0]):
+        start = rest.at
+        if unlikely(not walk_record(&rest, &budget, &record)):
+            records[0] = number
+            return False
+        if not are_all_wanted and not is_wanted(
+            wanted, offset_of(batch, &record), timestamp_of(batch, &record)
+        ):
+            continue
+        size = rest.at - start
+        if not batch.attributes & CONTROL_MASK:
+            digesting.sizes[class_of(size)] += -1 if takes_back else 1
+        if not takes_back:
+            add_record(digesting, digest, batch, &record, size)
+    return rest.at == rest.end
+
+
+cdef Status digest_batch(Digesting *digesting, const Batch *batch, Digest *digest) noexcept nogil:
+    """Digest one batch; DONE, or REFUSED or GROW, and then nothing of it is."""
+    cdef int64_t used = digesting.used
+    cdef int64_t added = batch.count
+    if not is_possible(batch):
+        return REFUSED
+    if batch.count > digesting.capacity - used:
+        return GROW
+    clear(digest)
+    if add_batch(digesting, digest, batch, &added, False):
+        return DONE
+    add_batch(digesting, digest, batch, &added, True)
+    digesting.used = used
+    return REFUSED
+
+
+cdef Status digest_batches(Digesting *digesting) noexcept nogil:
+    """Digest batches up to the first that has no room, or is refused."""
+    cdef Range *wanted = &digesting.wanted
+    cdef const Batch *batch
+    cdef Status status
+    while wanted.first < wanted.batches:
+        batch = &wanted.table[wanted.first]
+        if not batch.is_skipped:
+            status = REFUSED
+            if is_intact(wanted, batch):
+                status = digest_batch(digesting, batch, &digesting.digests[wanted.first])
+            if status != DONE:
+                return status
+        wanted.first += 1
+    return DONE
+
+
+# For Python: over words that NumPy holds.
+
+def sum_records(size_t words):
+    """Count batches of a `Summing`; return how it ended: DONE, GROW or REFUSED."""
+    cdef Status status
+    with nogil:
+        status = sum_batches(<Summing *> words)
+    return <int> status
+
+
+def digest_records(size_t words):
+    """Digest batches of a `Digesting`; return how it ended: DONE, GROW or REFUSED."""
+    cdef Status status
+    with nogil:
+        status = digest_batches(<Digesting *> words)
+    return <int> status

@@ -70,4 +70,21 @@ static __attribute__((noinline, cold, unused)) uint8_t *put_groups(uint8_t *at, 
     *at++ = (uint8_t)raw;
     return at;
 }
+
+/* Every second bit of a number, from the lowest on: 32 bits. And the other way. */
+static inline int64_t gather(uint64_t value) {
+    value &= 0x5555555555555555;
+    value = (value | value >> 1) & 0x3333333333333333;
+    value = (value | value >> 2) & 0x0F0F0F0F0F0F0F0F;
+    value = (value | value >> 4) & 0x00FF00FF00FF00FF;
+    value = (value | value >> 8) & 0x0000FFFF0000FFFF;
+    return (int64_t)((value | value >> 16) & 0xFFFFFFFF);
+}
+static inline uint64_t spread(uint64_t value) {
+    value = (value | value << 16) & 0x0000FFFF0000FFFF;
+    value = (value | value << 8) & 0x00FF00FF00FF00FF;
+    value = (value | value << 4) & 0x0F0F0F0F0F0F0F0F;
+    value = (value | value << 2) & 0x3333333333333333;
+    return (value | value << 1) & 0x5555555555555555;
+}
 #endif

@@ -20,6 +20,9 @@ cdef extern from "cursor.h" nogil:
     # How many bytes a number takes in groups of 7 bits, and to write them; returns where they end.
     int groups_of(uint64_t raw)
     uint8_t *put_groups(uint8_t *at, uint64_t raw)
+    # Every second bit of a number, from the lowest on, and the other way: interleaved headers of tags.
+    int64_t gather(uint64_t value)
+    uint64_t spread(uint64_t value)
     # Hints for the compiler, which Cython defines.
     bint likely(bint condition)
     bint unlikely(bint condition)

@@ -1,0 +1,230 @@
+"""A columnar program and one run of it: operations, columns, levels and defaults.
+
+`flexwire.columnar.program` lays the same out as words of eight bytes, which NumPy holds.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
+
+from flexwire.kernels.cursor cimport LONGEST, left, load_int16, load_int32, load_int64, load_uint16, load_uint32, unlikely
+
+# What a field is on the wire: `flexwire.kernels.wire.operations` says it of each.
+cdef enum:
+    BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, WIDENED
+    STRING, BYTES, NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END
+    FILL, CHECK, VALID, JUMP, END, REFUSE
+
+# The forms of tagged fields.
+cdef enum:
+    SECTION, INTERLEAVED, BUFFER
+
+# The kinds of defaults.
+cdef enum:
+    NUMBER, DOUBLE, FLAG, TEXT, NO_TEXT, NO_ITEMS, NULL_ITEMS, NULL_NUMBER, PRESENT, MISSING
+
+cdef enum:
+    UUID_SIZE = 16
+    UUID_TEXT = 22
+
+# Columns and levels are told by how many bytes they stand behind the first.
+
+# An operation that takes a value, an array, or says where to go on.
+cdef struct Operation:
+    int64_t code
+    int64_t column
+    int64_t level
+    int64_t is_nullable
+    int64_t is_compact
+    int64_t least          # the fewest bytes of an element; of WIDENED the type of the number
+    Operation *after
+    int64_t width
+
+# TAGS and TAG; of TAGS only `after` is not as here.
+cdef struct TagsOperation:
+    int64_t code
+    int64_t column
+    int64_t level
+    int64_t known_count
+    int64_t form
+    KnownTag *known
+    int64_t refused_count
+    const int64_t *refused
+
+# FILL and CHECK.
+cdef struct FillOperation:
+    int64_t code
+    int64_t column
+    int64_t level
+    int64_t is_nullable
+    int64_t is_compact
+    const Default *defaults
+    Operation *after
+    int64_t count
+
+# NUMBERS: rows of numbers, those of one width side by side.
+cdef struct NumbersOperation:
+    int64_t code
+    int64_t column
+    const NumberRow *ints
+    const NumberRow *shorts
+    const NumberRow *longs
+    const NumberRow *others
+    const NumberRow *end
+    int64_t width          # of all
+
+# A number's type, its column, and how far from the first of them it stands on the wire.
+cdef struct NumberRow:
+    int64_t kind
+    int64_t column
+    int64_t place
+
+# A known tagged field: its tag, the operations that take it, and its default.
+cdef struct KnownTag:
+    int64_t tag
+    Operation *value
+    const Default *defaults
+    int64_t count
+
+# A default of one column: of numbers the bits, of text where it stands and its length.
+cdef struct Default:
+    int64_t kind
+    int64_t column
+    int64_t value
+    int64_t length
+    int64_t level
+    int64_t is_loose       # null stands for it too
+
+# A column; what it does not have is NULL. Decoding has validity in bytes, encoding in bits.
+cdef struct Column:
+    uint8_t *data
+    int64_t capacity       # bytes of text; encoding: of an array its elements
+    int32_t *offsets
+    uint8_t *valid
+    int64_t width
+    int64_t bit            # encoding: the first bit of the values, and of the validity
+    int64_t valid_bit
+
+# All columns that stand in the same array.
+cdef struct Level:
+    int64_t count
+    int64_t capacity
+    int64_t start          # where the elements of the present row began
+
+# What the refusal of a row takes back: an array's column, its level, and that of its elements.
+cdef struct Branch:
+    int64_t column
+    int64_t level
+    int64_t items
+
+# Where a run stands in an array or in tagged fields.
+cdef struct Frame:
+    int64_t left           # elements or tagged fields
+    int64_t index          # of an array outside; of tagged fields the next that is known
+    const uint8_t *end     # of what is around a tagged field
+    int64_t tag            # the last one
+
+cdef struct Run:
+    Operation *refuse
+    Operation **entries
+    const int32_t *which
+    int64_t first
+    int64_t row
+    int64_t rows
+    int8_t *refused
+    Operation *blank
+    Column *columns
+    Level *levels
+    Frame *stack
+    const Branch *branches
+    int64_t branch_count
+    const uint8_t *data
+    int64_t size
+    const void *offsets
+    const uint8_t *valid
+    int64_t valid_bit
+    # Where it stands, so that it can go on.
+    Operation *operation
+    const uint8_t *position
+    const uint8_t *end
+    Frame *frame
+    int64_t index
+    # What must grow, and to how much.
+    int64_t grow
+    int64_t need
+    # Encoding: where it writes to, and each row's end or size.
+    uint8_t *out
+    uint8_t *limit
+    int64_t written
+    void *ends
+    # How reading ended; whether the input's offsets are int64.
+    int64_t status
+    int64_t is_wide
+
+cdef enum Status:
+    DONE, GROW_LEVEL, GROW_DATA
+
+
+cdef inline Column *column_at(Column *columns, int64_t distance) noexcept nogil:
+    """Return the column that stands so many bytes behind the first."""
+    return <Column *> (<char *> columns + distance)
+
+
+cdef inline Level *level_at(Run *run, int64_t distance) noexcept nogil:
+    """Return the level that stands so many bytes behind the first."""
+    return <Level *> (<char *> run.levels + distance)
+
+
+cdef inline int fixed_size(int64_t code) noexcept nogil:
+    """Return how many bytes a value of fixed width takes."""
+    if code <= INT8:
+        return 1
+    if code <= UINT16:
+        return 2
+    if code <= UINT32:
+        return 4
+    return UUID_SIZE if code == UUID else 8
+
+
+cdef inline int64_t load_number(int64_t code, const uint8_t *at) noexcept nogil:
+    """Return a number of any type whose bytes are there; of a double the bits."""
+    if code == INT32:
+        return load_int32(at)
+    if code == INT16:
+        return load_int16(at)
+    if code == INT8:
+        return <int8_t> at[0]
+    if code == BOOL:
+        return at[0]
+    if code == UINT16:
+        return load_uint16(at)
+    if code == UINT32:
+        return load_uint32(at)
+    return load_int64(at)
+
+
+cdef inline void store_native(uint8_t *at, int64_t width, int64_t value) noexcept nogil:
+    """Put a number of 1, 2, 4 or 8 bytes into a column; this machine has the low bytes first."""
+    if width == 4:
+        memcpy(at, &value, 4)
+    elif width == 8:
+        memcpy(at, &value, 8)
+    elif width == 2:
+        memcpy(at, &value, 2)
+    else:
+        at[0] = <uint8_t> value
+
+
+cdef inline void copy_text(uint8_t *target, const uint8_t *source, int64_t size) noexcept nogil:
+    """Copy bytes; a call of memcpy costs more than copying a few of them."""
+    if size > 16:
+        memcpy(target, source, size)
+    elif size >= 8:
+        memcpy(target, source, 8)
+        memcpy(target + size - 8, source + size - 8, 8)
+    elif size >= 4:
+        memcpy(target, source, 4)
+        memcpy(target + size - 4, source + size - 4, 4)
+    elif size > 0:
+        target[0] = source[0]
+        target[size >> 1] = source[size >> 1]
+        target[size - 1] = source[size - 1]

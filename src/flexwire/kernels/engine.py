@@ -14,6 +14,8 @@ from flexwire.kernels.cache import OVER_OBJECTS, addresses, is_supported
 # Kernels that are an extension already, by the module and function that each is.
 _BUILT = {
     "decode": ("columns_read", "decode"),
+    "encode": ("columns_write", "encode"),
+    "measure": ("columns_write", "measure"),
     "scan_records": ("records_read", "scan"),
     "scan_pieces": ("records_read", "scan_pieces"),
     "read_records": ("records_read", "read"),

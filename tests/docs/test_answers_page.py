@@ -164,15 +164,18 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
     for one in answer.columns:
         assert one.meaning
         assert "|" not in one.meaning + one.null
-    shown = {one.name: one for one in answer.shown}
-    assert len(shown) == len(answer.shown)
+    shown = {one.name: one for one in answer.shown_columns()}
+    headed = [one.name for one in answer.columns if getattr(one, "heading", "")]
+    assert sorted(shown) == sorted(headed)
+    # What the table's own order says is not said again.
+    assert list(answer.shown) != headed
     for name, column in shown.items():
         assert str(types[name]).startswith(SHOWN_AS[column.kind]), name
-    assert any(one.is_about for one in answer.shown)
+    assert any(one.is_about for one in answer.shown_columns())
     picture = answer.picture
     if picture is not None:
         assert {picture.value, *picture.parts, *picture.across} <= {*shown}
-        assert len({one.kind for one in answer.shown if one.name in picture.across}) <= 1
+        assert len({one.kind for one in answer.shown_columns() if one.name in picture.across}) <= 1
         assert len(picture.parts) <= len(PARTS)
         assert picture.over is None or pa.types.is_temporal(types[picture.over])
 

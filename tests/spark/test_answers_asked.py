@@ -7,7 +7,7 @@ import io
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -15,8 +15,11 @@ from click.testing import CliRunner
 
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
+from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
+from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Column as Headed
 from flexwire.spark.answers.asking import Given, are_named, ask, ask_or_tell, chosen
 from flexwire.spark.answers.internal_logs import without_logs
 from flexwire.spark.answers.reading import open_tables
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.reading import AnalysisTables
 
 EVIL = "=HYPERLINK(1)"
@@ -142,6 +144,39 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
     ]
     told = ["Day", "Client id", "Principal", "Topic", "Requests", "Sent", "Received", "Bytes"]
     assert headings == [told, [one for one in told if one != "Principal"]]
+
+
+def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
+    plain = [Column(one.name, one.type, one.meaning) for one in TALKERS.columns]
+    shown = (
+        ShownColumn("request_bytes", "Sent", "bytes"),
+        ShownColumn("client_id", "Client", is_about=True),
+    )
+    told = (TALKERS.question, TALKERS.meaning, TALKERS.advice, TALKERS.row)
+    old: Any = Answer
+    with pytest.warns(DeprecationWarning, match="Answer takes keywords"):
+        made = old("talkers", *told, (*plain,), TALKERS.order, shown, TALKERS.ask, TALKERS.picture)
+    assert made.shown_columns() == shown
+    assert made.picture == TALKERS.picture
+    assert schema_of(made.columns) == schema_of(TALKERS.columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "kind"),
+    [
+        ("bytes", pa.int64(), "bytes"),
+        ("mean_bytes", pa.float64(), "bytes"),
+        ("lag", pa.int32(), "count"),
+        ("idle_us", pa.int64(), "us"),
+        ("saved_share", pa.float64(), "share"),
+        ("day", pa.date32(), "moment"),
+        ("is_known", pa.bool_(), "flag"),
+        ("total_bytes", pa.string(), "text"),
+        ("ends", pa.list_(pa.int64()), "text"),
+    ],
+)
+def test_type_and_name_say_what_values_are(name: str, of: pa.DataType, kind: str) -> None:
+    assert Headed(name, of, "it", heading="It").shown().kind == kind
 
 
 @pytest.mark.spark

@@ -73,7 +73,7 @@ def test_an_answer_has_the_columns_that_it_says(answers: dict[str, DataFrame]) -
     for name, answer in answers.items():
         expected = spark_schema(schema_of(OURS[name].columns))
         assert answer.schema.simpleString() == expected.simpleString()
-        assert {one.name for one in OURS[name].shown} <= {*answer.columns}
+        assert {one.name for one in OURS[name].shown_columns()} <= {*answer.columns}
         OURS[name].ordered(answer)
 
 

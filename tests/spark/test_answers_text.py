@@ -71,7 +71,7 @@ def test_no_line_is_longer_than_a_terminal(answer: Answer) -> None:
     assert [line for line in output.splitlines() if len(line) > WIDTH] == []
     # What a row is about is there, and what found no room is named.
     told = output.replace("\n", " ")
-    for one in answer.shown:
+    for one in answer.shown_columns():
         assert one.heading in told
 
 

@@ -90,7 +90,7 @@ def tables_of(spark: SparkSession, done: Analysis) -> AnalysisTables:
 def asked(spark: SparkSession, done: Analysis, answer: Any) -> list[dict[str, Any]]:
     rows = answer.ordered(answer.ask(tables_of(spark, done)))
     assert typed(rows) == typed_columns(answer)
-    shown = [one.name for one in answer.shown]
+    shown = [one.name for one in answer.shown_columns()]
     assert {*shown, *(one.removeprefix("-") for one in answer.order)} <= {*rows.columns}
     return [row.asDict() for row in rows.collect()]
 

@@ -229,7 +229,7 @@ def test_answers_have_their_columns(spark: SparkSession, tables: AnalysisTables)
         for given in (tables, empty):
             assert _types(answer.ask(given)) == _types_of(answer.columns)
         names = {one.name for one in answer.columns}
-        assert {one.name for one in answer.shown} <= names
+        assert {one.name for one in answer.shown_columns()} <= names
         assert {one.removeprefix("-") for one in answer.order} <= names
     assert _types(slowest(tables)) == _types_of(SLOWEST_COLUMNS)
 

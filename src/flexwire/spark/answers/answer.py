@@ -4,40 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final
+from warnings import warn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.report.answer_facts import Kind, Picture, ShownColumn
+from flexwire.tables.schema import Column as TableColumn
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import Column as SparkColumn
 
-    from flexwire.report.answer_facts import Picture, ShownColumn
     from flexwire.spark.answers.reading import AnalysisTables
-    from flexwire.tables.schema import Column
 
 Ask = Callable[["AnalysisTables"], DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
+class Column(TableColumn):
+    """A column of an answer, and how the report shows it.
+
+    The report shows a column that has a ``heading``. ``kind`` is what its values are; without one
+    the type and the last word of the name say it. ``is_about`` marks what tells rows apart.
+    """
+
+    heading: str = ""
+    kind: Kind | None = None
+    is_about: bool = False
+
+    @classmethod
+    def of(
+        cls, column: TableColumn, heading: str, kind: Kind | None = None, *, is_about: bool = False
+    ) -> Column:
+        """Return a column of a table or a view as one that the report shows."""
+        told = column.name, column.type, column.meaning, column.null
+        return cls(*told, heading, kind, is_about)
+
+    def shown(self) -> ShownColumn:
+        """Return what the facts say of it."""
+        kind = self.kind or _kind(self.name, self.type)
+        return ShownColumn(self.name, self.heading, kind, self.is_about)
+
+
+# What whole numbers and fractions are, by the last word of their name; others count something.
+_KINDS: Final[dict[str, Kind]] = {"us": "us", "bytes": "bytes", "share": "share"}
+
+
+def _kind(name: str, of: pa.DataType) -> Kind:
+    if pa.types.is_boolean(of):
+        return "flag"
+    if pa.types.is_temporal(of):
+        return "moment"
+    if pa.types.is_integer(of) or pa.types.is_floating(of):
+        return _KINDS.get(name.rpartition("_")[2], "count")
+    return "text"
+
+
+def headed(columns: Iterable[TableColumn], **headings: str) -> tuple[TableColumn, ...]:
+    """Return columns of a view, those with a heading as columns that the report shows."""
+    return tuple(
+        Column.of(one, headings[one.name]) if one.name in headings else one for one in columns
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """An answer that `analyze` gives: its table and CSV, and its part of the report.
 
-    ``name`` is that of the function, the table and the CSV. ``columns`` are those of the DataFrame
-    that ``ask`` gives, in order; ``order`` are their names, the most important row first, "-bytes"
-    where large values come first and nulls last. ``shown`` are some of them. An answer without a
-    row is not shown. One that a file of labels changes has ``labelled``, which reads it and gives
-    what is asked then instead of ``ask``. One that ``asks`` internal topics is asked where one of
-    them is among the logs of an analysis, which alone can: their state is in no table. One
-    ``of_logs`` has nothing to say without log segments. One ``of_grown`` has nothing to say of one
-    analysis, so it is asked of tables that grow, or by name. ``of_state`` names the answer that
-    says of internal topics what this one says of traffic; ``elsewhere`` what else says it of a
-    broker's logs. ``most_rows`` is how many rows are kept of an answer that has more than
-    others do.
+    Attributes:
+        name: that of the function, the file, the table and the CSV.
+        question: what is asked, with a question mark.
+        meaning: what the rows say, in a sentence or two.
+        advice: what to do about it.
+        row: what a row is: "a topic".
+        columns: those of the DataFrame that ``ask`` returns, in order.
+        order: the names of columns that order the rows, the most important row first. "-bytes"
+            puts large values first and nulls last.
+        ask: the function of tables.
+        shown: the names of the columns with a heading, if the report has them in another order.
+        place: where the report has it: answers with a smaller place come first.
+        picture: its picture in the report.
+        labelled: for an answer that a file of labels changes: reads the file, and returns what is
+            asked then instead of ``ask``.
+        asks: internal topics that it is about. It is asked if one of them is among the logs of an
+            analysis. No table has their state, so only the analysis itself can ask it.
+        of_logs: whether it says nothing without log segments.
+        of_grown: whether it says nothing about one analysis. It is asked of tables that grow, or
+            by name.
+        of_state: the answer that says of internal topics what this one says of traffic.
+        elsewhere: what else says it of a broker's logs.
+        most_rows: how many rows are kept, for an answer that has more than others.
+
+    An answer without a row is not shown.
     """
 
     name: str
@@ -45,10 +110,11 @@ class Answer:
     meaning: str
     advice: str
     row: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     order: tuple[str, ...]
-    shown: tuple[ShownColumn, ...]
     ask: Ask
+    shown: tuple[str, ...] = ()
+    place: int = 0
     picture: Picture | None = None
     labelled: Callable[[str | Path], Ask] | None = None
     asks: tuple[str, ...] = ()
@@ -57,6 +123,12 @@ class Answer:
     of_state: str = ""
     elsewhere: str = ""
     most_rows: int = 0
+
+    def shown_columns(self) -> tuple[ShownColumn, ...]:
+        """Return the columns that the report shows, in its order."""
+        headed = (one for one in self.columns if isinstance(one, Column) and one.heading)
+        found = {one.name: one.shown() for one in headed}
+        return tuple(found[name] for name in self.shown or found)
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""
@@ -92,3 +164,37 @@ def _ordering(name: str) -> SparkColumn:
     if name.startswith("-"):
         return F.col(name.removeprefix("-")).desc_nulls_last()
     return F.col(name).asc_nulls_last()
+
+
+# What an answer was made of by position, and still is until the next release.
+_BY_POSITION: Final = (
+    *("name", "question", "meaning", "advice", "row", "columns", "order", "shown", "ask"),
+    *("picture", "labelled", "asks", "of_logs", "of_grown", "of_state", "elsewhere", "most_rows"),
+)
+
+
+def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
+    """Return the constructor of `Answer` that also takes what it took before this release.
+
+    That is arguments by position, and two lists of columns: those of a table, and `ShownColumn`.
+    """
+
+    @wraps(made)
+    def called(self: Answer, *given: Any, **named: Any) -> None:
+        named = dict(zip(_BY_POSITION, given, strict=False)) | named
+        shown = named.get("shown", ())
+        if given or any(isinstance(one, ShownColumn) for one in shown):
+            told = "Answer takes keywords, and columns with headings instead of ShownColumn"
+            warn(f"{told}; the old way goes with the next release", DeprecationWarning, 2)
+            columns = {one.name: one for one in named["columns"]}
+            for one in shown:
+                columns[one.name] = Column.of(
+                    columns[one.name], one.heading, one.kind, is_about=one.is_about
+                )
+            named |= {"columns": (*columns.values(),), "shown": tuple(one.name for one in shown)}
+        made(self, **named)
+
+    return called
+
+
+Answer.__init__ = _with_positions(Answer.__init__)  # type: ignore[method-assign]

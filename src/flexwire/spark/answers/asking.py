@@ -158,7 +158,7 @@ class Given:
 
         A column of texts that no row has is not shown, but for what rows are about.
         """
-        shown = tuple(one for one in self.answer.shown if self._is_seen(one))
+        shown = tuple(one for one in self.answer.shown_columns() if self._is_seen(one))
         names = [one.name for one in shown]
         first = self.rows.select(names).slice(0, most).to_pydict()
         rows = zip(*first.values(), strict=True)

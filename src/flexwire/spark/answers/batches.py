@@ -8,11 +8,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.topic_names import is_grown, with_topic_names
 from flexwire.tables.keys import frame_key
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,21 +24,28 @@ _BATCH: Final = (*_BY, "partition", "batch_position")
 _ACCURACY: Final = 10_000
 
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "where the client sent none"),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
     Column("source", pa.string(), 'the message that carried the batches: "produce", "fetch" or '
-           '"share_fetch"'),
-    Column("topic", pa.string(), "the topic", "where only its id is known"),
+           '"share_fetch"', heading="By", is_about=True),
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "the topic's id, where its name is not known",
            "where the name is known"),
-    Column("compression", pa.string(), '"none", "gzip", "snappy", "lz4" or "zstd"'),
-    Column("batches", pa.int64(), "how many batches"),
-    Column("batch_share", pa.float64(), "their share of this client's batches of the topic"),
+    Column("compression", pa.string(), '"none", "gzip", "snappy", "lz4" or "zstd"',
+           heading="Codec", is_about=True),
+    Column("batches", pa.int64(), "how many batches", heading="Batches"),
+    Column("batch_share", pa.float64(), "their share of this client's batches of the topic",
+           heading="Of these"),
     Column("records", pa.int64(), "the records in them"),
-    Column("mean_records", pa.float64(), "the mean number of records in a batch"),
-    Column("bytes", pa.int64(), "the bytes of the batches, as they are on the wire"),
-    Column("mean_batch_bytes", pa.float64(), "the mean size of a batch"),
-    Column("p50_batch_bytes", pa.int64(), "half of the batches are no larger"),
-    Column("max_batch_bytes", pa.int64(), "the size of the largest"),
+    Column("mean_records", pa.float64(), "the mean number of records in a batch",
+           heading="Records in one"),
+    Column("bytes", pa.int64(), "the bytes of the batches, as they are on the wire",
+           heading="Bytes"),
+    Column("mean_batch_bytes", pa.float64(), "the mean size of a batch", heading="Mean"),
+    Column("p50_batch_bytes", pa.int64(), "half of the batches are no larger",
+           heading="Half up to"),
+    Column("max_batch_bytes", pa.int64(), "the size of the largest", heading="Largest"),
 )  # fmt: skip
 
 
@@ -78,7 +84,8 @@ def batches(tables: AnalysisTables) -> DataFrame:
 
 
 ANSWER: Final = Answer(
-    "batches",
+    name="batches",
+    place=50,
     question="Which codec does each client use, and how large are its batches?",
     meaning="Record batches by client, topic and codec, as they are on the wire: those that were "
     "produced show the producer's settings, those that were fetched the broker's log.",
@@ -88,19 +95,6 @@ ANSWER: Final = Answer(
     row="a client id, direction, topic and codec",
     columns=COLUMNS,
     order=("-bytes", *_BY),
-    shown=(
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("source", "By", is_about=True),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("compression", "Codec", is_about=True),
-        ShownColumn("batches", "Batches", "count"),
-        ShownColumn("batch_share", "Of these", "share"),
-        ShownColumn("mean_records", "Records in one", "count"),
-        ShownColumn("bytes", "Bytes", "bytes"),
-        ShownColumn("mean_batch_bytes", "Mean", "bytes"),
-        ShownColumn("p50_batch_bytes", "Half up to", "bytes"),
-        ShownColumn("max_batch_bytes", "Largest", "bytes"),
-    ),
     ask=batches,
     elsewhere="the answer storage has them by topic",
     picture=Picture("Bytes of record batches", "bytes"),

@@ -10,12 +10,10 @@ from pyspark.sql.window import Window
 
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.report.units import human_bytes, plural
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.tables.keys import ANALYSIS, connection_key
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,21 +22,23 @@ if TYPE_CHECKING:
 
 _BEFORE: Final = "before"
 COLUMNS: Final = (
-    Column(ANALYSIS, pa.string(), "the analysis in which the connections go on"),
-    Column(_BEFORE, pa.string(), "the analysis that has them before"),
+    Column(ANALYSIS, pa.string(), "the analysis in which the connections go on",
+           heading="Analysis", is_about=True),
+    Column(_BEFORE, pa.string(), "the analysis that has them before", heading="Before"),
     Column("connections", pa.int64(), "how many connections go on; answers count each of them "
-           "once for each analysis"),
+           "once for each analysis", heading="Connections"),
     Column("unanswered_requests", pa.int64(), "requests on them that have no response in the "
-           "analysis before"),
+           "analysis before", heading="Requests without response"),
     Column("unpaired_responses", pa.int64(), "responses on them that have no request in this "
-           "analysis: they have no API, client id or latency"),
+           "analysis: they have no API, client id or latency", heading="Responses without request"),
     Column("early_bytes", pa.int64(), "bytes of frames that were cut in the middle, which this "
-           "analysis has in no frame that reads"),
-    Column("time", MOMENT, "when the first of them goes on"),
+           "analysis has in no frame that reads", heading="Cut frames"),
+    Column("time", MOMENT, "when the first of them goes on", heading="When"),
 )  # fmt: skip
 
 
-def boundaries(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def boundaries(tables: AnalysisTables) -> DataFrame | None:
     """Connections that were cut between two analyses: a row for each analysis and the one before.
 
     Each analysis decodes its own input. Where a connection goes on from one input to the next, the
@@ -52,7 +52,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame:
     """
     connections, frames = tables.connections, tables.frames
     if ANALYSIS not in connections.columns:
-        return no_rows(frames, COLUMNS)
+        return None
     ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
     state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")
     both = connections.withColumn("earlier", F.lag(state).over(ends))
@@ -73,7 +73,7 @@ def boundaries(tables: AnalysisTables) -> DataFrame:
         F.count_if(F.col("outcome") == UNPAIRED).alias("unpaired"),
     )
     each = _with(_with(cut, counted, "earlier", "unanswered"), counted, "later", "unpaired")
-    found = each.groupBy(
+    return each.groupBy(
         F.col(f"later.{ANALYSIS}").alias(ANALYSIS), F.col(f"earlier.{ANALYSIS}").alias(_BEFORE)
     ).agg(
         F.count("*").alias("connections"),
@@ -82,7 +82,6 @@ def boundaries(tables: AnalysisTables) -> DataFrame:
         F.coalesce(F.sum("early_bytes"), F.lit(0)).alias("early_bytes"),
         F.min("first_time").alias("time"),
     )
-    return found.select(*(one.name for one in COLUMNS))
 
 
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
@@ -111,7 +110,8 @@ def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
 
 
 ANSWER: Final = Answer(
-    "boundaries",
+    name="boundaries",
+    place=170,
     question="What was cut between analyses?",
     meaning="Connections that go on from one analysis to the next, and what fell apart at the "
     "cut. Only tables that grow have some.",
@@ -120,15 +120,6 @@ ANSWER: Final = Answer(
     row="an analysis and the one before",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),
-    shown=(
-        ShownColumn(ANALYSIS, "Analysis", is_about=True),
-        ShownColumn(_BEFORE, "Before"),
-        ShownColumn("connections", "Connections", "count"),
-        ShownColumn("unanswered_requests", "Requests without response", "count"),
-        ShownColumn("unpaired_responses", "Responses without request", "count"),
-        ShownColumn("early_bytes", "Cut frames", "bytes"),
-        ShownColumn("time", "When", "moment"),
-    ),
     ask=boundaries,
     of_grown=True,
 )

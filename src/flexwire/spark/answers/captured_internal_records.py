@@ -10,12 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import is_grown, known_name, with_topic_names
 from flexwire.spark.internal_topics import internal_records
-from flexwire.tables.schema import Column
 from flexwire.tables.typed_records import fields_there, record_names
 
 if TYPE_CHECKING:
@@ -34,30 +33,35 @@ _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", 
 _ROW: Final = ("message", "type", *_ABOUT)
 _NOT_READ: Final = "of bytes that do not read"
 COLUMNS = (
-    Column("topic", pa.string(), "the internal topic"),
+    Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
     Column("source", pa.string(), 'the message that carried them: "fetch", "share_fetch" or '
-           '"produce"'),
+           '"produce"', heading="Carried by"),
     Column("message", pa.string(), "the record: OffsetCommit, GroupMetadata, TopicRecord …",
-           f"{_NOT_READ}, and of batches that were withheld or cut off"),
+           f"{_NOT_READ}, and of batches that were withheld or cut off",
+           heading="Record", is_about=True),
     Column("type", pa.int32(), "its type, or the api key of its message", "with ``message``, "
            "unless the bytes say it"),
-    Column("versions", pa.list_(pa.int32()), "the versions of their values"),
-    Column("group", pa.string(), "the group that it is about", "of records of no group"),
+    Column("versions", pa.list_(pa.int32()), "the versions of their values", heading="Versions"),
+    Column("group", pa.string(), "the group that it is about", "of records of no group",
+           heading="Group", is_about=True),
     Column("transactional_id", pa.string(), "the transactional id that it is about",
-           "of records of no transaction"),
-    Column("partitions", pa.int64(), "partitions of the topic that it was seen in"),
+           "of records of no transaction", heading="Transactional id", is_about=True),
+    Column("partitions", pa.int64(), "partitions of the topic that it was seen in",
+           heading="Partitions"),
     Column("records", pa.int64(), "how many records; of batches that were not read, how many of "
-           "these"),
-    Column("tombstones", pa.int64(), "how many of them are tombstones"),
-    Column("bytes", pa.int64(), "the bytes of their keys and values"),
-    Column("first_time", _TIME, "the first of their timestamps", "where none has one"),
-    Column("last_time", _TIME, "the last", "with ``first_time``"),
+           "these", heading="Records"),
+    Column("tombstones", pa.int64(), "how many of them are tombstones", heading="Tombstones"),
+    Column("bytes", pa.int64(), "the bytes of their keys and values", heading="Bytes"),
+    Column("first_time", _TIME, "the first of their timestamps", "where none has one",
+           heading="First"),
+    Column("last_time", _TIME, "the last", "with ``first_time``", heading="Last"),
     Column("error", pa.string(), "why they do not read: that of one of them",
-           "where they do"),
+           "where they do", heading="Why not read"),
 )  # fmt: skip
 
 
-def captured_internal_records(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each kind of record of internal topics that was captured, and what it is of.
 
     Followers fetch these topics from their leaders, some several times: a record counts once. What
@@ -73,7 +77,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame:
     # Most captures have none, and then no process of Python starts.
     found = [row.topic for row in ours.select("topic").distinct().collect()]
     if not found:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     ours = ours.withColumnRenamed("error", "reason").select(*_NEEDED)
     is_produced = F.col("source") == _PRODUCED
     is_unread = F.col("offset").isNull()
@@ -133,30 +137,31 @@ def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
 
 
 ANSWER = Answer(
-    "captured_internal_records",
-    "Which records of internal topics were captured?",
-    "What coordinators wrote in the time of the capture, by record and by the group or transaction "
-    "that it is about; it is not their state.",
-    "A group with far more commits than others commits too often (auto.commit.interval.ms, or a "
-    "commit for each record); many records of one group's members are rebalances.",
-    "a kind of record, and what it is about",
-    COLUMNS,
-    ("-records", "topic", "source", "message", "type", "group", "transactional_id"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("message", "Record", is_about=True),
-        ShownColumn("group", "Group", is_about=True),
-        ShownColumn("transactional_id", "Transactional id", is_about=True),
-        ShownColumn("source", "Carried by"),
-        ShownColumn("versions", "Versions"),
-        ShownColumn("partitions", "Partitions", "count"),
-        ShownColumn("records", "Records", "count"),
-        ShownColumn("tombstones", "Tombstones", "count"),
-        ShownColumn("bytes", "Bytes", "bytes"),
-        ShownColumn("first_time", "First", "moment"),
-        ShownColumn("last_time", "Last", "moment"),
-        ShownColumn("error", "Why not read"),
+    name="captured_internal_records",
+    place=160,
+    question="Which records of internal topics were captured?",
+    meaning="What coordinators wrote in the time of the capture, by record and by the group or "
+    "transaction that it is about; it is not their state.",
+    advice="A group with far more commits than others commits too often (auto.commit.interval.ms, "
+    "or a commit for each record); many records of one group's members are rebalances.",
+    row="a kind of record, and what it is about",
+    columns=COLUMNS,
+    order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),
+    shown=(
+        "topic",
+        "message",
+        "group",
+        "transactional_id",
+        "source",
+        "versions",
+        "partitions",
+        "records",
+        "tombstones",
+        "bytes",
+        "first_time",
+        "last_time",
+        "error",
     ),
-    captured_internal_records,
-    Picture("Records of internal topics that were captured", "records"),
+    ask=captured_internal_records,
+    picture=Picture("Records of internal topics that were captured", "records"),
 )

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.carried import TOPIC_IDS, carried_topics
 from flexwire.spark.answers.labels import read_labels, team_column, to_labels
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.tables.keys import connection_key, frame_key
-from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
@@ -29,20 +28,24 @@ if TYPE_CHECKING:
 
 _NOT_SAID: Final = "where a request log does not say the size of some of them"
 COLUMNS: Final = (
-    Column("day", pa.date32(), "the day in UTC on which these frames were captured"),
+    Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
         "team", pa.string(), "whose client it is, as the labels say",
         "without labels, and where none is of this client",
-    ),
-    Column("client_id", pa.string(), "the client id", "where the client sent none"),
+    heading="Team",
+),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
     Column(
         "principal", pa.string(), "the client's principal, from a request log",
         "where it is not known: in captures",
-    ),
+    heading="Principal",
+),
     Column(
         "topic", pa.string(), "the topic whose record batches these bytes are",
         "of what is not in record batches; where only the topic's id is known",
-    ),
+    heading="Topic", is_about=True,
+),
     Column(
         "topic_id", pa.string(), "the topic's id, where its name is not known",
         "where the name is known, and where no topic is",
@@ -50,10 +53,12 @@ COLUMNS: Final = (
     Column(
         "requests", pa.int64(), "the requests that carried records of the topic or were answered "
         "with some; without a topic those that carried no record and were answered with none",
-    ),
-    Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID),
-    Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID),
-    Column("bytes", pa.int64(), "both together", "where one of them is"),
+    heading="Requests",
+),
+    Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
+    Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID,
+           heading="Received"),
+    Column("bytes", pa.int64(), "both together", "where one of them is", heading="Bytes"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
@@ -184,7 +189,8 @@ def labelled_chargeback(path: str | Path) -> Ask:
 
 
 ANSWER: Final = Answer(
-    "chargeback",
+    name="chargeback",
+    place=10,
     question="Who moves how many bytes, and of which topics?",
     meaning="Bytes on the wire by day, client and topic: a topic's are those of its record "
     "batches, and what is left of a client's frames has no topic. A client has several rows: its "
@@ -194,17 +200,6 @@ ANSWER: Final = Answer(
     row="a day, client and topic",
     columns=COLUMNS,
     order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),
-    shown=(
-        ShownColumn("day", "Day", "moment"),
-        ShownColumn("team", "Team"),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("principal", "Principal"),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("requests", "Requests", "count"),
-        ShownColumn("sent_bytes", "Sent", "bytes"),
-        ShownColumn("received_bytes", "Received", "bytes"),
-        ShownColumn("bytes", "Bytes", "bytes"),
-    ),
     ask=chargeback,
     labelled=labelled_chargeback,
     picture=Picture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),

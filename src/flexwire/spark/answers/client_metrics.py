@@ -11,11 +11,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
 from flexwire.protocol.telemetry import PUSHES, read_client_metrics
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.tasks import begin_task, map_in_arrow
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,29 +49,31 @@ POINTS: Final = pa.schema(
 """The columns of `metric_points`; a push that does not read is a row with an ``error`` only."""
 
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "where the client sent none"),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
     Column("client_instance_id", pa.string(), "the id that the broker gave this instance of it"),
     Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
-           "of pushes that do not read"),
+           "of pushes that do not read", heading="Metric", is_about=True),
     Column("unit", pa.string(), "its unit; empty where none is given, as by Kafka's Java client",
-           "with ``name``"),
+           "with ``name``", heading="Unit"),
     Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
-           '"summary"', "with ``name``"),
+           '"summary"', "with ``name``", heading="Kind"),
     Column("temporality", pa.string(), 'what it counts from: "delta", the push before; '
            '"cumulative", the beginning', "of a gauge and a summary, and with ``name``"),
     Column("points", pa.int64(), "how many values of it were pushed; of pushes that do not read, "
-           "how many these are"),
+           "how many these are", heading="Values"),
     Column("least", pa.float64(), "the least value", "of histograms and summaries"),
     Column("mean", pa.float64(), "the mean of the values; of histograms and summaries, of what "
-           "they count", "where there is none"),
+           "they count", "where there is none", heading="Mean"),
     Column("most", pa.float64(), "the greatest value", "of histograms and summaries"),
     Column("total", pa.float64(), "the sum of what was counted since the push before", "of other "
-           'than "delta"'),
+           'than "delta"', heading="Total"),
     Column("latest", pa.float64(), "the value that was pushed last", "of histograms and "
-           "summaries"),
+           "summaries", heading="Latest"),
     Column("first_time", MOMENT, "when the first was pushed"),
     Column("last_time", MOMENT, "when the last was pushed"),
-    Column("error", pa.string(), "why the pushes do not read", "where they do"),
+    Column("error", pa.string(), "why the pushes do not read", "where they do",
+           heading="Why it does not read"),
 )  # fmt: skip
 
 
@@ -92,7 +92,8 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
     return map_in_arrow(pushes, _read, POINTS)
 
 
-def client_metrics(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def client_metrics(tables: AnalysisTables) -> DataFrame | None:
     """A row for each metric and client, over all attributes that its values have.
 
     The metrics are read by OpenTelemetry's classes, which come with ``flexwire[telemetry]``; where
@@ -101,7 +102,7 @@ def client_metrics(tables: AnalysisTables) -> DataFrame:
     """
     points = metric_points(tables)
     if points is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     return (
         points.groupBy(*_CLIENT, "name", "unit", "kind", "temporality", "error")
         .agg(
@@ -144,7 +145,8 @@ def _rows(push: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 ANSWER: Final = Answer(
-    "client_metrics",
+    name="client_metrics",
+    place=150,
     question="What do clients measure and push to brokers?",
     meaning="Each metric that clients push (KIP-714) by client, over all of its attributes.",
     advice="Look for clients whose latencies or error rates stand out from others with the same "
@@ -153,15 +155,15 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("error", "name", "unit", "kind", "temporality", *_CLIENT),
     shown=(
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("name", "Metric", is_about=True),
-        ShownColumn("unit", "Unit"),
-        ShownColumn("kind", "Kind"),
-        ShownColumn("points", "Values", "count"),
-        ShownColumn("mean", "Mean", "count"),
-        ShownColumn("latest", "Latest", "count"),
-        ShownColumn("total", "Total", "count"),
-        ShownColumn("error", "Why it does not read"),
+        "client_id",
+        "name",
+        "unit",
+        "kind",
+        "points",
+        "mean",
+        "latest",
+        "total",
+        "error",
     ),
     ask=client_metrics,
 )

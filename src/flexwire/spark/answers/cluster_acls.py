@@ -2,50 +2,77 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
-from flexwire.spark.internal_topics.cluster_acls import COLUMNS, acls
+from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.nothing import returns
+from flexwire.spark.internal_topics.cluster_acls import COLUMNS as OF_ACLS
+from flexwire.spark.internal_topics.cluster_acls import acls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
 
+_ABOUT = ("principal", "operation", "resource_name")
+COLUMNS = tuple(
+    replace(one, is_about=True) if isinstance(one, Column) and one.name in _ABOUT else one
+    for one in headed(
+        OF_ACLS,
+        principal="Principal",
+        permission="Permission",
+        operation="Operation",
+        resource_type="Resource",
+        resource_name="Name",
+        pattern_type="Pattern",
+        host="From",
+        changed_time="Changed",
+    )
+)
 
-def cluster_acls(tables: AnalysisTables) -> DataFrame:
+
+@returns(COLUMNS)
+def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each ACL in the cluster's metadata.
 
     Only Kafka's own ``StandardAuthorizer`` keeps them there.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
+    state = tables.cluster()
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
-    return acls(state).select(*(one.name for one in COLUMNS))
+        return None
+    return acls(state)
 
 
 ANSWER = Answer(
-    "cluster_acls",
-    "Who may do what?",
-    "ACLs as the cluster's metadata has them, by principal.",
-    "Look for ALLOW of ALL, of resources named * or of principals User:*, and for principals that "
-    "are nobody's any more; the audit of traffic says who is there.",
-    "an ACL",
-    COLUMNS,
-    ("principal", "resource_type", "resource_name", "pattern_type", "operation", "host", "acl"),
-    (
-        ShownColumn("principal", "Principal", is_about=True),
-        ShownColumn("permission", "Permission"),
-        ShownColumn("operation", "Operation", is_about=True),
-        ShownColumn("resource_type", "Resource"),
-        ShownColumn("resource_name", "Name", is_about=True),
-        ShownColumn("pattern_type", "Pattern"),
-        ShownColumn("host", "From"),
-        ShownColumn("changed_time", "Changed", "moment"),
+    name="cluster_acls",
+    place=360,
+    question="Who may do what?",
+    meaning="ACLs as the cluster's metadata has them, by principal.",
+    advice="Look for ALLOW of ALL, of resources named * or of principals User:*, and for "
+    "principals that are nobody's any more; the audit of traffic says who is there.",
+    row="an ACL",
+    columns=COLUMNS,
+    order=(
+        "principal",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "operation",
+        "host",
+        "acl",
     ),
-    cluster_acls,
+    shown=(
+        "principal",
+        "permission",
+        "operation",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "host",
+        "changed_time",
+    ),
+    ask=cluster_acls,
     asks=(InternalTopic.METADATA.topic,),
 )

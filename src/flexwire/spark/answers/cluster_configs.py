@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_configs import COLUMNS as OF_CONFIGS
 from flexwire.spark.internal_topics.cluster_configs import configs
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -19,40 +17,38 @@ if TYPE_CHECKING:
 
 _VALUE: Final = OF_CONFIGS[3]
 COLUMNS = (
-    *OF_CONFIGS[:3],
-    Column(_VALUE.name, _VALUE.type, f"its value; {_VALUE.meaning}"),
-    *OF_CONFIGS[4:],
+    *(
+        Column.of(one, heading, is_about=True)
+        for one, heading in zip(OF_CONFIGS, ("Of a", "Name", "Configuration"), strict=False)
+    ),
+    Column(_VALUE.name, _VALUE.type, f"its value; {_VALUE.meaning}", heading="Value"),
+    *headed(OF_CONFIGS[4:], changed_time="Changed"),
 )
 
 
-def cluster_configs(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_configs(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each configuration that is set in the cluster's metadata.
 
     What is in the files of brokers, and what has its default, no record says.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
+    state = tables.cluster()
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
-    return configs(state).where("value is not null").select(*(one.name for one in COLUMNS))
+        return None
+    return configs(state).where("value is not null")
 
 
 ANSWER = Answer(
-    "cluster_configs",
-    "What is configured for topics, brokers and groups?",
-    "Dynamic configurations as the cluster's metadata has them; those in the files of brokers are "
-    "not among them.",
-    "Keep the CSV, and compare it with that of another day or cluster; look for topics whose "
-    "retention or min.insync.replicas is not like that of others.",
-    "a configuration",
-    COLUMNS,
-    ("resource_type", "resource_name", "name"),
-    (
-        ShownColumn("resource_type", "Of a", is_about=True),
-        ShownColumn("resource_name", "Name", is_about=True),
-        ShownColumn("name", "Configuration", is_about=True),
-        ShownColumn("value", "Value"),
-        ShownColumn("changed_time", "Changed", "moment"),
-    ),
-    cluster_configs,
+    name="cluster_configs",
+    place=340,
+    question="What is configured for topics, brokers and groups?",
+    meaning="Dynamic configurations as the cluster's metadata has them; those in the files of "
+    "brokers are not among them.",
+    advice="Keep the CSV, and compare it with that of another day or cluster; look for topics "
+    "whose retention or min.insync.replicas is not like that of others.",
+    row="a configuration",
+    columns=COLUMNS,
+    order=("resource_type", "resource_name", "name"),
+    ask=cluster_configs,
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -8,13 +8,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_folding import CHANGE_COLUMNS, TIME
 from flexwire.spark.internal_topics.cluster_scram import scram_users
 from flexwire.spark.internal_topics.cluster_tokens import delegation_tokens
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,28 +22,48 @@ if TYPE_CHECKING:
 _DELEGATED: Final = "delegation token"
 _OF_SCRAM: Final = "of SCRAM"
 COLUMNS = (
-    Column("principal", pa.string(), "whose it is: User:alice"),
-    Column("kind", pa.string(), f'"SCRAM-SHA-256", "SCRAM-SHA-512" or "{_DELEGATED}"'),
-    Column("iterations", pa.int32(), "how often the password was hashed", "of a token"),
-    Column("token_id", pa.string(), "the token's id, which is no secret", _OF_SCRAM),
+    Column("principal", pa.string(), "whose it is: User:alice", heading="Principal", is_about=True),
+    Column(
+        "kind",
+        pa.string(),
+        f'"SCRAM-SHA-256", "SCRAM-SHA-512" or "{_DELEGATED}"',
+        heading="Kind",
+        is_about=True,
+    ),
+    Column(
+        "iterations",
+        pa.int32(),
+        "how often the password was hashed",
+        "of a token",
+        heading="Iterations",
+    ),
+    Column(
+        "token_id",
+        pa.string(),
+        "the token's id, which is no secret",
+        _OF_SCRAM,
+        heading="Token",
+        is_about=True,
+    ),
     Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
-    Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM),
-    Column("issued", TIME, "when it was issued", _OF_SCRAM),
-    Column("expires", TIME, "when it ends, unless it is renewed", _OF_SCRAM),
-    Column("last_renewal", TIME, "when it ends at the latest", _OF_SCRAM),
-    *CHANGE_COLUMNS,
+    Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM, heading="Renewers"),
+    Column("issued", TIME, "when it was issued", _OF_SCRAM, heading="Issued"),
+    Column("expires", TIME, "when it ends, unless it is renewed", _OF_SCRAM, heading="Expires"),
+    Column("last_renewal", TIME, "when it ends at the latest", _OF_SCRAM, heading="At the latest"),
+    *headed(CHANGE_COLUMNS, changed_time="Changed"),
 )
 
 
-def cluster_credentials(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each mechanism of SCRAM that a user has, and each delegation token.
 
     Salts, keys and the HMACs of tokens are never among it. A token that was not removed may have
     expired.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
+    state = tables.cluster()
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     users = scram_users(state).select(
         F.concat(F.lit("User:"), "user").alias("principal"),
         F.col("mechanism").alias("kind"),
@@ -55,32 +73,21 @@ def cluster_credentials(tables: AnalysisTables) -> DataFrame:
     tokens = delegation_tokens(state).select(
         F.col("owner").alias("principal"), F.lit(_DELEGATED).alias("kind"), "*"
     )
-    both = users.unionByName(tokens.drop("owner"), allowMissingColumns=True)
-    return both.select(*(one.name for one in COLUMNS))
+    return users.unionByName(tokens.drop("owner"), allowMissingColumns=True)
 
 
 ANSWER = Answer(
-    "cluster_credentials",
-    "Which users and tokens does the cluster know?",
-    "Users with SCRAM credentials, and delegation tokens, as the cluster's metadata has them; "
-    "secrets are never shown.",
-    "Ask whose these are before you remove one of somebody who is gone (kafka-configs, "
+    name="cluster_credentials",
+    place=370,
+    question="Which users and tokens does the cluster know?",
+    meaning="Users with SCRAM credentials, and delegation tokens, as the cluster's metadata has "
+    "them; secrets are never shown.",
+    advice="Ask whose these are before you remove one of somebody who is gone (kafka-configs, "
     "kafka-delegation-tokens): its program cannot connect any more. Have passwords of few "
     "iterations set anew.",
-    "a credential",
-    COLUMNS,
-    ("principal", "kind", "token_id"),
-    (
-        ShownColumn("principal", "Principal", is_about=True),
-        ShownColumn("kind", "Kind", is_about=True),
-        ShownColumn("iterations", "Iterations", "count"),
-        ShownColumn("token_id", "Token", is_about=True),
-        ShownColumn("renewers", "Renewers"),
-        ShownColumn("issued", "Issued", "moment"),
-        ShownColumn("expires", "Expires", "moment"),
-        ShownColumn("last_renewal", "At the latest", "moment"),
-        ShownColumn("changed_time", "Changed", "moment"),
-    ),
-    cluster_credentials,
+    row="a credential",
+    columns=COLUMNS,
+    order=("principal", "kind", "token_id"),
+    ask=cluster_credentials,
     asks=(InternalTopic.METADATA.topic,),
 )

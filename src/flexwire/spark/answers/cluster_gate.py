@@ -11,15 +11,14 @@ from flexwire.parties import VERDICTS
 from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.conducts import SHOWN
 from flexwire.spark.internal_topics.cluster_configs import configs
 from flexwire.spark.internal_topics.cluster_features import features
 from flexwire.spark.tables import spark_schema
-from flexwire.tables.schema import Column, schema_of
+from flexwire.tables.schema import schema_of
 from flexwire.wire.batch_layout import RECORD_BATCH
 
 if TYPE_CHECKING:
@@ -33,29 +32,44 @@ if TYPE_CHECKING:
 _TEXT: Final = pa.string()
 COLUMNS = (
     Column("gravity", pa.int32(), "the place of the verdict among all, 0 for the gravest"),
-    Column("gate", _TEXT, "what was looked at"),
-    Column("subject", _TEXT, "the configuration, the feature or the topic"),
-    Column("verdict", _TEXT, "what it means, in the words of the audit"),
-    Column("releases", pa.list_(_TEXT), "the releases of the catalog on which it is so"),
+    Column("gate", _TEXT, "what was looked at", heading="Gate", is_about=True),
+    Column(
+        "subject", _TEXT, "the configuration, the feature or the topic", heading="Of", is_about=True
+    ),
+    Column("verdict", _TEXT, "what it means, in the words of the audit", heading="Verdict"),
+    Column(
+        "releases", pa.list_(_TEXT), "the releases of the catalog on which it is so", heading="On"
+    ),
     Column("evidence", _TEXT, "the rule that gave the verdict"),
-    Column("reason", _TEXT, "a sentence with its figures, for the last of these releases"),
-    Column("remedy", _TEXT, "what to do", "where nothing is to be done"),
-    Column("names", pa.list_(_TEXT), "the first topics, brokers or APIs that it is about"),
+    Column(
+        "reason",
+        _TEXT,
+        "a sentence with its figures, for the last of these releases",
+        heading="Why",
+    ),
+    Column("remedy", _TEXT, "what to do", "where nothing is to be done", heading="Remedy"),
+    Column(
+        "names",
+        pa.list_(_TEXT),
+        "the first topics, brokers or APIs that it is about",
+        heading="Names",
+    ),
     Column("count", pa.int64(), "how many there are of these"),
     Column("source", _TEXT, "a KIP or an issue that says so", "where none does"),
 )
 
 
-def cluster_gate(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each gate and each release from 4.0 on; releases that are alike share one.
 
     It is what `flexwire.protocol.audit.judge_cluster` makes of the log of the cluster's metadata,
     and of the batches in the logs beside it. The files of brokers are not read, so a configuration
     in server.properties is not seen.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
+    state = tables.cluster()
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     seen = ClusterSeen(
         features={"": _levels(state)},
         configured=_configured(state),
@@ -119,24 +133,16 @@ def _old_batches(batches: DataFrame) -> dict[str, int]:
 
 
 ANSWER = Answer(
-    "cluster_gate",
-    "What stands between this cluster and Kafka 4?",
-    "Each gate of an upgrade to Kafka 4, by the log of the metadata: its metadata.version, "
+    name="cluster_gate",
+    place=320,
+    question="What stands between this cluster and Kafka 4?",
+    meaning="Each gate of an upgrade to Kafka 4, by the log of the metadata: its metadata.version, "
     "configurations that are gone, features that are not finalized, and batches of magic 0 and 1.",
-    "Remove configurations that are gone before the upgrade: while a topic has one, Kafka 4.0.0 to "
-    "4.2.0 refuse every other change of it.",
-    "a gate, and what it is about",
-    COLUMNS,
-    ("gravity", "gate", "subject"),
-    (
-        ShownColumn("gate", "Gate", is_about=True),
-        ShownColumn("subject", "Of", is_about=True),
-        ShownColumn("verdict", "Verdict"),
-        ShownColumn("releases", "On"),
-        ShownColumn("reason", "Why"),
-        ShownColumn("remedy", "Remedy"),
-        ShownColumn("names", "Names"),
-    ),
-    cluster_gate,
+    advice="Remove configurations that are gone before the upgrade: while a topic has one, Kafka "
+    "4.0.0 to 4.2.0 refuse every other change of it.",
+    row="a gate, and what it is about",
+    columns=COLUMNS,
+    order=("gravity", "gate", "subject"),
+    ask=cluster_gate,
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -8,13 +8,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_folding import TIME
 from flexwire.spark.internal_topics.cluster_history import COLUMNS as OF_HISTORY
 from flexwire.spark.internal_topics.cluster_history import partition_history
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,59 +24,73 @@ _VIEW: Final = {one.name: one for one in OF_HISTORY}
 _INTS: Final = pa.list_(pa.int32())
 _NO_TIME: Final = "where it has none"
 COLUMNS = (
-    Column("changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME),
+    Column(
+        "changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME, heading="When"
+    ),
     Column("changed_offset", pa.int64(), "the offset of the record that says it"),
-    *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
-    Column("previous_leader", pa.int32(), "the leader before", "where none led"),
+    Column.of(_VIEW["topic"], "Topic", is_about=True),
+    _VIEW["topic_id"],
+    Column.of(_VIEW["partition"], "Partition", kind="id", is_about=True),
+    Column.of(_VIEW["leader"], "Leader", kind="id"),
+    Column(
+        "previous_leader",
+        pa.int32(),
+        "the leader before",
+        "where none led",
+        heading="Before",
+        kind="id",
+    ),
     _VIEW["leader_epoch"],
-    _VIEW["is_election"],
-    _VIEW["isr"],
-    Column("left_isr", _INTS, "those that left the ISR"),
-    Column("joined_isr", _INTS, "those that joined it"),
-    Column("left", pa.int64(), "how many left"),
-    Column("joined", pa.int64(), "how many joined"),
+    Column.of(_VIEW["is_election"], "Elected"),
+    Column.of(_VIEW["isr"], "ISR"),
+    Column("left_isr", _INTS, "those that left the ISR", heading="Who left"),
+    Column("joined_isr", _INTS, "those that joined it", heading="Who joined"),
+    Column("left", pa.int64(), "how many left", heading="Left it"),
+    Column("joined", pa.int64(), "how many joined", heading="Joined it"),
     _VIEW["is_committed"],
 )
 
 
-def cluster_history(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_history(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each change of a partition's leader or ISR that the metadata's log still has.
 
     How a partition began is no change. It goes back to the oldest snapshot or record that a state
     can be made from; partitions of topics that were deleted since are among them.
     """
-    state = None if tables.internal is None else tables.internal.cluster(oldest=True)
+    state = tables.cluster(oldest=True)
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     changes = partition_history(state).where("previous_isr is not null")
     counts = {name: F.size(f"{name}_isr").cast("bigint") for name in ("left", "joined")}
-    return changes.withColumns(counts).select(*(one.name for one in COLUMNS))
+    return changes.withColumns(counts)
 
 
 ANSWER = Answer(
-    "cluster_history",
-    "Who led when, and who fell out of the ISR?",
-    "Changes of leaders and ISRs as the log of the cluster's metadata still has them, the latest "
-    "first.",
-    "A broker that leaves many ISRs at once was restarted or cut off; one that leaves and joins "
-    "again and again is slow: look at its disks, network and replica.lag.time.max.ms.",
-    "a change of a partition",
-    COLUMNS,
-    ("-changed_time", "-changed_offset", "topic", "partition"),
-    (
-        ShownColumn("changed_time", "When", "moment"),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partition", "Partition", "id", is_about=True),
-        ShownColumn("leader", "Leader", "id"),
-        ShownColumn("previous_leader", "Before", "id"),
-        ShownColumn("is_election", "Elected", "flag"),
-        ShownColumn("isr", "ISR"),
-        ShownColumn("left", "Left it", "count"),
-        ShownColumn("left_isr", "Who left"),
-        ShownColumn("joined", "Joined it", "count"),
-        ShownColumn("joined_isr", "Who joined"),
+    name="cluster_history",
+    place=290,
+    question="Who led when, and who fell out of the ISR?",
+    meaning="Changes of leaders and ISRs as the log of the cluster's metadata still has them, the "
+    "latest first.",
+    advice="A broker that leaves many ISRs at once was restarted or cut off; one that leaves and "
+    "joins again and again is slow: look at its disks, network and replica.lag.time.max.ms.",
+    row="a change of a partition",
+    columns=COLUMNS,
+    order=("-changed_time", "-changed_offset", "topic", "partition"),
+    shown=(
+        "changed_time",
+        "topic",
+        "partition",
+        "leader",
+        "previous_leader",
+        "is_election",
+        "isr",
+        "left",
+        "left_isr",
+        "joined",
+        "joined_isr",
     ),
-    cluster_history,
-    Picture("Replicas that left an ISR", "left", over="changed_time"),
+    ask=cluster_history,
+    picture=Picture("Replicas that left an ISR", "left", over="changed_time"),
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -8,13 +8,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_configs import with_effective
 from flexwire.spark.internal_topics.cluster_folding import CHANGE_COLUMNS
 from flexwire.spark.internal_topics.cluster_partitions import COLUMNS as OF_PARTITIONS
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,27 +28,33 @@ _NOT_SET: Final = (
 )
 _VIEW: Final = {one.name: one for one in OF_PARTITIONS}
 COLUMNS = (
-    *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
-    *(_VIEW[name] for name in _LISTS),
-    Column("is_offline", pa.bool_(), "whether it has no leader"),
+    Column.of(_VIEW["topic"], "Topic", is_about=True),
+    _VIEW["topic_id"],
+    Column.of(_VIEW["partition"], "Partition", kind="id", is_about=True),
+    Column.of(_VIEW["leader"], "Leader", kind="id"),
+    _VIEW["leader_epoch"],
+    *headed((_VIEW[name] for name in _LISTS), replicas="Replicas", isr="ISR", elr="ELR"),
+    Column("is_offline", pa.bool_(), "whether it has no leader", heading="Offline"),
     Column("is_under_replicated", pa.bool_(), "whether the ISR has fewer brokers than there are "
-           "replicas, without those that a reassignment adds"),
-    Column("is_moving", pa.bool_(), "whether a reassignment is moving it"),
-    Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas"),
+           "replicas, without those that a reassignment adds", heading="Under-replicated"),
+    Column("is_moving", pa.bool_(), "whether a reassignment is moving it", heading="Moving"),
+    Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas",
+           heading="Leader preferred"),
     _VIEW["is_recovering"],
-    *CHANGE_COLUMNS,
+    *headed(CHANGE_COLUMNS, changed_time="Changed"),
     Column("min_isr", pa.int32(), "min.insync.replicas as it holds for the partition, no more than "
            "it has replicas", _NOT_SET),
     Column("min_isr_source", pa.string(), '"topic", "broker" or "cluster": whose dynamic '
            "configuration says it", _NOT_SET),
     Column("is_under_min_isr", pa.bool_(), "whether the ISR has fewer brokers: producers with "
-           "acks=all are refused", _NOT_SET),
+           "acks=all are refused", _NOT_SET, heading="Under min ISR"),
     Column("is_at_min_isr", pa.bool_(), "whether the ISR has just as many: one broker less, and "
-           "such producers are refused", _NOT_SET),
+           "such producers are refused", _NOT_SET, heading="At min ISR"),
 )  # fmt: skip
 
 
-def cluster_partitions(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each partition of the cluster, as its metadata's log has it.
 
     What brokers' own files set as min.insync.replicas no record says. It is exact as of that
@@ -60,11 +64,11 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame:
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
     if placed is None or state is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     placed = with_min_isr(placed, state)
     wanted = F.size(F.array_except("replicas", "adding_replicas"))
     moving = F.size("adding_replicas") + F.size("removing_replicas")
-    made = placed.withColumns(
+    return placed.withColumns(
         {
             "is_offline": F.col("leader").isNull(),
             "is_under_replicated": F.size("isr") < wanted,
@@ -74,7 +78,6 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame:
             ),
         }
     )
-    return made.select(*(one.name for one in COLUMNS))
 
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
@@ -93,30 +96,39 @@ def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
 
 
 ANSWER = Answer(
-    "cluster_partitions",
-    "Where is each partition, and which have no leader or too few replicas?",
-    "Partitions as the cluster's metadata has them, those without a leader first, then those with "
-    "too few replicas in the ISR, and those that are moving.",
-    "Start the brokers that a partition without a leader names: those of the ISR first, then those "
-    "of the ELR. An unclean election (kafka-leader-election) loses for good what only others had.",
-    "a partition",
-    COLUMNS,
-    ("-is_offline", "-is_under_replicated", "-is_moving", "is_preferred", "topic", "partition"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partition", "Partition", "id", is_about=True),
-        ShownColumn("leader", "Leader", "id"),
-        ShownColumn("replicas", "Replicas"),
-        ShownColumn("isr", "ISR"),
-        ShownColumn("elr", "ELR"),
-        ShownColumn("is_offline", "Offline", "flag"),
-        ShownColumn("is_under_replicated", "Under-replicated", "flag"),
-        ShownColumn("is_under_min_isr", "Under min ISR", "flag"),
-        ShownColumn("is_at_min_isr", "At min ISR", "flag"),
-        ShownColumn("is_moving", "Moving", "flag"),
-        ShownColumn("is_preferred", "Leader preferred", "flag"),
-        ShownColumn("changed_time", "Changed", "moment"),
+    name="cluster_partitions",
+    place=280,
+    question="Where is each partition, and which have no leader or too few replicas?",
+    meaning="Partitions as the cluster's metadata has them, those without a leader first, then "
+    "those with too few replicas in the ISR, and those that are moving.",
+    advice="Start the brokers that a partition without a leader names: those of the ISR first, "
+    "then those of the ELR. An unclean election (kafka-leader-election) loses for good what only "
+    "others had.",
+    row="a partition",
+    columns=COLUMNS,
+    order=(
+        "-is_offline",
+        "-is_under_replicated",
+        "-is_moving",
+        "is_preferred",
+        "topic",
+        "partition",
     ),
-    cluster_partitions,
+    shown=(
+        "topic",
+        "partition",
+        "leader",
+        "replicas",
+        "isr",
+        "elr",
+        "is_offline",
+        "is_under_replicated",
+        "is_under_min_isr",
+        "is_at_min_isr",
+        "is_moving",
+        "is_preferred",
+        "changed_time",
+    ),
+    ask=cluster_partitions,
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -8,12 +8,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_quotas import COLUMNS as OF_QUOTAS
 from flexwire.spark.internal_topics.cluster_quotas import client_quotas
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,38 +20,34 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     Column("entity", pa.list_(pa.string()), "whom it is for: user=alice, client-id=etl; one that "
-           "ends with = is the default of its type"),
-    *OF_QUOTAS[1:],
+           "ends with = is the default of its type", heading="Of", is_about=True),
+    Column.of(OF_QUOTAS[1], "Quota", is_about=True),
+    *headed(OF_QUOTAS[2:], value="Value", changed_time="Changed"),
 )  # fmt: skip
 
 
-def cluster_quotas(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each quota of users, client ids and addresses in the cluster's metadata."""
-    state = None if tables.internal is None else tables.internal.cluster()
+    state = tables.cluster()
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     entity = F.transform(
         "entity", lambda one: F.concat(one["type"], F.lit("="), F.coalesce(one["name"], F.lit("")))
     )
-    made = client_quotas(state).withColumn("entity", entity)
-    return made.select(*(one.name for one in COLUMNS))
+    return client_quotas(state).withColumn("entity", entity)
 
 
 ANSWER = Answer(
-    "cluster_quotas",
-    "Who is limited, and to what?",
-    "Quotas of clients as the cluster's metadata has them.",
-    "Compare them with what clients take (chargeback), and with throttle times in responses: a "
-    "quota that is reached slows its client down.",
-    "a quota",
-    COLUMNS,
-    ("entity", "quota"),
-    (
-        ShownColumn("entity", "Of", is_about=True),
-        ShownColumn("quota", "Quota", is_about=True),
-        ShownColumn("value", "Value", "count"),
-        ShownColumn("changed_time", "Changed", "moment"),
-    ),
-    cluster_quotas,
+    name="cluster_quotas",
+    place=350,
+    question="Who is limited, and to what?",
+    meaning="Quotas of clients as the cluster's metadata has them.",
+    advice="Compare them with what clients take (chargeback), and with throttle times in "
+    "responses: a quota that is reached slows its client down.",
+    row="a quota",
+    columns=COLUMNS,
+    order=("entity", "quota"),
+    ask=cluster_quotas,
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -8,12 +8,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.cluster_partitions import with_min_isr
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_configs import configs
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,25 +20,30 @@ if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables
 
 COLUMNS = (
-    Column("topic", pa.string(), "the topic"),
+    Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
-    Column("partitions", pa.int64(), "its partitions"),
-    Column("replicas", pa.int64(), "how many replicas a partition has, of all the most"),
-    Column("offline", pa.int64(), "partitions without a leader"),
+    Column("partitions", pa.int64(), "its partitions", heading="Partitions"),
+    Column("replicas", pa.int64(), "how many replicas a partition has, of all the most",
+           heading="Replicas"),
+    Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
     Column("under_replicated", pa.int64(), "partitions with fewer brokers in the ISR than replicas,"
-           " of which those are left out that a reassignment adds"),
-    Column("not_preferred", pa.int64(), "partitions whose leader is not their first replica"),
-    Column("moving", pa.int64(), "partitions that a reassignment is moving"),
-    Column("configs", pa.list_(pa.string()), "the configurations that are set for it"),
+           " of which those are left out that a reassignment adds", heading="Under-replicated"),
+    Column("not_preferred", pa.int64(), "partitions whose leader is not their first replica",
+           heading="Leader not preferred"),
+    Column("moving", pa.int64(), "partitions that a reassignment is moving", heading="Moving"),
+    Column("configs", pa.list_(pa.string()), "the configurations that are set for it",
+           heading="Configurations"),
     Column("under_min_isr", pa.int64(), "partitions with fewer brokers in the ISR than "
-           "min.insync.replicas, of those of which that is known"),
-    Column("at_min_isr", pa.int64(), "partitions with just as many, likewise"),
+           "min.insync.replicas, of those of which that is known", heading="Under min ISR"),
+    Column("at_min_isr", pa.int64(), "partitions with just as many, likewise",
+           heading="At min ISR"),
     Column("min_isr_unknown", pa.int64(), "partitions of which it is not known, as only the files "
-           "of brokers may set it"),
+           "of brokers may set it", heading="Min ISR not known"),
 )  # fmt: skip
 
 
-def cluster_topics(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each topic of the cluster, as its metadata's log has it.
 
     It is exact as of that moment; where the quorum has several voters its last records may not
@@ -48,7 +52,7 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame:
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
     if state is None or placed is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     placed = with_min_isr(placed, state)
     wanted = F.size(F.array_except("replicas", "adding_replicas"))
     each = placed.groupBy("topic", "topic_id")
@@ -70,34 +74,34 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame:
     )
     none = F.array().cast("array<string>")
     made = found.join(settings, "topic", "left")
-    made = made.withColumn("configs", F.coalesce("configs", none))
-    return made.select(*(one.name for one in COLUMNS))
+    return made.withColumn("configs", F.coalesce("configs", none))
 
 
 ANSWER = Answer(
-    "cluster_topics",
-    "Which topics does the cluster have, and are their replicas in sync?",
-    "Topics as the cluster's metadata has them, those with partitions "
+    name="cluster_topics",
+    place=270,
+    question="Which topics does the cluster have, and are their replicas in sync?",
+    meaning="Topics as the cluster's metadata has them, those with partitions "
     "offline, under min.insync.replicas or under-replicated first.",
-    "Look for a broker that is fenced or slow where partitions are under-replicated; elect "
+    advice="Look for a broker that is fenced or slow where partitions are under-replicated; elect "
     "preferred leaders (kafka-leader-election) where many are not preferred.",
-    "a topic",
-    COLUMNS,
-    ("-offline", "-under_min_isr", "-under_replicated", "-moving", "-partitions", "topic"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partitions", "Partitions", "count"),
-        ShownColumn("replicas", "Replicas", "count"),
-        ShownColumn("offline", "Offline", "count"),
-        ShownColumn("under_replicated", "Under-replicated", "count"),
-        ShownColumn("under_min_isr", "Under min ISR", "count"),
-        ShownColumn("at_min_isr", "At min ISR", "count"),
-        ShownColumn("min_isr_unknown", "Min ISR not known", "count"),
-        ShownColumn("not_preferred", "Leader not preferred", "count"),
-        ShownColumn("moving", "Moving", "count"),
-        ShownColumn("configs", "Configurations"),
+    row="a topic",
+    columns=COLUMNS,
+    order=("-offline", "-under_min_isr", "-under_replicated", "-moving", "-partitions", "topic"),
+    shown=(
+        "topic",
+        "partitions",
+        "replicas",
+        "offline",
+        "under_replicated",
+        "under_min_isr",
+        "at_min_isr",
+        "min_isr_unknown",
+        "not_preferred",
+        "moving",
+        "configs",
     ),
-    cluster_topics,
-    Picture("Under-replicated partitions, by topic", "under_replicated"),
+    ask=cluster_topics,
+    picture=Picture("Under-replicated partitions, by topic", "under_replicated"),
     asks=(InternalTopic.METADATA.topic,),
 )

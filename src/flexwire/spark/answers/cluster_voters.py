@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.internal_logs import listeners
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_voters import voters
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,49 +21,43 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _NOT_SAID: Final = "of static voters, and where it is not known who votes"
 COLUMNS = (
     Column("voter", pa.int32(), "the id of a controller that votes",
-           "where it is not known who does"),
-    Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID),
+           "where it is not known who does", heading="Voter", kind="id", is_about=True),
+    Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID, heading="Listeners"),
     Column("directory_id", pa.string(), "the id of its log directory", _NOT_SAID),
     Column("kraft_version", pa.int16(), "the quorum's kraft.version; at 0 voters are static",
-           "where it is not known"),
+           "where it is not known", heading="kraft.version"),
     Column("is_known", pa.bool_(), "whether this is a voter; else ``reason`` says why it is not "
-           "known who is one"),
-    Column("reason", pa.string(), "why it is not known", "where it is"),
+           "known who is one", heading="Known"),
+    Column("reason", pa.string(), "why it is not known", "where it is", heading="Why not"),
     Column("changed_time", _TIME, "when the voters changed last",
-           "where that was before the snapshot that the state begins with, and where not known"),
+           "where that was before the snapshot that the state begins with, and where not known",
+           heading="Changed"),
 )  # fmt: skip
 
 
-def cluster_voters(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each voter of the quorum, as its log has it.
 
     From kraft.version 1 on records say it. Static voters are in the configuration of controllers,
     and records have the ids of those that the last leader took for voters.
     """
-    state = None if tables.internal is None else tables.internal.cluster()
+    state = tables.cluster()
     if state is None:
-        return no_rows(tables.frames, COLUMNS)
-    found = voters(state).withColumn("endpoints", listeners("endpoints"))
-    return found.select(*(one.name for one in COLUMNS))
+        return None
+    return voters(state).withColumn("endpoints", listeners("endpoints"))
 
 
 ANSWER = Answer(
-    "cluster_voters",
-    "Which controllers vote on the cluster's metadata?",
-    "The voters of the quorum by its log: a majority of them has to run.",
-    "Have three or five. From kraft.version 1 on kafka-metadata-quorum adds and removes them: see "
-    "first that a majority of those that are left runs.",
-    "a voter",
-    COLUMNS,
-    ("voter",),
-    (
-        ShownColumn("voter", "Voter", "id", is_about=True),
-        ShownColumn("endpoints", "Listeners"),
-        ShownColumn("kraft_version", "kraft.version", "count"),
-        ShownColumn("is_known", "Known", "flag"),
-        ShownColumn("reason", "Why not"),
-        ShownColumn("changed_time", "Changed", "moment"),
-    ),
-    cluster_voters,
+    name="cluster_voters",
+    place=330,
+    question="Which controllers vote on the cluster's metadata?",
+    meaning="The voters of the quorum by its log: a majority of them has to run.",
+    advice="Have three or five. From kraft.version 1 on kafka-metadata-quorum adds and removes "
+    "them: see first that a majority of those that are left runs.",
+    row="a voter",
+    columns=COLUMNS,
+    order=("voter",),
+    ask=cluster_voters,
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -9,11 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.arguments import to_int
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.clients import address
 from flexwire.tables.keys import connection_key
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -31,36 +30,43 @@ COLUMNS: Final = (
     Column(
         "client_id", pa.string(), "the client id; of several on a connection the first by alphabet",
         "where no frame of the connections tells it",
-    ),
-    Column("address", pa.string(), "the client's host"),
+    heading="Client id", is_about=True,
+),
+    Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
     Column("brokers", pa.int64(), "how many brokers it was connected to"),
-    Column("connections", pa.int64(), "its connections"),
-    Column("opened", pa.int64(), "those whose beginning was captured"),
+    Column("connections", pa.int64(), "its connections", heading="Connections"),
+    Column("opened", pa.int64(), "those whose beginning was captured", heading="Opened"),
     Column("opened_per_minute", pa.float64(), "the same by minutes of the whole capture"),
-    Column("most_opened_per_minute", pa.int64(), "the most in one minute of the clock"),
+    Column("most_opened_per_minute", pa.int64(), "the most in one minute of the clock",
+           heading="Most in a minute"),
     Column(
         "short_lived", pa.int64(), "those that were opened, and closed within the seconds asked for"
-    ),
+    , heading="Short-lived"),
     Column("silent", pa.int64(), "those without a frame"),
     Column(
         "lifetime_us", pa.int64(), "the median time from beginning to end, in microseconds",
         "where none was captured from its beginning to its end",
-    ),
+    heading="Median life",
+),
     Column(
         "idle_us", pa.int64(), "the time that they spent in pauses of a second or more, in which "
         "no frame was sent either way",
     ),
-    Column("longest_pause_us", pa.int64(), "the longest such pause", "where there is none"),
+    Column("longest_pause_us", pa.int64(), "the longest such pause", "where there is none",
+           heading="Longest pause"),
     Column("open_us", pa.int64(), "the time that all of them together were seen open"),
-    Column("closed_by_client", pa.int64(), "those that the client closed or reset first"),
-    Column("closed_by_broker", pa.int64(), "those that the broker closed or reset first"),
+    Column("closed_by_client", pa.int64(), "those that the client closed or reset first",
+           heading="Closed by client"),
+    Column("closed_by_broker", pa.int64(), "those that the broker closed or reset first",
+           heading="Closed by broker"),
     Column("reset_by_client", pa.int64(), "those that the client reset"),
     Column("reset_by_broker", pa.int64(), "those that the broker reset"),
     Column("not_closed", pa.int64(), "those whose end was not captured"),
     Column(
         "closed_unanswered", pa.int64(), "those that the broker closed with a request unanswered"
-    ),
-    Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)"),
+    , heading="Unanswered then"),
+    Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)",
+           heading="Reauthentications"),
 )  # fmt: skip
 
 _WHO: Final = ("client_id", "address")
@@ -201,7 +207,8 @@ def _busiest(known: DataFrame) -> DataFrame:
 
 
 ANSWER: Final = Answer(
-    "connections",
+    name="connections",
+    place=100,
     question="Who opens connections and loses them?",
     meaning="How each client opens, keeps and ends its connections; idle time is pauses of a "
     "second or more.",
@@ -210,20 +217,6 @@ ANSWER: Final = Answer(
     row="a client id at a host",
     columns=COLUMNS,
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),
-    shown=(
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("address", "Host", is_about=True),
-        ShownColumn("connections", "Connections", "count"),
-        ShownColumn("opened", "Opened", "count"),
-        ShownColumn("most_opened_per_minute", "Most in a minute", "count"),
-        ShownColumn("short_lived", "Short-lived", "count"),
-        ShownColumn("lifetime_us", "Median life", "us"),
-        ShownColumn("longest_pause_us", "Longest pause", "us"),
-        ShownColumn("closed_by_client", "Closed by client", "count"),
-        ShownColumn("closed_by_broker", "Closed by broker", "count"),
-        ShownColumn("closed_unanswered", "Unanswered then", "count"),
-        ShownColumn("reauthentications", "Reauthentications", "count"),
-    ),
     ask=connections,
     picture=Picture("Connections by client", "connections"),
 )

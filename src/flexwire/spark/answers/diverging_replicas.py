@@ -8,12 +8,10 @@ import pyarrow as pa
 
 from flexwire.logs.diverging import divergences
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.tables import spark_schema
 from flexwire.storage.filesystems import shown
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,22 +20,25 @@ if TYPE_CHECKING:
 
 _LONG: Final = pa.int64()
 COLUMNS = (
-    Column("topic", pa.string(), "the topic"),
-    Column("partition", pa.int32(), "the partition"),
+    Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
+    Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("first_difference", _LONG, "the first offset at which two replicas have records of "
-           "different leader epochs"),
+           "different leader epochs", heading="First difference"),
     Column("directories", pa.list_(pa.string()), "where each replica is; the first is the one that "
-           "was read"),
+           "was read", heading="Directories"),
     Column("brokers", pa.list_(pa.int32()), "the broker of each replica, by meta.properties; null "
-           "in the list where that file is missing"),
-    Column("ends", pa.list_(_LONG), "the offset after the last record of each replica"),
-    Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica"),
+           "in the list where that file is missing", heading="Brokers"),
+    Column("ends", pa.list_(_LONG), "the offset after the last record of each replica",
+           heading="Ends"),
+    Column("epochs", pa.list_(pa.int32()), "the leader epoch of the last record of each replica",
+           heading="Epochs"),
     Column("beyond", _LONG, "how many offsets from the first difference on another replica has, at "
-           "most: these records are in no table"),
+           "most: these records are in no table", heading="Only in another"),
 )  # fmt: skip
 
 
-def diverging_replicas(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each partition of which several replicas were given whose logs differ.
 
     The logs of a failed cluster do: a leader that died has records that nobody else had. Kafka cuts
@@ -49,7 +50,7 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.internal
     if logs is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     rows = [
         (
             *one.partition,
@@ -67,25 +68,26 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame:
 
 
 ANSWER = Answer(
-    "diverging_replicas",
-    "Which partitions have replicas that differ?",
-    "Partitions of which several replicas were given, and where their logs have different records "
-    "at the same offset; the first replica is the one that was read.",
-    "Look at what only another replica has before its broker starts again, as Kafka cuts it off "
-    "then: read its directory alone.",
-    "a partition",
-    COLUMNS,
-    ("-beyond", "topic", "partition"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partition", "Partition", "id", is_about=True),
-        ShownColumn("first_difference", "First difference", "count"),
-        ShownColumn("beyond", "Only in another", "count"),
-        ShownColumn("brokers", "Brokers"),
-        ShownColumn("ends", "Ends"),
-        ShownColumn("epochs", "Epochs"),
-        ShownColumn("directories", "Directories"),
+    name="diverging_replicas",
+    place=390,
+    question="Which partitions have replicas that differ?",
+    meaning="Partitions of which several replicas were given, and where their logs have different "
+    "records at the same offset; the first replica is the one that was read.",
+    advice="Look at what only another replica has before its broker starts again, as Kafka cuts "
+    "it off then: read its directory alone.",
+    row="a partition",
+    columns=COLUMNS,
+    order=("-beyond", "topic", "partition"),
+    shown=(
+        "topic",
+        "partition",
+        "first_difference",
+        "beyond",
+        "brokers",
+        "ends",
+        "epochs",
+        "directories",
     ),
-    diverging_replicas,
+    ask=diverging_replicas,
     asks=tuple(one.topic for one in InternalTopic),
 )

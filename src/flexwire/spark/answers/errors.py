@@ -12,44 +12,48 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.answer_facts import Picture
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.error_codes import body_of, columns_of
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.spark.functions.columns import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.keys import frame_key
-from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables
 
 COLUMNS: Final = (
-    Column("time", MOMENT, "when the span of time begins that these are in"),
-    Column("client_id", pa.string(), "the client id", "where the client sent none"),
-    Column("api_name", pa.string(), 'the API: "Fetch"'),
+    Column("time", MOMENT, "when the span of time begins that these are in", heading="From"),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column(
         "topic", pa.string(), "the topic that the error is about",
         "where it is about none, and where only the topic's id is known",
-    ),
+    heading="Topic",
+),
     Column(
         "topic_id", pa.string(), "the topic's id, where its name is not known",
         "where the name is known, and where it is about no topic",
     ),
-    Column("error_code", pa.int32(), "the error code"),
-    Column("error_name", pa.string(), "its name", "where Kafka 4.4 has no such code"),
+    Column("error_code", pa.int32(), "the error code", heading="Code"),
+    Column("error_name", pa.string(), "its name", "where Kafka 4.4 has no such code",
+           heading="Error", is_about=True),
     Column(
         "is_retriable", pa.bool_(), "whether the same may succeed later", "where it has no name"
-    ),
+    , heading="Worth a retry"),
     Column("field", pa.string(), 'where it stands: "topics[].partitions[].error_code"'),
-    Column("errors", pa.int64(), "how often it is there; a response may have it many times"),
-    Column("responses", pa.int64(), "in how many responses"),
+    Column("errors", pa.int64(), "how often it is there; a response may have it many times",
+           heading="Errors"),
+    Column("responses", pa.int64(), "in how many responses", heading="Responses"),
 )  # fmt: skip
 
 
-def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
+@returns(COLUMNS)
+def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     """Error codes other than 0 in responses, by spans of so many seconds: a row each that was seen.
 
     Every error code of every response is looked at: where one stands, its spec says. It is about
@@ -66,7 +70,7 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame:
         if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
     }
     if not parts:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     ids = {
         name: [("body", *place.topic_id) for place in error_places(name) if place.topic_id]
         for name in parts
@@ -122,7 +126,8 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
 
 
 ANSWER: Final = Answer(
-    "errors",
+    name="errors",
+    place=40,
     question="Which errors did brokers answer, to whom, and when?",
     meaning="Error codes in responses by client, API and topic; a response has as many as it has "
     "partitions or topics that failed.",
@@ -133,15 +138,15 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),
     shown=(
-        ShownColumn("time", "From", "moment"),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("api_name", "API", is_about=True),
-        ShownColumn("topic", "Topic"),
-        ShownColumn("error_name", "Error", is_about=True),
-        ShownColumn("error_code", "Code", "count"),
-        ShownColumn("is_retriable", "Worth a retry", "flag"),
-        ShownColumn("errors", "Errors", "count"),
-        ShownColumn("responses", "Responses", "count"),
+        "time",
+        "client_id",
+        "api_name",
+        "topic",
+        "error_name",
+        "error_code",
+        "is_retriable",
+        "errors",
+        "responses",
     ),
     ask=errors,
     picture=Picture("Errors over time", "errors", over="time"),

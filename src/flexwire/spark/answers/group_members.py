@@ -8,11 +8,10 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import group_members as members_of
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,32 +22,38 @@ _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _KEY: Final = ("group", "type", "member_id")
 _NOT_SAID: Final = "where the member did not say it"
 COLUMNS = (
-    Column("group", pa.string(), "the group"),
-    Column("type", pa.string(), "classic, consumer, share or streams"),
+    Column("group", pa.string(), "the group", heading="Group", is_about=True),
+    Column("type", pa.string(), "classic, consumer, share or streams", heading="Type"),
     Column("member_id", pa.string(), "the member's id",
            "where it is not known who was in a classic group"),
-    Column("instance_id", pa.string(), "its group.instance.id", "of a dynamic member"),
-    Column("client_id", pa.string(), "its client id", "where it is not known"),
-    Column("client_host", pa.string(), "where it connected from", "where it is not known"),
-    Column("rack_id", pa.string(), "its rack", _NOT_SAID),
+    Column("instance_id", pa.string(), "its group.instance.id", "of a dynamic member",
+           heading="Instance"),
+    Column("client_id", pa.string(), "its client id", "where it is not known",
+           heading="Client id", is_about=True),
+    Column("client_host", pa.string(), "where it connected from", "where it is not known",
+           heading="Host", is_about=True),
+    Column("rack_id", pa.string(), "its rack", _NOT_SAID, heading="Rack"),
     Column("topics", pa.list_(pa.string()), "the topics that it wants",
-           "of streams, where a pattern says it, and of a classic group that is not of consumers"),
-    Column("topic_regex", pa.string(), "the pattern of topics that it wants", _NOT_SAID),
+           "of streams, where a pattern says it, and of a classic group that is not of consumers",
+           heading="Topics"),
+    Column("topic_regex", pa.string(), "the pattern of topics that it wants", _NOT_SAID,
+           heading="Pattern"),
     Column("partitions", pa.int64(), "how many partitions it has, of streams active tasks",
-           "where it is not known"),
+           "where it is not known", heading="Partitions"),
     Column("assigned", pa.list_(pa.string()), "which, by topic, topic id or subtopology: orders-0",
-           "with ``partitions``"),
+           "with ``partitions``", heading="Assigned"),
     Column("member_epoch", pa.int32(), "its epoch; in a classic group the generation",
-           "where it has none yet"),
+           "where it has none yet", heading="Epoch"),
     Column("rebalance_timeout_ms", pa.int32(), "its rebalance timeout", "where it is not known"),
     Column("session_timeout_ms", pa.int32(), "its session timeout",
            "but in classic groups, as it is the group's"),
     Column("is_known", pa.bool_(), "false where compaction removed something of it at an earlier "
-           "moment, or what would tell whether there was one"),
+           "moment, or what would tell whether there was one", heading="Known"),
 )  # fmt: skip
 
 
-def group_members(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def group_members(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each member of a group, as coordinators had it.
 
     What a member of a classic group wants and has is known where they are consumers and say it as
@@ -57,7 +62,7 @@ def group_members(tables: AnalysisTables) -> DataFrame:
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)
     if logs is None or members is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     names = logs.topic_names()
     flat = members.select(*_KEY, F.explode("assigned").alias("one")).select(*_KEY, "one.*")
     named = flat.join(names.withColumnRenamed("topic", "named"), "topic_id", "left")
@@ -68,34 +73,35 @@ def group_members(tables: AnalysisTables) -> DataFrame:
     none = F.array().cast("array<string>")
     pairs = F.when(F.col("assigned").isNotNull(), F.coalesce("pairs", none))
     made = members.join(lists, [*_KEY], "left")
-    made = made.withColumns({"partitions": count, "assigned": pairs})
-    return made.select(*(one.name for one in COLUMNS))
+    return made.withColumns({"partitions": count, "assigned": pairs})
 
 
 ANSWER = Answer(
-    "group_members",
-    "Who is in which group, and who has how much?",
-    "The members of groups as their coordinators had them, those with the most partitions first.",
-    "Where one member has far more than the others, look at the assignor and at the number of "
-    "partitions; members without one are more than the group can use.",
-    "a member",
-    COLUMNS,
-    ("is_known", "-partitions", "group", "member_id"),
-    (
-        ShownColumn("group", "Group", is_about=True),
-        ShownColumn("type", "Type"),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("client_host", "Host", is_about=True),
-        ShownColumn("instance_id", "Instance"),
-        ShownColumn("rack_id", "Rack"),
-        ShownColumn("topics", "Topics"),
-        ShownColumn("topic_regex", "Pattern"),
-        ShownColumn("partitions", "Partitions", "count"),
-        ShownColumn("assigned", "Assigned"),
-        ShownColumn("member_epoch", "Epoch", "count"),
-        ShownColumn("is_known", "Known", "flag"),
+    name="group_members",
+    place=220,
+    question="Who is in which group, and who has how much?",
+    meaning="The members of groups as their coordinators had them, those with the most partitions "
+    "first.",
+    advice="Where one member has far more than the others, look at the assignor and at the number "
+    "of partitions; members without one are more than the group can use.",
+    row="a member",
+    columns=COLUMNS,
+    order=("is_known", "-partitions", "group", "member_id"),
+    shown=(
+        "group",
+        "type",
+        "client_id",
+        "client_host",
+        "instance_id",
+        "rack_id",
+        "topics",
+        "topic_regex",
+        "partitions",
+        "assigned",
+        "member_epoch",
+        "is_known",
     ),
-    group_members,
-    Picture("Partitions, by member", "partitions"),
+    ask=group_members,
+    picture=Picture("Partitions, by member", "partitions"),
     asks=(_TOPIC.topic,),
 )

@@ -8,13 +8,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.open_transactions import with_stable_lag
 from flexwire.spark.internal_topics import groups, lag, last_commits
 from flexwire.spark.internal_topics.times import passed
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,32 +24,38 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _NO_COMMIT: Final = "where the group has committed nothing"
 COLUMNS = (
-    Column("group", pa.string(), "the group"),
+    Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "of a group that only commits, and has no record of its own"),
-    Column("members", pa.int64(), "its members", "with ``type``"),
-    Column("topic", pa.string(), "a topic that it has committed offsets of", _NO_COMMIT),
-    Column("partitions", pa.int64(), "how many of its partitions have a commit"),
+           "of a group that only commits, and has no record of its own", heading="Type"),
+    Column("members", pa.int64(), "its members", "with ``type``", heading="Members"),
+    Column("topic", pa.string(), "a topic that it has committed offsets of", _NO_COMMIT,
+           heading="Topic", is_about=True),
+    Column("partitions", pa.int64(), "how many of its partitions have a commit",
+           heading="Partitions"),
     Column("lag", pa.int64(), "from the commits to the high watermarks of the logs that were read, "
            "or to their ends where these are not known, together",
-           "where none of these logs was read, without a commit, and of offsets far out of reach"),
-    Column("max_lag", pa.int64(), "the largest of one partition", "with ``lag``"),
+           "where none of these logs was read, without a commit, and of offsets far out of reach",
+           heading="Lag"),
+    Column("max_lag", pa.int64(), "the largest of one partition", "with ``lag``",
+           heading="Of one partition"),
     Column("without_end", pa.int64(), "of how many partitions the log was not read, and so the lag "
-           "is not known"),
-    Column("pending", pa.int64(), "commits of transactions that have not ended"),
+           "is not known", heading="Ends not read"),
+    Column("pending", pa.int64(), "commits of transactions that have not ended", heading="Pending"),
     Column("last_commit_time", _TIME, "when it committed last, by the coordinator's clock",
-           _NO_COMMIT),
+           _NO_COMMIT, heading="Last commit"),
     Column("idle_us", pa.int64(), "how long before the last record of any internal topic it "
            "committed or changed last, in microseconds",
-           "of a group with members, and where no time is known"),
+           "of a group with members, and where no time is known", heading="Idle"),
     Column("is_known", pa.bool_(), "whether all of it is known: false where compaction removed "
            "what was there at an earlier moment, if anything was"),
     Column("stable_lag", pa.int64(), "from the commits to the last stable offsets, where consumers "
-           "that read committed stop, together", "with ``lag``, and as of an offset"),
+           "that read committed stop, together", "with ``lag``, and as of an offset",
+           heading="To the stable offsets"),
 )  # fmt: skip
 
 
-def group_state(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def group_state(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each group and topic, as coordinators had it.
 
     It is read from the log of `__consumer_offsets`, and exact for each group whose partition of
@@ -62,7 +67,7 @@ def group_state(tables: AnalysisTables) -> DataFrame:
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     every = None if logs is None else logs.view(_TOPIC, groups)
     if logs is None or commits is None or every is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     each = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
     has_commit = F.col("offset").isNotNull()
     committed = each.groupBy("group", "topic").agg(
@@ -87,36 +92,36 @@ def group_state(tables: AnalysisTables) -> DataFrame:
     now = logs.now(_TOPIC, F.coalesce("log_partition", "commits_partition"))
     idle = F.when(is_empty, passed(F.greatest("last_commit_time", "time"), now))
     is_known = F.coalesce("has_commits", F.lit(True)) & F.coalesce("has_group", F.lit(True))
-    made = both.withColumns({"is_known": is_known, "idle_us": idle})
-    return made.select(*(one.name for one in COLUMNS))
+    return both.withColumns({"is_known": is_known, "idle_us": idle})
 
 
 ANSWER = Answer(
-    "group_state",
-    "Where are groups, and which are not in use?",
-    "Groups as their coordinators had them: commits, and the lag to the ends of the logs that were "
-    "read; idle are those without members.",
-    "Look at a large lag of a group with members first: add members, or see why they are slow; "
-    "groups that have been idle for long are in unused_groups, which says what to ask before one "
-    "is deleted.",
-    "a group and topic",
-    COLUMNS,
-    ("-lag", "-idle_us", "group", "topic"),
-    (
-        ShownColumn("group", "Group", is_about=True),
-        ShownColumn("type", "Type"),
-        ShownColumn("members", "Members", "count"),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partitions", "Partitions", "count"),
-        ShownColumn("lag", "Lag", "count"),
-        ShownColumn("max_lag", "Of one partition", "count"),
-        ShownColumn("stable_lag", "To the stable offsets", "count"),
-        ShownColumn("without_end", "Ends not read", "count"),
-        ShownColumn("pending", "Pending", "count"),
-        ShownColumn("last_commit_time", "Last commit", "moment"),
-        ShownColumn("idle_us", "Idle", "us"),
+    name="group_state",
+    place=200,
+    question="Where are groups, and which are not in use?",
+    meaning="Groups as their coordinators had them: commits, and the lag to the ends of the logs "
+    "that were read; idle are those without members.",
+    advice="Look at a large lag of a group with members first: add members, or see why they are "
+    "slow; groups that have been idle for long are in unused_groups, which says what to ask "
+    "before one is deleted.",
+    row="a group and topic",
+    columns=COLUMNS,
+    order=("-lag", "-idle_us", "group", "topic"),
+    shown=(
+        "group",
+        "type",
+        "members",
+        "topic",
+        "partitions",
+        "lag",
+        "max_lag",
+        "stable_lag",
+        "without_end",
+        "pending",
+        "last_commit_time",
+        "idle_us",
     ),
-    group_state,
-    Picture("Lag, by group and topic", "lag"),
+    ask=group_state,
+    picture=Picture("Lag, by group and topic", "lag"),
     asks=(_TOPIC.topic,),
 )

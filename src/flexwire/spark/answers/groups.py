@@ -9,9 +9,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.answer_facts import Picture
 from flexwire.spark.answers import group_events as event
-from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.classic_groups import (
     JOIN,
     PROTOCOL,
@@ -23,8 +23,7 @@ from flexwire.spark.answers.classic_groups import (
 )
 from flexwire.spark.answers.group_events import events
 from flexwire.spark.answers.heartbeat_groups import heartbeat_epochs, heartbeat_exchanges
-from flexwire.spark.answers.nothing import no_rows
-from flexwire.tables.schema import Column
+from flexwire.spark.answers.nothing import returns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -35,36 +34,42 @@ if TYPE_CHECKING:
 UNKNOWN: Final = "unknown"
 
 COLUMNS: Final = (
-    Column("group_id", pa.string(), "the group"),
+    Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
     Column(
         "protocol", pa.string(), '"classic" (JoinGroup), or "consumer", "share" or "streams": '
         "whose heartbeats have an epoch",
-    ),
-    Column("generation", pa.int32(), "the generation that began, or the group's epoch"),
+    heading="Protocol",
+),
+    Column("generation", pa.int32(), "the generation that began, or the group's epoch",
+           heading="Generation", is_about=True),
     Column("time", MOMENT, "when it was there: the first response that names it, or the last of "
-           "those to a JoinGroup"),
+           "those to a JoinGroup", heading="When"),
     Column(
         "rebalance_us", pa.int64(), "from the first JoinGroup to the last response, in "
         "microseconds", "of epochs",
-    ),
+    heading="Took",
+),
     Column("members", pa.int64(), "how many members the leader was told, or named the epoch",
-           "where the leader's response was not captured"),
+           "where the leader's response was not captured", heading="Members"),
     Column(
         "cause", pa.string(), 'the earliest of the causes that are proven: "new member", "member '
         'left", "session expired", "leader rejoined" or "metadata changed"; else "unknown"',
-    ),
+    heading="Cause", is_about=True,
+),
     Column("causes", pa.list_(pa.string()), "all that are proven, by alphabet"),
     Column("new_members", pa.int64(), "the new members that were seen"),
     Column("left_members", pa.int64(), "the members that were seen to leave"),
     Column("expired_members", pa.int64(), "the members whose session was seen to expire"),
-    Column("reasons", pa.list_(pa.string()), "what clients gave as their reasons, by alphabet"),
+    Column("reasons", pa.list_(pa.string()), "what clients gave as their reasons, by alphabet",
+           heading="Clients' reasons"),
 )  # fmt: skip
 
 _NEW, _LEFT, _EXPIRED = "new member", "member left", "session expired"
 _GROUP: Final = ("group_id", "protocol")
 
 
-def groups(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def groups(tables: AnalysisTables) -> DataFrame | None:
     """The generations that each group came to, and the causes of these rebalances: a row each.
 
     A cause is named only if the traffic proves it. "new member": one joined without a member id, or
@@ -78,13 +83,13 @@ def groups(tables: AnalysisTables) -> DataFrame:
     """
     wanted = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not wanted:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     others = [*heartbeat_epochs(tables)]
     if wanted[0].api_name == JOIN:
         others += classic_beats(tables)
     known = with_what_was_before(events(tables, wanted, others))
     rows = _with_generation(_proven(known)).groupBy(*_GROUP, "generation").agg(*_sums())
-    return rows.where("is_there").select(*(one.name for one in COLUMNS))
+    return rows.where("is_there")
 
 
 def _proven(known: DataFrame) -> DataFrame:
@@ -166,7 +171,8 @@ def _sums() -> list[SparkColumn]:
 
 
 ANSWER: Final = Answer(
-    "groups",
+    name="groups",
+    place=110,
     question="Which groups rebalance, how often, and why?",
     meaning="Every generation that a group came to, with the causes that its traffic proves; the "
     "rest is unknown.",
@@ -175,16 +181,6 @@ ANSWER: Final = Answer(
     row="a generation of a group",
     columns=COLUMNS,
     order=("-rebalance_us", "group_id", "protocol", "-generation"),
-    shown=(
-        ShownColumn("group_id", "Group", is_about=True),
-        ShownColumn("protocol", "Protocol"),
-        ShownColumn("generation", "Generation", "count", is_about=True),
-        ShownColumn("time", "When", "moment"),
-        ShownColumn("rebalance_us", "Took", "us"),
-        ShownColumn("members", "Members", "count"),
-        ShownColumn("cause", "Cause", is_about=True),
-        ShownColumn("reasons", "Clients' reasons"),
-    ),
     ask=groups,
     picture=Picture("How long rebalances took", "rebalance_us"),
 )

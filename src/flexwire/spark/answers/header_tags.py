@@ -12,12 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.protocol.headers import first_with_tags
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.answer_facts import Picture
 from flexwire.schema.spec import MessageType
-from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.tagged_fields import software
 from flexwire.tables.keys import connection_key
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,20 +29,23 @@ _WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
 _SHOWN_BYTES: Final = 256
 
 COLUMNS: Final = (
-    Column("tag", pa.int64(), "the tag"),
-    Column("sender", pa.string(), '"client" or "broker": who sends it'),
+    Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
+    Column("sender", pa.string(), '"client" or "broker": who sends it', heading="Sender"),
     Column("client_id", pa.string(), "the client id; for a broker, of the client it answers",
-           "where the client sent none"),
+           "where the client sent none", heading="Client id", is_about=True),
     Column("client_software_name", pa.string(), "what software the client is",
-           "where none told it"),
-    Column("client_software_version", pa.string(), "its version", "where none told it"),
-    Column("messages", pa.int64(), "how many of its requests or responses have the tag"),
-    Column("message_share", pa.float64(), "their share of all that could have one"),
-    Column("api_names", pa.list_(pa.string()), "their APIs, ascending"),
+           "where none told it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "where none told it",
+           heading="Version"),
+    Column("messages", pa.int64(), "how many of its requests or responses have the tag",
+           heading="Messages"),
+    Column("message_share", pa.float64(), "their share of all that could have one",
+           heading="Of those that could"),
+    Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
     Column("values", pa.int64(), "how many different values there are, about", "where they are "
-           "withheld"),
+           "withheld", heading="Values, about"),
     Column("value", pa.binary(), f"the least of them; its first {_SHOWN_BYTES} bytes", "where "
-           "they are withheld"),
+           "they are withheld", heading="One of them"),
     Column("value_bytes", pa.int64(), "the bytes of all values", "where they are withheld"),
     Column("first_time", MOMENT, "when the first was captured"),
     Column("last_time", MOMENT, "when the last was captured"),
@@ -106,7 +108,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
 
 
 ANSWER: Final = Answer(
-    "header_tags",
+    name="header_tags",
+    place=70,
     question="Who sends tags in headers, as a trace id or by whom a request was forwarded?",
     meaning="Each tag in the headers of requests and responses by client, with the share of the "
     "messages that could have it, and one of its values.",
@@ -116,16 +119,16 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),
     shown=(
-        ShownColumn("tag", "Tag", "id", is_about=True),
-        ShownColumn("sender", "Sender"),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("client_software_name", "Client software"),
-        ShownColumn("client_software_version", "Version"),
-        ShownColumn("messages", "Messages", "count"),
-        ShownColumn("message_share", "Of those that could", "share"),
-        ShownColumn("values", "Values, about", "count"),
-        ShownColumn("value", "One of them"),
-        ShownColumn("api_names", "APIs"),
+        "tag",
+        "sender",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "messages",
+        "message_share",
+        "values",
+        "value",
+        "api_names",
     ),
     ask=header_tags,
     picture=Picture("Messages with a tag in the header", "messages"),

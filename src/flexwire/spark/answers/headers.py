@@ -15,11 +15,10 @@ from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import TypedValues
 from flexwire.records.conventions.utf8 import CONTROL, Utf8
 from flexwire.records.typed import Typed, ValueType
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.topic_names import is_grown, with_topic_names
 from flexwire.tables.header_sums import ADDED, READ, SUMS, add_up
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,29 +44,35 @@ _OF: Final = ("topic", "source", "client_id")
 
 COLUMNS: tuple[Column, ...] = (
     Column("topic", pa.string(), "the topic's name; its id where none tells the name",
-           "where neither is known"),
+           "where neither is known", heading="Topic", is_about=True),
     Column("source", pa.string(), 'the message that carried the records: "produce", "fetch" or '
-           '"share_fetch"'),
+           '"share_fetch"', heading="By"),
     Column("client_id", pa.string(), "the client that produced or fetched them",
-           "where it is not known"),
-    Column("key", pa.string(), 'the record header\'s key, with "�" for what is not UTF-8'),
-    Column("records", pa.int64(), "how many records have it"),
-    Column("record_share", pa.float64(), "their share of this client's records of the topic"),
+           "where it is not known", heading="Client id", is_about=True),
+    Column("key", pa.string(), 'the record header\'s key, with "�" for what is not UTF-8',
+           heading="Key", is_about=True),
+    Column("records", pa.int64(), "how many records have it", heading="Records"),
+    Column("record_share", pa.float64(), "their share of this client's records of the topic",
+           heading="Of records"),
     Column("headers", pa.int64(), "how many headers they are; a record may have a key twice"),
     Column("null_values", pa.int64(), "how many of them have no value"),
     Column("least_bytes", pa.int64(), "the size of the smallest value", "where all are null"),
-    Column("mean_bytes", pa.float64(), "the mean of the values' sizes", "where all are null"),
+    Column("mean_bytes", pa.float64(), "the mean of the values' sizes", "where all are null",
+           heading="Value"),
     Column("most_bytes", pa.int64(), "the size of the largest value", "where all are null"),
-    Column("total_bytes", pa.int64(), "the bytes of all their keys and values, without lengths"),
+    Column("total_bytes", pa.int64(), "the bytes of all their keys and values, without lengths",
+           heading="In all"),
     Column("payload_share", pa.float64(), "their share of this client's payload of the topic: of "
-           "the keys, values and headers of its records", "where that has no bytes"),
+           "the keys, values and headers of its records", "where that has no bytes",
+           heading="Of the payload"),
     Column("judged", pa.int64(), "how many values were looked into, for the next column"),
     Column(
         "reads_as", pa.string(), 'by which convention all of these read: "kip-82", by type byte '
         'and size; "spring-json", where Spring\'s header of types stands beside them; "utf-8", '
         'text without control characters; "kip-1308", bytes of the width of a number',
         "where none or no single one does",
-    ),
+    heading="Reads as",
+),
 )  # fmt: skip
 
 
@@ -173,6 +178,7 @@ def _reads_as() -> SparkColumn:
 
 ANSWER = Answer(
     name="headers",
+    place=60,
     question="Which record headers are sent, and what do they cost?",
     meaning="Each record header key by topic and client: how many records have it, how large its "
     "values are, and which part of the payload it is.",
@@ -181,18 +187,6 @@ ANSWER = Answer(
     row="topic, client and record header key",
     columns=COLUMNS,
     order=("-total_bytes", "topic", "source", "client_id", "key"),
-    shown=(
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("source", "By"),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("key", "Key", is_about=True),
-        ShownColumn("records", "Records", "count"),
-        ShownColumn("record_share", "Of records", "share"),
-        ShownColumn("mean_bytes", "Value", "bytes"),
-        ShownColumn("total_bytes", "In all", "bytes"),
-        ShownColumn("payload_share", "Of the payload", "share"),
-        ShownColumn("reads_as", "Reads as"),
-    ),
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
     picture=Picture("Bytes of record headers", "total_bytes"),

@@ -11,12 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.clients import address
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import known_id, with_topic_names
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -39,36 +38,40 @@ _TOPIC_IDS: Final = {
 _NO_END: Final = "where no such fetch was captured"
 
 COLUMNS: Final = (
-    Column("group_id", pa.string(), "the group"),
-    Column("client_id", pa.string(), "the client that commits", "where it sent no client id"),
+    Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
+    Column("client_id", pa.string(), "the client that commits", "where it sent no client id",
+           heading="Client id"),
     Column("address", pa.string(), "its host"),
-    Column("topic", pa.string(), "the topic", "where only its id is known"),
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
     Column(
         "topic_id", pa.string(), "the topic's id, where its name is not known",
         "where the name is known",
     ),
-    Column("partition", pa.int32(), "the partition"),
+    Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
     Column("commits", pa.int64(), "how often the client committed an offset of it; in transactions "
-           "those count that it was seen to commit"),
+           "those count that it was seen to commit", heading="Commits"),
     Column("last_time", MOMENT, "when it did so last", "with ``committed_offset``"),
     Column("committed_offset", pa.int64(), "the offset of its last commit", "where it has none but "
-           "in transactions that were not seen to be committed"),
+           "in transactions that were not seen to be committed", heading="Committed"),
     Column(
         "high_watermark", pa.int64(), "the end of the partition, as the client's last fetch before "
         "that commit was told; of a commit in a transaction, as any client's at its host was",
         _NO_END,
-    ),
+    heading="High watermark",
+),
     Column(
         "lag", pa.int64(), "how many offsets the commit was short of that end", "with the above"
-    ),
+    , heading="Lag"),
     Column(
         "max_lag", pa.int64(), "the same of the client's commit that was furthest from it",
         "where no such fetch was captured before any commit",
-    ),
+    heading="Largest",
+),
     Column("is_transactional", pa.bool_(), "whether these are commits in transactions, which a "
            "producer sends for the group"),
     Column("pending", pa.int64(), "commits in transactions whose end was not captured: whether "
-           "they count is not known"),
+           "they count is not known", heading="Pending"),
     Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
     Column("aborted", pa.int64(), "commits in transactions that were aborted, which count for "
            "nothing"),
@@ -76,10 +79,10 @@ COLUMNS: Final = (
            "a client that reads committed gets nothing after it", f"{_NO_END}, or it read "
            "uncommitted"),
     Column("stable_lag", pa.int64(), "how many offsets the commit was short of that", "with the "
-           "above"),
+           "above", heading="To the stable offset"),
     Column("reads_committed", pa.bool_(), "whether the last fetch of the client asked for "
            "committed records only; of commits in transactions, of any client at its host",
-           "where no fetch of it was captured"),
+           "where no fetch of it was captured", heading="Reads committed"),
 )  # fmt: skip
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
@@ -90,7 +93,8 @@ _KNOWN: Final = ("high_watermark", "last_stable_offset")
 _WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")
 
 
-def lag(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def lag(tables: AnalysisTables) -> DataFrame | None:
     """Return how far commits are from the ends of partitions: a row a group, client and partition.
 
     The end is the high watermark of the last Fetch response for that partition that the same
@@ -112,7 +116,7 @@ def lag(tables: AnalysisTables) -> DataFrame:
         if one is not None
     ]
     if tables.message(COMMITS) is None and tables.message(IN_TRANSACTIONS) is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     named = with_topic_names(reduce(DataFrame.unionByName, told), tables, _TOPIC_IDS)
     # In fetches and commits of the same moment, what was fetched came first.
     order = ("time", F.col("committed_offset").isNotNull())
@@ -137,7 +141,7 @@ def lag(tables: AnalysisTables) -> DataFrame:
         F.count_if(F.col("outcome") == _ABORTED).alias("aborted"),
     )
     rows = rows.select("*", "last.*").drop("last").withColumnRenamed("time", "last_time")
-    return _with_isolation(rows, tables).select(*(one.name for one in COLUMNS))
+    return _with_isolation(rows, tables)
 
 
 _COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
@@ -253,7 +257,8 @@ def _who() -> tuple[SparkColumn, ...]:
 
 
 ANSWER: Final = Answer(
-    "lag",
+    name="lag",
+    place=120,
     question="How far from the ends of their partitions do groups commit?",
     meaning="The offset of each client's last commit, and the high watermark that its last fetch "
     "before that was told. A commit in a transaction counts once that is committed.",
@@ -273,18 +278,18 @@ ANSWER: Final = Answer(
         "is_transactional",
     ),
     shown=(
-        ShownColumn("group_id", "Group", is_about=True),
-        ShownColumn("client_id", "Client id"),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partition", "Partition", "count", is_about=True),
-        ShownColumn("commits", "Commits", "count"),
-        ShownColumn("committed_offset", "Committed", "count"),
-        ShownColumn("high_watermark", "High watermark", "count"),
-        ShownColumn("lag", "Lag", "count"),
-        ShownColumn("max_lag", "Largest", "count"),
-        ShownColumn("stable_lag", "To the stable offset", "count"),
-        ShownColumn("reads_committed", "Reads committed", "flag"),
-        ShownColumn("pending", "Pending", "count"),
+        "group_id",
+        "client_id",
+        "topic",
+        "partition",
+        "commits",
+        "committed_offset",
+        "high_watermark",
+        "lag",
+        "max_lag",
+        "stable_lag",
+        "reads_committed",
+        "pending",
     ),
     ask=lag,
     of_state="group_offsets",

@@ -12,14 +12,13 @@ from pyspark.sql.window import Window
 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.answer_facts import Picture
 from flexwire.report.facts import least_of
-from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.carried import record_bytes_of
 from flexwire.spark.answers.clients import address
 from flexwire.spark.answers.throttles import throttled_waits, throttles
 from flexwire.tables.keys import connection_key, frame_key
-from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
@@ -32,29 +31,36 @@ ACCURACY: Final = 10_000
 """A percentile's rank is off by at most one in so many."""
 
 COLUMNS: Final = (
-    Column("api_name", pa.string(), 'the API: "Fetch"'),
-    Column("broker", pa.string(), "the broker's end of the connection"),
-    Column("client_id", pa.string(), "the client id", "where the client sent none"),
+    Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
+    Column("broker", pa.string(), "the broker's end of the connection",
+           heading="Broker", is_about=True),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host"),
     Column(
         "waited", pa.bool_(), "whether these are requests for records that were answered after "
         "their max wait with fewer bytes than they asked for: the broker waited as it was told to",
-    ),
-    Column("responses", pa.int64(), "how many responses"),
-    Column("p50_us", pa.int64(), "half of them took no longer, in microseconds"),
+    heading="Waited for records",
+),
+    Column("responses", pa.int64(), "how many responses", heading="Responses"),
+    Column("p50_us", pa.int64(), "half of them took no longer, in microseconds",
+           heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
-               f"of fewer than {least_of(percent)} responses: it would be the slowest")
+               f"of fewer than {least_of(percent)} responses: it would be the slowest",
+               heading=f"{percent} % within")
         for percent in (90, 99)
     ),
-    Column("max_us", pa.int64(), "the slowest one"),
-    Column("slowest_connection", pa.string(), "the connection of the slowest"),
-    Column("slowest_frame_index", pa.int64(), "the response's frame_index there"),
+    Column("max_us", pa.int64(), "the slowest one", heading="Slowest"),
+    Column("slowest_connection", pa.string(), "the connection of the slowest",
+           heading="Its connection"),
+    Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
+           heading="Its frame"),
     Column("slowest_time", MOMENT, "when its response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
-           "throttled the client on their connection"),
+           "throttled the client on their connection", heading="Throttled"),
     Column("throttled_us", pa.int64(), "how long these waited for it in all, which no latency "
-           "here includes"),
+           "here includes", heading="Waited for that"),
     Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
            "came; their latency includes the wait for that response"),
 )  # fmt: skip
@@ -190,7 +196,8 @@ def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame
 
 
 ANSWER: Final = Answer(
-    "latency",
+    name="latency",
+    place=20,
     question="Which requests are slow, and whose?",
     meaning="From the request's last byte to the response's, where the capture was made. Fetches "
     "that waited for records as they were told to have rows of their own. Time in which a request "
@@ -200,21 +207,6 @@ ANSWER: Final = Answer(
     row="an API, broker and client",
     columns=COLUMNS,
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
-    shown=(
-        ShownColumn("api_name", "API", is_about=True),
-        ShownColumn("broker", "Broker", is_about=True),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("waited", "Waited for records", "flag"),
-        ShownColumn("responses", "Responses", "count"),
-        ShownColumn("p50_us", "Half within", "us"),
-        ShownColumn("p90_us", "90 % within", "us"),
-        ShownColumn("p99_us", "99 % within", "us"),
-        ShownColumn("max_us", "Slowest", "us"),
-        ShownColumn("slowest_connection", "Its connection"),
-        ShownColumn("slowest_frame_index", "Its frame", "count"),
-        ShownColumn("throttled", "Throttled", "count"),
-        ShownColumn("throttled_us", "Waited for that", "us"),
-    ),
     ask=latency,
     picture=Picture("The slowest response", "max_us"),
 )

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.spark.answers.internal_logs import InternalLogs
+    from flexwire.spark.internal_topics.cluster import ClusterState
     from flexwire.spark.stored import Task
     from flexwire.tables.parquet import Ranges
     from flexwire.tables.spec_places import Path
@@ -100,6 +101,10 @@ class AnalysisTables:
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
         """The table of one message, of which no other columns than these are needed."""
         return self.message(name) if self.narrow is None else self.narrow(name, columns)
+
+    def cluster(self, *, oldest: bool = False) -> ClusterState | None:
+        """Return the cluster's state (`InternalLogs.cluster`); None without a log of it."""
+        return None if self.internal is None else self.internal.cluster(oldest=oldest)
 
     def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
         """Whether it is known that these columns of a message have no other value, but null."""

@@ -15,10 +15,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
-from flexwire.tables.schema import Column
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.wire.batch_layout import HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -31,35 +30,41 @@ _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _UNWRITTEN = "in tables that lack the same way without compression"
 
 COLUMNS = (
-    Column("topic", _STRING, "the topic"),
+    Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("rank", pa.int32(), "1 for the way that takes the fewest bytes of this topic, and on"),
-    Column("compression", _STRING, "the compression type"),
+    Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
     Column("level", pa.int32(), "its level", "where it has none; of lz4 at its fastest, which is "
-           "Kafka's default"),
+           "Kafka's default", heading="Level", is_about=True),
     Column("batch_size", _LONG, "up to how many bytes of records, before compression, went into "
-           "one batch. It is not a producer's batch.size, which ``producer_batch_size`` is"),
+           "one batch. It is not a producer's batch.size, which ``producer_batch_size`` is",
+           heading="Records in a batch", kind="bytes", is_about=True),
     Column("bytes", _LONG, "the bytes of the topic's batches as they are, control batches left "
-           "out"),
-    Column("estimated_bytes", _LONG, "what they would take, if all were as the sample"),
-    Column("saved_bytes", _LONG, "how many fewer these are; below 0 they are more"),
-    Column("saved_share", _DOUBLE, "the same as a share of ``bytes``"),
+           "out", heading="Now"),
+    Column("estimated_bytes", _LONG, "what they would take, if all were as the sample",
+           heading="Then"),
+    Column("saved_bytes", _LONG, "how many fewer these are; below 0 they are more",
+           heading="Saved"),
+    Column("saved_share", _DOUBLE, "the same as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
-    Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``"),
+    Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
     Column("written_bytes", _LONG, "the bytes that the sample took when it was written this way"),
     Column("producer_batch_size", _LONG, "the batch.size of a Java producer whose batches hold "
            "about as many records: it bounds the bytes that a batch is estimated to have after "
-           "compression, with 5 in a hundred more, and the next record as it is", _UNWRITTEN),
-    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1"),
+           "compression, with 5 in a hundred more, and the next record as it is", _UNWRITTEN,
+           heading="batch.size", kind="setting"),
+    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1",
+           heading="What to do"),
     Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
-           "in its best way; the same in each row"),
+           "in its best way; the same in each row", heading="All topics"),
 )  # fmt: skip
 # What a Java producer adds to its estimate of a compressed batch (MemoryRecordsBuilder).
 _CAUTION = 1.05
 _WAY = ("compression", "level", "batch_size")
 
 
-def savings(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def savings(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each topic and way of writing it: what a sample took, what all would take.
 
     The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
@@ -69,7 +74,7 @@ def savings(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.logs
     if logs is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     is_own = ~F.col("topic").isin(*(one.topic for one in InternalTopic))
     batches = (
         logs.batches.where(~F.col("is_control") & is_own)
@@ -91,14 +96,13 @@ def savings(tables: AnalysisTables) -> DataFrame:
         }
     )
     best = F.when(F.col("rank") == 1, F.greatest("saved_bytes", F.lit(0)))
-    found = found.withColumns(
+    return found.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
             # No topic is null: Spark warns of a window without a key.
             "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
-    return found.select(*(one.name for one in COLUMNS))
 
 
 def _producer_batch_size() -> SparkColumn:
@@ -136,31 +140,32 @@ def _advice() -> SparkColumn:
 
 
 ANSWER = Answer(
-    "savings",
-    "What would another codec or batch size save?",
-    "A row for each topic and way of writing it, from a sample that was really written so. Each "
-    "topic's best way comes first and says what to do. Internal topics are left out.",
-    "In the producers of a topic that would save much, set compression.type, its level and "
+    name="savings",
+    place=190,
+    question="What would another codec or batch size save?",
+    meaning="A row for each topic and way of writing it, from a sample that was really written "
+    "so. Each topic's best way comes first and says what to do. Internal topics are left out.",
+    advice="In the producers of a topic that would save much, set compression.type, its level and "
     "batch.size, which is producer_batch_size here, and linger.ms so that batches fill. Watch "
     "their processors: the time that a codec takes was not measured.",
-    "a topic and a way of writing it",
-    COLUMNS,
-    ("rank", "-saved_bytes", "topic"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("compression", "Codec", is_about=True),
-        ShownColumn("level", "Level", "count", is_about=True),
-        ShownColumn("batch_size", "Records in a batch", "bytes", is_about=True),
-        ShownColumn("producer_batch_size", "batch.size", "setting"),
-        ShownColumn("bytes", "Now", "bytes"),
-        ShownColumn("estimated_bytes", "Then", "bytes"),
-        ShownColumn("saved_bytes", "Saved", "bytes"),
-        ShownColumn("saved_share", "Saved", "share"),
-        ShownColumn("sampled_share", "Sample", "share"),
-        ShownColumn("total_saved_bytes", "All topics", "bytes"),
-        ShownColumn("advice", "What to do"),
+    row="a topic and a way of writing it",
+    columns=COLUMNS,
+    order=("rank", "-saved_bytes", "topic"),
+    shown=(
+        "topic",
+        "compression",
+        "level",
+        "batch_size",
+        "producer_batch_size",
+        "bytes",
+        "estimated_bytes",
+        "saved_bytes",
+        "saved_share",
+        "sampled_share",
+        "total_saved_bytes",
+        "advice",
     ),
-    savings,
-    Picture("What the best ways would save", "saved_bytes"),
+    ask=savings,
+    picture=Picture("What the best ways would save", "saved_bytes"),
     of_logs=True,
 )

@@ -10,12 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.exchanges import exchanges
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import known_id, with_topic_names
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -32,20 +31,27 @@ _COUNTED: Final = ("acquired", "redelivered", "deliveries", *_TYPES)
 _ROW: Final = ("group_id", "member_id", "client_id", "topic", "topic_id")
 
 COLUMNS: Final = (
-    Column("group_id", pa.string(), "the share group"),
-    Column("member_id", pa.string(), "the member"),
-    Column("client_id", pa.string(), "its client id", "where the client sent none"),
-    Column("topic", pa.string(), "the topic", "where only its id is known"),
+    Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
+    Column("member_id", pa.string(), "the member", heading="Member"),
+    Column("client_id", pa.string(), "its client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "the topic's id", "where its name is known"),
     Column("acquired", pa.int64(), "how many offsets it was given to process; some may be of no "
-           "record"),
-    Column("redelivered", pa.int64(), "how many of these had been delivered before, to any member"),
-    Column("redelivered_share", pa.float64(), "their share", "where none was acquired"),
+           "record", heading="Acquired"),
+    Column("redelivered", pa.int64(), "how many of these had been delivered before, to any member",
+           heading="Delivered before"),
+    Column("redelivered_share", pa.float64(), "their share", "where none was acquired",
+           heading="Of these"),
     Column("most_deliveries", pa.int32(), "how often the one was delivered that was delivered most "
-           "often, this time too", "where none was acquired"),
-    Column("accepted", pa.int64(), "how many offsets it acknowledged as processed"),
-    Column("released", pa.int64(), "how many it gave back for another delivery"),
-    Column("rejected", pa.int64(), "how many it rejected, which are not delivered again"),
+           "often, this time too", "where none was acquired", heading="Most deliveries"),
+    Column("accepted", pa.int64(), "how many offsets it acknowledged as processed",
+           heading="Accepted"),
+    Column("released", pa.int64(), "how many it gave back for another delivery",
+           heading="Released"),
+    Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
+           heading="Rejected"),
     Column("renewed", pa.int64(), "how often it asked for more time for one"),
     Column("gaps", pa.int64(), "how many it said are of no record"),
     Column("first_time", MOMENT, "when it was first given or acknowledged some"),
@@ -53,7 +59,8 @@ COLUMNS: Final = (
 )  # fmt: skip
 
 
-def share_deliveries(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     """A row for each member of a share group and topic: deliveries, and acknowledgements.
 
     A broker says of each range of offsets how often it was delivered (KIP-932): 1 for the first
@@ -67,7 +74,7 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame:
         if one is not None
     ]
     if not parts:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     found = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
     counts = found.groupBy(*_ROW).agg(
         *(F.coalesce(F.try_sum(one), F.lit(0)).alias(one) for one in (*_COUNTED[:2], *_TYPES)),
@@ -76,8 +83,7 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame:
         F.max("time").alias("last_time"),
     )
     share = F.col("redelivered") / F.nullif(F.col("acquired"), F.lit(0))
-    counts = counts.withColumn("redelivered_share", share)
-    return counts.select(*(one.name for one in COLUMNS))
+    return counts.withColumn("redelivered_share", share)
 
 
 def _acquired(tables: AnalysisTables) -> DataFrame | None:
@@ -147,7 +153,8 @@ def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
 
 
 ANSWER: Final = Answer(
-    "share_deliveries",
+    name="share_deliveries",
+    place=140,
     question="What did members of share groups get, and what of it had been delivered before?",
     meaning="The offsets that each member of a share group acquired, how many of these had been "
     "delivered before, and what it said of them.",
@@ -156,19 +163,6 @@ ANSWER: Final = Answer(
     row="a member of a share group and topic",
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_ROW),
-    shown=(
-        ShownColumn("group_id", "Share group", is_about=True),
-        ShownColumn("member_id", "Member"),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("acquired", "Acquired", "count"),
-        ShownColumn("redelivered", "Delivered before", "count"),
-        ShownColumn("redelivered_share", "Of these", "share"),
-        ShownColumn("most_deliveries", "Most deliveries", "count"),
-        ShownColumn("accepted", "Accepted", "count"),
-        ShownColumn("released", "Released", "count"),
-        ShownColumn("rejected", "Rejected", "count"),
-    ),
     ask=share_deliveries,
     picture=Picture("Offsets delivered again", "redelivered"),
 )

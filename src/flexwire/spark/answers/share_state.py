@@ -8,13 +8,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import share_state as state_of
 from flexwire.spark.internal_topics.lag import readable_end
 from flexwire.spark.internal_topics.share_state import held_batches
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -24,30 +23,34 @@ if TYPE_CHECKING:
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.SHARE_STATE
 COLUMNS = (
-    Column("group", pa.string(), "the share group"),
-    Column("topic", pa.string(), "the topic", "where the cluster's metadata does not name its id"),
+    Column("group", pa.string(), "the share group", heading="Group", is_about=True),
+    Column("topic", pa.string(), "the topic", "where the cluster's metadata does not name its id",
+           heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "its id"),
-    Column("partition", pa.int32(), "the partition"),
+    Column("partition", pa.int32(), "the partition", heading="Partition", kind="id", is_about=True),
     Column("start_offset", pa.int64(), "below it all is done; -1 where nothing was read yet",
-           "where it is not known"),
-    Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read"),
+           "where it is not known", heading="Start"),
+    Column("end_offset", pa.int64(), "the end of the partition's log", "where that was not read",
+           heading="End"),
     Column("lag", pa.int64(), "from the one to the high watermark, or to the end where that is "
            "not known, without those between that are done",
-           "with one of them, and where the log does not say how many are done"),
+           "with one of them, and where the log does not say how many are done", heading="Lag"),
     Column("done", pa.int64(), "how many from the start offset on are done",
-           "where the log does not say it, as before Kafka 4.2"),
+           "where the log does not say it, as before Kafka 4.2", heading="Done after start"),
     Column("deliveries", pa.int32(), "how often the one that was delivered most often was, of the "
-           "batches from the start offset on", "where there are none"),
+           "batches from the start offset on", "where there are none",
+           heading="Deliveries, at most"),
     Column("batches", pa.int64(), "the batches from the start offset on, each with one fate",
-           "where it is not known"),
+           "where it is not known", heading="Batches"),
     Column("snapshot_time", _TIME, "when the last snapshot was written",
-           "where no record says it"),
+           "where no record says it", heading="Snapshot"),
     Column("is_known", pa.bool_(), "false where compaction removed what was there, or the snapshot "
-           "of updates is not in the log"),
+           "of updates is not in the log", heading="Known"),
 )  # fmt: skip
 
 
-def share_state(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def share_state(tables: AnalysisTables) -> DataFrame | None:
     """Give a row for each partition of a share group, as its coordinator has it.
 
     It is the last snapshot with the updates of its epoch. Who is in share groups is in
@@ -56,7 +59,7 @@ def share_state(tables: AnalysisTables) -> DataFrame:
     logs = tables.internal
     state = None if logs is None else logs.view(_TOPIC, state_of)
     if logs is None or state is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     ends = logs.ends(_TOPIC)
     done = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
     batches = held_batches(F.col("state_batches"), F.col("start_offset"))
@@ -70,7 +73,7 @@ def share_state(tables: AnalysisTables) -> DataFrame:
     made = state.join(logs.topic_names(), "topic_id", "left").join(
         ends, ["topic", "partition"], "left"
     )
-    made = made.withColumns(
+    return made.withColumns(
         {
             "group": F.col("group_id"),
             "done": done.cast("bigint"),
@@ -81,33 +84,20 @@ def share_state(tables: AnalysisTables) -> DataFrame:
             "snapshot_time": F.col("write_time"),
         }
     ).withColumn("lag", lag)
-    return made.select(*(one.name for one in COLUMNS))
 
 
 ANSWER = Answer(
-    "share_state",
-    "Where are share groups?",
-    "What share coordinators have of each partition: where it starts, what is done after that, and "
-    "how often a batch was delivered.",
-    "Look at what was delivered often: a record that no member can process is given up after "
-    "group.share.delivery.count.limit deliveries.",
-    "a share group and partition",
-    COLUMNS,
-    ("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
-    (
-        ShownColumn("group", "Group", is_about=True),
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partition", "Partition", "id", is_about=True),
-        ShownColumn("start_offset", "Start", "count"),
-        ShownColumn("end_offset", "End", "count"),
-        ShownColumn("lag", "Lag", "count"),
-        ShownColumn("done", "Done after start", "count"),
-        ShownColumn("deliveries", "Deliveries, at most", "count"),
-        ShownColumn("batches", "Batches", "count"),
-        ShownColumn("snapshot_time", "Snapshot", "moment"),
-        ShownColumn("is_known", "Known", "flag"),
-    ),
-    share_state,
-    Picture("Lag, by share group and partition", "lag"),
+    name="share_state",
+    place=230,
+    question="Where are share groups?",
+    meaning="What share coordinators have of each partition: where it starts, what is done after "
+    "that, and how often a batch was delivered.",
+    advice="Look at what was delivered often: a record that no member can process is given up "
+    "after group.share.delivery.count.limit deliveries.",
+    row="a share group and partition",
+    columns=COLUMNS,
+    order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
+    ask=share_state,
+    picture=Picture("Lag, by share group and partition", "lag"),
     asks=(_TOPIC.topic,),
 )

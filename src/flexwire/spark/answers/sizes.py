@@ -10,9 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
 from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.tables.schema import Column
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -20,6 +19,13 @@ if TYPE_CHECKING:
 
     from flexwire.spark.answers.reading import AnalysisTables
 
+_HEADINGS: Final = {
+    "fixed": "Before KIP-482",
+    "flexible": "KIP-482",
+    "interleaved": "2nd draft",
+    "optional_buffers": "1st draft",
+    ERROR_TAGS: "KIP-636",
+}
 _ENCODINGS: Final = {
     "fixed": "without compact types and tagged fields, as before KIP-482",
     "flexible": "by KIP-482, in every version",
@@ -40,27 +46,29 @@ _SIGMAS: Final = 1.96
 
 COLUMNS: tuple[Column, ...] = (
     Column("api_name", pa.string(), 'the API: "Fetch"'),
-    Column("message", pa.string(), 'its request or response: "FetchResponse"'),
-    Column("version", pa.int32(), "the version of its body"),
-    Column("messages", pa.int64(), "how many were decoded"),
+    Column("message", pa.string(), 'its request or response: "FetchResponse"',
+           heading="Message", is_about=True),
+    Column("version", pa.int32(), "the version of its body", heading="Version", is_about=True),
+    Column("messages", pa.int64(), "how many were decoded", heading="Messages"),
     Column("measured", pa.int64(), "how many of them were measured: not those with withheld "
            "credentials, and of long connections one in 32"),
     Column("sent_bytes", pa.int64(), "the bytes of all messages as they were sent, with header "
-           "and length"),
+           "and length", heading="As sent"),
     *(
         Column(f"{name}_bytes", pa.int64(), f"what they would take {meaning}; estimated from "
                "those measured, and what the encoding cannot hold counts as sent",
-               "where none was measured")
+               "where none was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),
     Column("margin_bytes", pa.int64(), "how far the least certain of these five may be off, in 95 "
-           "of 100 samples; 0 where all were measured", "where none was measured"),
+           "of 100 samples; 0 where all were measured", "where none was measured", heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
-           "where the message has none, and where none was measured"),
+           "where the message has none, and where none was measured", heading="With an error"),
     Column("clients", pa.int64(), "how many client ids the messages are of"),
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
-               f"would be smaller {meaning}", "where none was measured")
+               f"would be smaller {meaning}", "where none was measured",
+               heading="Clients that gain by KIP-636" if name == ERROR_TAGS else "")
         for name, meaning in _GAINS.items()
     ),
 )  # fmt: skip
@@ -172,6 +180,7 @@ def _margin(name: str) -> SparkColumn:
 
 ANSWER = Answer(
     name="sizes",
+    place=90,
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
     "KIP-636, which makes what it changes flexible: what its column has less than KIP-482's is its "
@@ -181,20 +190,6 @@ ANSWER = Answer(
     row="message and version",
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
-    shown=(
-        ShownColumn("message", "Message", is_about=True),
-        ShownColumn("version", "Version", "count", is_about=True),
-        ShownColumn("messages", "Messages", "count"),
-        ShownColumn("sent_bytes", "As sent", "bytes"),
-        ShownColumn("fixed_bytes", "Before KIP-482", "bytes"),
-        ShownColumn("flexible_bytes", "KIP-482", "bytes"),
-        ShownColumn("interleaved_bytes", "2nd draft", "bytes"),
-        ShownColumn("optional_buffers_bytes", "1st draft", "bytes"),
-        ShownColumn(f"{ERROR_TAGS}_bytes", "KIP-636", "bytes"),
-        ShownColumn("margin_bytes", "±", "bytes"),
-        ShownColumn("error_share", "With an error", "share"),
-        ShownColumn(f"{ERROR_TAGS}_gain_share", "Clients that gain by KIP-636", "share"),
-    ),
     ask=sizes,
     picture=Picture(
         "Bytes of the messages below, in each encoding",

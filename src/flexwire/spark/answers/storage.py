@@ -13,13 +13,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.logs.planning import Outcome
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.answer_facts import Picture
 from flexwire.report.facts import least_of
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import OUTCOMES
-from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
@@ -37,46 +36,53 @@ _IS_WHOLE = "is_whole"
 _OLDER = "in tables of an analysis that did not look at it"
 
 COLUMNS = (
-    Column("topic", _STRING, "the topic"),
+    Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("partitions", _LONG, "how many of its partitions have a batch or damage"),
     Column("segments", _LONG, "in how many log segments these are"),
     Column("bytes", _LONG, "the bytes of these segments: of one replica of each partition, without "
-           "its indexes. On disk each replica takes as many, and its indexes besides"),
-    Column("batches", _LONG, "its batches, without control batches"),
-    Column("records", _LONG, "its records, without control records"),
-    Column("codecs", pa.list_(_STRING), "the compression types of these batches"),
+           "its indexes. On disk each replica takes as many, and its indexes besides",
+           heading="Bytes"),
+    Column("batches", _LONG, "its batches, without control batches", heading="Batches"),
+    Column("records", _LONG, "its records, without control records", heading="Records"),
+    Column("codecs", pa.list_(_STRING), "the compression types of these batches", heading="Codecs"),
     Column("batch_bytes", _LONG, "the bytes of these batches as they are", _NO_BATCH),
-    Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH),
+    Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH,
+           heading="Uncompressed"),
     Column("compression_ratio", _DOUBLE, "how many times larger they are without", _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
-    Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH),
+    Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH,
+           heading="Batch, p50"),
     Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger",
-           f"of fewer than {least_of(99)} batches: it would be the largest"),
+           f"of fewer than {least_of(99)} batches: it would be the largest", heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
            _NO_RECORD),
     Column("p50_record_bytes", _LONG, "half of the records are no larger; from 128 on to one part "
-           "in 64", _NO_RECORD),
+           "in 64", _NO_RECORD, heading="Record, p50"),
     Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise",
-           f"of fewer than {least_of(99)} records: it would be the largest"),
-    Column("tombstones", _LONG, "records with a key and a null for their value"),
+           f"of fewer than {least_of(99)} records: it would be the largest", heading="Record, p99"),
+    Column("tombstones", _LONG, "records with a key and a null for their value",
+           heading="Tombstones"),
     Column("keyed_records", _LONG, "records with a key; those of transactions that were aborted or "
            "had not ended are not counted"),
     Column("superseded_records", _LONG, "these with a later one of the same key after them in "
            "their partition: compaction would remove them, in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "their share of all records",
-           f"{_NO_RECORD}, and {_IN_PARTS}"),
+           f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
     Column("transactional_share", _DOUBLE, "the share of records that are part of a transaction, "
-           "aborted ones too", _NO_RECORD),
+           "aborted ones too", _NO_RECORD, heading="In transactions"),
     Column("control_batches", _LONG, "control batches, which end transactions"),
-    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "where none has one"),
-    Column("newest_time", MOMENT, "the latest timestamp of a record", "where none has one"),
-    Column("damaged", _LONG, "runs of bytes that are not a batch, or do not read"),
+    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "where none has one",
+           heading="Oldest"),
+    Column("newest_time", MOMENT, "the latest timestamp of a record", "where none has one",
+           heading="Newest"),
+    Column("damaged", _LONG, "runs of bytes that are not a batch, or do not read",
+           heading="Damaged"),
     Column("damaged_bytes", _LONG, "their bytes"),
     Column("keyless_records", _LONG, "records without a key: compaction would remove them, and "
-           "brokers refuse new ones for compacted topics"),
+           "brokers refuse new ones for compacted topics", heading="Without a key"),
     Column("aborted_records", _LONG, "records of aborted transactions. Compaction would remove "
-           "them, and they replace no record before them", _OLDER),
+           "them, and they replace no record before them", _OLDER, heading="Aborted"),
     Column("aborted_bytes", _LONG, "their bytes without compression", _OLDER),
     Column("unsettled_records", _LONG, "records of transactions that had not ended where the log "
            "ends, or of which it is not known how they ended. Compaction does not come to a "
@@ -84,7 +90,8 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def storage(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def storage(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each topic: its batches, records, sizes and ages, and what is superseded.
 
     Superseded records are exact, by 128 bits of hash of the key: tasks reduced the keys of each
@@ -96,7 +103,7 @@ def storage(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.logs
     if logs is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     each = _of_batches(logs.batches)
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
@@ -105,7 +112,7 @@ def storage(tables: AnalysisTables) -> DataFrame:
     # Between two analyses nobody has looked for later records of the same keys.
     known = {one: F.when(F.col(_IS_WHOLE), F.col(one)) for one in _OF_KEYS[1:]}
     found = found.withColumns(known)
-    found = found.withColumns(
+    return found.withColumns(
         {
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
             "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
@@ -120,7 +127,6 @@ def storage(tables: AnalysisTables) -> DataFrame:
             "transactional_share": F.try_divide("transactional_records", "records"),
         }
     )
-    return found.select(*(one.name for one in COLUMNS))
 
 
 def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
@@ -191,38 +197,40 @@ def _of_transactions(
 
 
 ANSWER = Answer(
-    "storage",
-    "What is in the log segments of topics?",
-    "A row for each topic, by the bytes of its log segments: of one replica of each partition, "
-    "without indexes. Superseded records have a later one of the same key after them.",
-    "Small batches and a ratio near 1 are a producer's settings: raise linger.ms and batch.size, "
-    "and set compression.type. Where many records are superseded, cleanup.policy=compact may help. "
-    "First make sure that no consumer needs every record, and that every record has a key: "
-    "compaction removes what is superseded and what has no key, for good.",
-    "a topic",
-    COLUMNS,
-    ("-bytes", "topic"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("bytes", "Bytes", "bytes"),
-        ShownColumn("batches", "Batches", "count"),
-        ShownColumn("records", "Records", "count"),
-        ShownColumn("codecs", "Codecs"),
-        ShownColumn("uncompressed_bytes", "Uncompressed", "bytes"),
-        ShownColumn("p50_batch_bytes", "Batch, p50", "bytes"),
-        ShownColumn("p99_batch_bytes", "Batch, p99", "bytes"),
-        ShownColumn("p50_record_bytes", "Record, p50", "bytes"),
-        ShownColumn("p99_record_bytes", "Record, p99", "bytes"),
-        ShownColumn("tombstones", "Tombstones", "count"),
-        ShownColumn("superseded_share", "Superseded", "share"),
-        ShownColumn("keyless_records", "Without a key", "count"),
-        ShownColumn("aborted_records", "Aborted", "count"),
-        ShownColumn("transactional_share", "In transactions", "share"),
-        ShownColumn("oldest_time", "Oldest", "moment"),
-        ShownColumn("newest_time", "Newest", "moment"),
-        ShownColumn("damaged", "Damaged", "count"),
+    name="storage",
+    place=180,
+    question="What is in the log segments of topics?",
+    meaning="A row for each topic, by the bytes of its log segments: of one replica of each "
+    "partition, without indexes. Superseded records have a later one of the same key after them.",
+    advice="Small batches and a ratio near 1 are a producer's settings: raise linger.ms and "
+    "batch.size, and set compression.type. Where many records are superseded, "
+    "cleanup.policy=compact may help. First make sure that no consumer needs every record, and "
+    "that every record has a key: compaction removes what is superseded and what has no key, for "
+    "good.",
+    row="a topic",
+    columns=COLUMNS,
+    order=("-bytes", "topic"),
+    shown=(
+        "topic",
+        "bytes",
+        "batches",
+        "records",
+        "codecs",
+        "uncompressed_bytes",
+        "p50_batch_bytes",
+        "p99_batch_bytes",
+        "p50_record_bytes",
+        "p99_record_bytes",
+        "tombstones",
+        "superseded_share",
+        "keyless_records",
+        "aborted_records",
+        "transactional_share",
+        "oldest_time",
+        "newest_time",
+        "damaged",
     ),
-    storage,
-    Picture("Bytes of log segments, by topic", "bytes"),
+    ask=storage,
+    picture=Picture("Bytes of log segments, by topic", "bytes"),
     of_logs=True,
 )

@@ -12,12 +12,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.report.answer_facts import Picture
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.answer import Answer
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,25 +29,29 @@ _BODIES: Final = "tagged_fields"
 _READ: Final = ("direction", "client_id", "size", "body_version", _BODIES)
 
 COLUMNS: tuple[Column, ...] = (
-    Column("message", pa.string(), 'the message: "FetchRequest"'),
-    Column("is_header", pa.bool_(), "whether the field is in the header that stands before it"),
+    Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
+    Column("is_header", pa.bool_(), "whether the field is in the header that stands before it",
+           heading="In the header"),
     Column("path", pa.string(), 'the structure that has it: "topics[]"; "" for the message or '
-           "header itself"),
-    Column("tag", pa.int64(), "the tag"),
-    Column("name", pa.string(), "the field's name", "where the catalog does not know the tag"),
+           "header itself", heading="In"),
+    Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
+    Column("name", pa.string(), "the field's name", "where the catalog does not know the tag",
+           heading="Field", is_about=True),
     Column("is_known", pa.bool_(), "whether the catalog knows the tag there"),
     Column("sender", pa.string(), '"client" or "broker": who sends the message'),
     Column("client_software_name", pa.string(), "what software the client of the connection is",
-           "where none told it"),
-    Column("client_software_version", pa.string(), "its version", "where none told it"),
+           "where none told it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "where none told it",
+           heading="Version"),
     Column("clients", pa.int64(), "how many client ids of this software it was seen with"),
-    Column("messages", pa.int64(), "how many messages have the field"),
-    Column("message_share", pa.float64(), "their share of all such messages with this software"),
+    Column("messages", pa.int64(), "how many messages have the field", heading="Messages"),
+    Column("message_share", pa.float64(), "their share of all such messages with this software",
+           heading="Of these"),
     Column("times", pa.int64(), "how often it is there: once for each structure"),
     Column("bytes", pa.int64(), "its values' bytes", "where it is known, as then it is decoded, "
-           "and where it is withheld"),
+           "and where it is withheld", heading="Bytes"),
     Column("byte_share", pa.float64(), "their share of all bytes of the messages that have the "
-           "field", "with ``bytes``"),
+           "field", "with ``bytes``", heading="Of the messages"),
     Column("message_bytes", pa.int64(), "all bytes of the messages that have the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, ascending"),
 )  # fmt: skip
@@ -158,6 +161,7 @@ def _every(frames: DataFrame, known: DataFrame) -> DataFrame:
 
 ANSWER = Answer(
     name="tagged_fields",
+    place=80,
     question="Which tagged fields are sent, and who sends tags that nobody knows?",
     meaning="Each tagged field by message, place and client software, in how many messages it is, "
     "and how large it is there. A field without a name has a tag that the catalog does not know.",
@@ -176,19 +180,6 @@ ANSWER = Answer(
         "name",
         "client_software_name",
         "client_software_version",
-    ),
-    shown=(
-        ShownColumn("message", "Message", is_about=True),
-        ShownColumn("is_header", "In the header", "flag"),
-        ShownColumn("path", "In"),
-        ShownColumn("tag", "Tag", "id", is_about=True),
-        ShownColumn("name", "Field", is_about=True),
-        ShownColumn("client_software_name", "Client software"),
-        ShownColumn("client_software_version", "Version"),
-        ShownColumn("messages", "Messages", "count"),
-        ShownColumn("message_share", "Of these", "share"),
-        ShownColumn("bytes", "Bytes", "bytes"),
-        ShownColumn("byte_share", "Of the messages", "share"),
     ),
     ask=tagged_fields,
     picture=Picture("Messages with a tagged field", "messages"),

@@ -10,13 +10,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.clients import address
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.throttles import throttled_waits, throttles
 from flexwire.tables.keys import frame_key
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -25,27 +24,32 @@ if TYPE_CHECKING:
 
 _BY: Final = ("client_id", "address", "broker", "api_name")
 COLUMNS: Final = (
-    Column("client_id", pa.string(), "the client id", "where the client sent none"),
-    Column("address", pa.string(), "the client's host"),
-    Column("broker", pa.string(), "the broker's end of the connection"),
-    Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"'),
-    Column("responses", pa.int64(), "how many responses of this API the client got there"),
-    Column("throttled", pa.int64(), "how many of them throttle it"),
-    Column("throttled_share", pa.float64(), "their share"),
-    Column("throttle_us", pa.int64(), "the times that they say, added up, in microseconds"),
-    Column("max_throttle_us", pa.int64(), "the longest of these"),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("address", pa.string(), "the client's host", heading="Host"),
+    Column("broker", pa.string(), "the broker's end of the connection", heading="Broker"),
+    Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"',
+           heading="API", is_about=True),
+    Column("responses", pa.int64(), "how many responses of this API the client got there",
+           heading="Responses"),
+    Column("throttled", pa.int64(), "how many of them throttle it", heading="Throttled"),
+    Column("throttled_share", pa.float64(), "their share", heading="Of these"),
+    Column("throttle_us", pa.int64(), "the times that they say, added up, in microseconds",
+           heading="In all"),
+    Column("max_throttle_us", pa.int64(), "the longest of these", heading="Longest"),
     Column("first_time", MOMENT, "when the first of them was captured"),
     Column("last_time", MOMENT, "when the last was captured"),
     Column("early_requests", pa.int64(), "requests that the client sent on the connection after "
-           "such a response and before its time was over", "in request logs"),
+           "such a response and before its time was over", "in request logs", heading="Sent early"),
     Column("pipelined_requests", pa.int64(), "requests that it had sent before such a response "
-           "came, which wait as well", "in request logs"),
+           "came, which wait as well", "in request logs", heading="Pipelined"),
     Column("waited_us", pa.int64(), "how long both waited for it at the broker",
-           "in request logs"),
+           "in request logs", heading="Waited"),
 )  # fmt: skip
 
 
-def throttling(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def throttling(tables: AnalysisTables) -> DataFrame | None:
     """Throttled responses by client, broker and API: a row for each client that has some.
 
     A response says in its ``throttle_time_ms`` for how long the broker throttles the client. The
@@ -60,7 +64,7 @@ def throttling(tables: AnalysisTables) -> DataFrame:
     """
     throttled = throttles(tables)
     if throttled is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     frames = tables.frames
     key = frame_key(frames.columns)
     responses = frames.where("direction = 'response' and api_name is not null")
@@ -90,8 +94,7 @@ def throttling(tables: AnalysisTables) -> DataFrame:
         name: F.when(F.col("is_captured"), F.coalesce(name, F.lit(0).cast("bigint")))
         for name in ("early_requests", "pipelined_requests", "waited_us")
     }
-    found = found.withColumns({"throttled_share": share, **of_captures})
-    return found.select(*(one.name for one in COLUMNS))
+    return found.withColumns({"throttled_share": share, **of_captures})
 
 
 def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
@@ -103,7 +106,8 @@ def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
 
 
 ANSWER: Final = Answer(
-    "throttling",
+    name="throttling",
+    place=30,
     question="Which clients are throttled, and at which API?",
     meaning="Responses that throttle their client, by client, broker and API. The wire does not "
     "say which quota it was. A client that sends early does not wait as it is told to.",
@@ -113,20 +117,6 @@ ANSWER: Final = Answer(
     row="a client id at a host, broker and API",
     columns=COLUMNS,
     order=("-throttle_us", "-throttled", *_BY),
-    shown=(
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("address", "Host"),
-        ShownColumn("broker", "Broker"),
-        ShownColumn("api_name", "API", is_about=True),
-        ShownColumn("responses", "Responses", "count"),
-        ShownColumn("throttled", "Throttled", "count"),
-        ShownColumn("throttled_share", "Of these", "share"),
-        ShownColumn("throttle_us", "In all", "us"),
-        ShownColumn("max_throttle_us", "Longest", "us"),
-        ShownColumn("early_requests", "Sent early", "count"),
-        ShownColumn("pipelined_requests", "Pipelined", "count"),
-        ShownColumn("waited_us", "Waited", "us"),
-    ),
     ask=throttling,
     picture=Picture("How long clients were throttled", "throttle_us"),
 )

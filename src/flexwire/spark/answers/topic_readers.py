@@ -10,12 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.clients import address
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import known_id, with_topic_names
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -47,27 +46,34 @@ _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
 
 COLUMNS: Final = (
-    Column("topic", pa.string(), "the topic", "where only its id is known"),
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
     Column(
         "topic_id", pa.string(), "the topic's id, where its name is not known",
         "where the name is known",
     ),
-    Column("client_id", pa.string(), "the client", "where it sent no client id"),
-    Column("address", pa.string(), "its host"),
+    Column("client_id", pa.string(), "the client", "where it sent no client id",
+           heading="Client id", is_about=True),
+    Column("address", pa.string(), "its host", heading="Host"),
     Column(
         "is_follower", pa.bool_(), "whether it is a broker that follows the topic's leader; a "
         "follower fetches every topic that it has a replica of",
-    ),
-    Column("groups", pa.list_(pa.string()), "the groups that it fetched or committed for"),
-    Column("requests", pa.int64(), "fetches of the client that name the topic"),
-    Column("responses", pa.int64(), "responses to fetches that have a partition of the topic"),
-    Column("commits", pa.int64(), "requests of the client that commit an offset of it"),
+    heading="Follower",
+),
+    Column("groups", pa.list_(pa.string()), "the groups that it fetched or committed for",
+           heading="Groups"),
+    Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
+    Column("responses", pa.int64(), "responses to fetches that have a partition of the topic",
+           heading="Responses"),
+    Column("commits", pa.int64(), "requests of the client that commit an offset of it",
+           heading="Commits"),
     Column("first_time", MOMENT, "when the first of these was captured or logged"),
-    Column("last_time", MOMENT, "when the last was"),
+    Column("last_time", MOMENT, "when the last was", heading="Last"),
 )  # fmt: skip
 
 
-def topic_readers(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     """Return a row for each topic and client that fetches it, or commits an offset of it.
 
     A topic without a row may be read nevertheless: by a client that was not captured, at another
@@ -75,7 +81,7 @@ def topic_readers(tables: AnalysisTables) -> DataFrame:
     """
     found = [one for place in _PLACES if (one := _named(tables, place)) is not None]
     if not found:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     every = with_topic_names(reduce(DataFrame.unionByName, found), tables)
     each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
         F.array_sort(F.collect_set("group")).alias("groups"),
@@ -85,11 +91,10 @@ def topic_readers(tables: AnalysisTables) -> DataFrame:
     )
     followers = _followers(tables)
     if followers is None:
-        return each.withColumn("is_follower", F.lit(False)).select(*(one.name for one in COLUMNS))
+        return each.withColumn("is_follower", F.lit(False))
     same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
     both = each.join(F.broadcast(followers), same, "left")
-    made = both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
-    return made.select(*(one.name for one in COLUMNS))
+    return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
 
 
 def _named(tables: AnalysisTables, place: _Named) -> DataFrame | None:
@@ -136,7 +141,8 @@ def _who() -> tuple[SparkColumn, ...]:
 
 
 ANSWER: Final = Answer(
-    "topic_readers",
+    name="topic_readers",
+    place=130,
     question="Who reads which topic?",
     meaning="Each client that fetches a topic or commits an offset of it, with its groups. Brokers "
     "that follow leaders come last: they fetch what nobody else reads too.",
@@ -145,17 +151,6 @@ ANSWER: Final = Answer(
     row="a topic and client",
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
-    shown=(
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("address", "Host"),
-        ShownColumn("is_follower", "Follower", "flag"),
-        ShownColumn("groups", "Groups"),
-        ShownColumn("requests", "Fetches", "count"),
-        ShownColumn("responses", "Responses", "count"),
-        ShownColumn("commits", "Commits", "count"),
-        ShownColumn("last_time", "Last", "moment"),
-    ),
     ask=topic_readers,
     picture=Picture("Fetches, by topic and client", "requests"),
 )

@@ -10,16 +10,15 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import unreadable
 from flexwire.spark.internal_topics.groups import RECORDS as OF_GROUPS
 from flexwire.spark.internal_topics.last_commits import RECORDS as OF_COMMITS
 from flexwire.spark.internal_topics.remote_segments import RECORDS as OF_SEGMENTS
 from flexwire.spark.internal_topics.share_state import RECORDS as OF_SHARES
 from flexwire.spark.internal_topics.transactions import RECORD as OF_TRANSACTIONS
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -40,19 +39,22 @@ _FIRST: Final = ("first_offset", "error")
 _MISSING: Final = "compacted or pruned: up to offset {} records are missing"
 _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
-    Column("topic", pa.string(), "the internal topic"),
-    Column("partition", pa.int32(), "the partition"),
-    Column("type", pa.int32(), "the record's type", "where its bytes do not say it"),
-    Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone"),
+    Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
+    Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
+    Column("type", pa.int32(), "the record's type", "where its bytes do not say it",
+           heading="Type", kind="id", is_about=True),
+    Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone",
+           heading="Version"),
     Column("records", pa.int64(), "how many do not decode",
-           "of records that are missing: how many these were is not known"),
+           "of records that are missing: how many these were is not known", heading="Records"),
     Column("first_offset", pa.int64(), "the offset of the first; of records that are missing the "
-           "moment that was asked for"),
-    Column("error", pa.string(), "why that one does not"),
+           "moment that was asked for", heading="First offset"),
+    Column("error", pa.string(), "why that one does not", heading="Why"),
 )  # fmt: skip
 
 
-def unread_state(tables: AnalysisTables) -> DataFrame:
+@returns(COLUMNS)
+def unread_state(tables: AnalysisTables) -> DataFrame | None:
     """Give what no state knows of: a row for each partition, type and version that does not decode.
 
     These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
@@ -63,7 +65,7 @@ def unread_state(tables: AnalysisTables) -> DataFrame:
     """
     logs = tables.internal
     if logs is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     found = []
     for topic, records in _READS.items():
         log = logs.log(topic)
@@ -113,25 +115,17 @@ def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
 
 
 ANSWER = Answer(
-    "unread_state",
-    "Which records of internal topics could not be read?",
-    "What the answers about groups, transactions, tiered storage and the cluster may lack: records "
-    "that are damaged, or of a Kafka that is newer than this flexwire.",
-    "Take another replica of a damaged log; upgrade flexwire where a type or version is in no "
-    "release that it knows.",
-    "a partition, type and version",
-    COLUMNS,
-    ("-records", "topic", "partition", "type", "version"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partition", "Partition", "count", is_about=True),
-        ShownColumn("type", "Type", "id", is_about=True),
-        ShownColumn("version", "Version", "count"),
-        ShownColumn("records", "Records", "count"),
-        ShownColumn("first_offset", "First offset", "count"),
-        ShownColumn("error", "Why"),
-    ),
-    unread_state,
-    Picture("Records that could not be read", "records"),
+    name="unread_state",
+    place=400,
+    question="Which records of internal topics could not be read?",
+    meaning="What the answers about groups, transactions, tiered storage and the cluster may "
+    "lack: records that are damaged, or of a Kafka that is newer than this flexwire.",
+    advice="Take another replica of a damaged log; upgrade flexwire where a type or version is in "
+    "no release that it knows.",
+    row="a partition, type and version",
+    columns=COLUMNS,
+    order=("-records", "topic", "partition", "type", "version"),
+    ask=unread_state,
+    picture=Picture("Records that could not be read", "records"),
     asks=tuple(one.topic for one in (*_READS, InternalTopic.METADATA)),
 )

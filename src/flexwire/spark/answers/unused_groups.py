@@ -11,12 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import groups, last_commits, share_state
 from flexwire.spark.internal_topics.times import is_older, passed
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables
@@ -34,21 +33,22 @@ _USES: Final = (
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
-    Column("group", pa.string(), "the group"),
+    Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "of a group that only commits, and has no record of its own"),
+           "of a group that only commits, and has no record of its own", heading="Type"),
     Column("topics", pa.list_(pa.string()), "the topics that it has committed offsets of, or as a "
-           "share group has a state for"),
-    Column("partitions", pa.int64(), "how many of their partitions"),
+           "share group has a state for", heading="Topics"),
+    Column("partitions", pa.int64(), "how many of their partitions", heading="Partitions"),
     Column("last_time", _TIME, "when it committed or changed last, by the coordinator's clock",
-           "where no record says it"),
+           "where no record says it", heading="Last used"),
     Column("idle_us", pa.int64(), "how long that was before the last record of any internal topic, "
            "or the moment that is asked for, in microseconds",
-           "with ``last_time``, or where no record says when that is"),
+           "with ``last_time``, or where no record says when that is", heading="Idle"),
 )  # fmt: skip
 
 
-def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame:
+@returns(COLUMNS)
+def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
     """Return a row for each group without a member that was not used for ``recent``.
 
     A group of which something is not known, or that a transaction has a commit pending for, is not
@@ -63,7 +63,7 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     every = None if logs is None else logs.view(_TOPIC, groups)
     if logs is None or commits is None or every is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
     places = commits.select(
         *("group", "topic", "partition", F.col("commit_time").alias("time")),
@@ -96,14 +96,13 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     none = F.array().cast("array<string>")
     is_idle = F.coalesce(is_older(last, now, recent), F.lit(True))
     both = both.join(_seen(tables), "group", "left_anti")
-    made = both.where(is_known & is_empty & is_idle).withColumns(
+    return both.where(is_known & is_empty & is_idle).withColumns(
         {
             "topics": F.coalesce("topics", none),
             "last_time": last,
             "idle_us": passed(last, now),
         }
     )
-    return made.select(*(one.name for one in COLUMNS))
 
 
 def _seen(tables: AnalysisTables) -> DataFrame:
@@ -115,26 +114,19 @@ def _seen(tables: AnalysisTables) -> DataFrame:
 
 
 ANSWER = Answer(
-    "unused_groups",
-    "Which groups was nobody seen to use?",
-    "Groups without a member that were not used in the last day, those that have been idle for "
-    "longest first.",
-    "Ask the owners of those that have been idle for months. A group that is deleted loses its "
-    "offsets for good: write them down first (flexwire answers OUT group_offsets --reset-plan FILE "
-    "has those of consumer groups), then kafka-consumer-groups --delete or kafka-share-groups "
-    "--delete.",
-    "a group",
-    COLUMNS,
-    ("-idle_us", "group"),
-    (
-        ShownColumn("group", "Group", is_about=True),
-        ShownColumn("type", "Type"),
-        ShownColumn("topics", "Topics"),
-        ShownColumn("partitions", "Partitions", "count"),
-        ShownColumn("last_time", "Last used", "moment"),
-        ShownColumn("idle_us", "Idle", "us"),
-    ),
-    unused_groups,
-    Picture("How long groups have been idle", "idle_us"),
+    name="unused_groups",
+    place=240,
+    question="Which groups was nobody seen to use?",
+    meaning="Groups without a member that were not used in the last day, those that have been "
+    "idle for longest first.",
+    advice="Ask the owners of those that have been idle for months. A group that is deleted loses "
+    "its offsets for good: write them down first (flexwire answers OUT group_offsets --reset-plan "
+    "FILE has those of consumer groups), then kafka-consumer-groups --delete or "
+    "kafka-share-groups --delete.",
+    row="a group",
+    columns=COLUMNS,
+    order=("-idle_us", "group"),
+    ask=unused_groups,
+    picture=Picture("How long groups have been idle", "idle_us"),
     asks=(_TOPIC.topic,),
 )

@@ -11,15 +11,14 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.known_topics import KNOWN
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.report.answer_facts import Picture
+from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.internal_logs import TOPICS
-from flexwire.spark.answers.nothing import no_rows
+from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_readers import topic_readers
 from flexwire.spark.internal_topics import group_members, groups, last_commits
 from flexwire.spark.internal_topics.cluster_configs import configs
 from flexwire.spark.internal_topics.times import is_older, passed
-from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -36,26 +35,28 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _NOT_READ: Final = "where no log of it was read, and as of an offset"
 COLUMNS = (
-    Column("topic", pa.string(), "the topic"),
+    Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
     Column("partitions", pa.int64(), "its partitions, or those whose log was read where the "
-           "cluster's metadata was not"),
-    Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ),
+           "cluster's metadata was not", heading="Partitions"),
+    Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ, heading="Bytes"),
     Column("last_record_time", _TIME, "the latest timestamp of its records",
-           f"{_NOT_READ}, or has none"),
+           f"{_NOT_READ}, or has none", heading="Last record"),
     Column("groups", pa.int64(), "the groups that have committed an offset of it, all of them "
-           "without members and some time ago"),
-    Column("last_commit_time", _TIME, "when one of these did last", "where none has"),
+           "without members and some time ago", heading="Groups"),
+    Column("last_commit_time", _TIME, "when one of these did last", "where none has",
+           heading="Last commit"),
     Column("unread_us", pa.int64(), "how long that was before the last record of any internal "
            "topic, or the moment that is asked for, in microseconds",
-           "with ``last_commit_time``, or where no record says when that is"),
+           "with ``last_commit_time``, or where no record says when that is",
+           heading="Not read for"),
     Column("is_known", pa.bool_(), "whether all partitions of __consumer_offsets were read: where "
            "false, a group that reads it may have been missed. True is no proof that nobody reads "
-           "it: who commits nothing is not seen"),
+           "it: who commits nothing is not seen", heading="All groups read"),
     Column("software", pa.string(), "whose topic it is by its name, as Kafka Connect's: such a "
-           "topic is read without commits", "where its name says nothing"),
+           "topic is read without commits", "where its name says nothing", heading="Of"),
     Column("is_compacted", pa.bool_(), "whether the topic's own cleanup.policy has compact: such a "
            "topic is a table, and often read whole without commits", "where no cluster's metadata "
-           "was read"),
+           "was read", heading="Compacted"),
     Column("is_apart", pa.bool_(), "whether ``software`` or ``is_compacted`` says that it is read "
            "without commits, so that no group's offset says whether anybody needs it"),
 )  # fmt: skip
@@ -65,7 +66,8 @@ COLUMNS = (
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
-def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame:
+@returns(COLUMNS)
+def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
     """Return a row for each topic that no group was seen to read for ``recent``.
 
     A group with members reads what it has committed an offset of, what one of its members wants by
@@ -81,7 +83,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     every = None if logs is None else logs.view(_TOPIC, groups)
     if logs is None or commits is None or every is None:
-        return no_rows(tables.frames, COLUMNS)
+        return None
     alive = F.coalesce(F.col("members") > 0, F.lit(False)) | ~F.coalesce("is_alive", F.lit(True))
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
@@ -108,8 +110,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         }
     )
     is_apart = F.col("software").isNotNull() | F.coalesce("is_compacted", F.lit(False))
-    made = made.withColumn("is_apart", is_apart)
-    return made.select(*(one.name for one in COLUMNS))
+    return made.withColumn("is_apart", is_apart)
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
@@ -188,30 +189,20 @@ def _topics(logs: InternalLogs) -> DataFrame:
 
 
 ANSWER = Answer(
-    "unused_topics",
-    "Which topics was no group seen to read?",
-    "Topics that no group with members reads, that nobody committed an offset of in the last 7 "
-    "days, and that no client fetches in this analysis. Those that are read without commits by "
-    "their name or as they are compacted stand last.",
-    "No row is a reason to delete a topic: who commits nothing is not seen. Ask its owners, and "
-    "look for fetches over weeks (topic_readers, of a capture or a request log). Then deny reading "
-    "with an ACL, which can be undone, and wait. A shorter retention.ms deletes for good as well.",
-    "a topic",
-    COLUMNS,
-    ("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
-    (
-        ShownColumn("topic", "Topic", is_about=True),
-        ShownColumn("partitions", "Partitions", "count"),
-        ShownColumn("bytes", "Bytes", "bytes"),
-        ShownColumn("last_record_time", "Last record", "moment"),
-        ShownColumn("groups", "Groups", "count"),
-        ShownColumn("last_commit_time", "Last commit", "moment"),
-        ShownColumn("unread_us", "Not read for", "us"),
-        ShownColumn("is_known", "All groups read", "flag"),
-        ShownColumn("software", "Of"),
-        ShownColumn("is_compacted", "Compacted", "flag"),
-    ),
-    unused_topics,
-    Picture("Bytes of topics that no group was seen to read", "bytes"),
+    name="unused_topics",
+    place=250,
+    question="Which topics was no group seen to read?",
+    meaning="Topics that no group with members reads, that nobody committed an offset of in the "
+    "last 7 days, and that no client fetches in this analysis. Those that are read without "
+    "commits by their name or as they are compacted stand last.",
+    advice="No row is a reason to delete a topic: who commits nothing is not seen. Ask its "
+    "owners, and look for fetches over weeks (topic_readers, of a capture or a request log). Then "
+    "deny reading with an ACL, which can be undone, and wait. A shorter retention.ms deletes for "
+    "good as well.",
+    row="a topic",
+    columns=COLUMNS,
+    order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
+    ask=unused_topics,
+    picture=Picture("Bytes of topics that no group was seen to read", "bytes"),
     asks=(_TOPIC.topic,),
 )

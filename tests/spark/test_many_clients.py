@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.facts.audit import LeftOut
+from flexwire.facts.facts import Facts
+from flexwire.measures import audit as audit_sums
+from flexwire.measures import by_connection, chosen_clients
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import AUDITED, KAFKA, SENT
+from flexwire.measures.chosen_clients import Candidates, hashes
 from flexwire.report import render
-from flexwire.report.audit_facts import LeftOut
 from flexwire.report.audit_files import audit_json
-from flexwire.report.facts import Facts
 from flexwire.spark.answers import gather_audit, judging
 from flexwire.spark.capture_job import answer_notes
-from flexwire.spark.sums import audit as audit_sums
-from flexwire.spark.sums import by_connection, chosen_clients
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.audit_rows import AUDITED, KAFKA, SENT
-from flexwire.spark.sums.chosen_clients import Candidates, hashes
 from tests.traced import traced
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.kernels.engine import kernel
-from flexwire.spark.sums import bounded, headers, records, tagged, values
-from flexwire.spark.sums.failures import SAMPLE_BYTES
-from flexwire.spark.sums.headers import OTHER_KEYS, RecordHeaderSums
-from flexwire.spark.sums.records import OTHER_TOPICS, RecordSums
-from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
-from flexwire.spark.sums.undecodable import record_failures
-from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.measures import bounded, headers, records, tagged, values
+from flexwire.measures.failures import SAMPLE_BYTES
+from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
+from flexwire.measures.records import OTHER_TOPICS, RecordSums
+from flexwire.measures.tagged import OTHER_FIELDS, TaggedFieldSums
+from flexwire.measures.undecodable import record_failures
+from flexwire.measures.values import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import Asked, Surveyor
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.report.facts import RecordHeaderFacts, TaggedFieldUse, TopicFacts
+    from flexwire.facts.facts import RecordHeaderFacts, TaggedFieldUse, TopicFacts
 
 SEEDS = {"CLEAN": (1, 2), "STRANGE": (3, 4, 5), "EVERYTHING": (1, 6, 7)}
 HEADERS = pa.list_(RECORDS_SCHEMA.field("headers").type.value_type)

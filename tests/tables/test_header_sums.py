@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flexwire.measures import header_sums
+from flexwire.measures.header_sums import ADDED, READ, add_up
 from flexwire.records.conventions.spring import TYPES_KEY
-from flexwire.tables import header_sums
-from flexwire.tables.header_sums import ADDED, READ, add_up
 from flexwire.tables.schema import RECORDS
 
 KEYS = [b"trace", b"type", b"\xff", b"", TYPES_KEY.encode()]

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flexwire.spark.sums.groups import Groups, Key
+    from flexwire.measures.groups import Groups, Key
 
 DIFFERENT_REASONS = 200
 """So many reasons are in the report, the most frequent ones."""

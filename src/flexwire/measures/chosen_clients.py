@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.spark.sums.values import hashes_and_texts
+from flexwire.measures.values import hashes_and_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES
+from flexwire.measures.failures import FAILURES, SAMPLE_BYTES
 from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS, RunRows
 from flexwire.tables.schema import RECORDS
 from flexwire.tables.spec_places import RECORDS_FIELDS

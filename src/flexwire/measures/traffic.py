@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.capture.pairing.state import FAILED
 from flexwire.errors import UnknownMessageError
+from flexwire.facts.facts import ApiFacts, ClientFacts, VersionUse
 from flexwire.protocol import api_name
-from flexwire.report.facts import ApiFacts, ClientFacts, VersionUse
 from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypeVar
 
+    from flexwire.facts.facts import Latency
     from flexwire.parties import Client
-    from flexwire.report.facts import Latency
 
     _Key = TypeVar("_Key")
 

@@ -14,13 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.measures.by_connection import CONNECTION, coded_only
+from flexwire.measures.evidence import SOFTWARE
+from flexwire.measures.groups import Coded, Groups
 from flexwire.protocol.audit import OPENING_APIS
-from flexwire.spark.conducts import SOFTWARE
-from flexwire.spark.sums.by_connection import CONNECTION, coded_only
-from flexwire.spark.sums.groups import Coded, Groups
 
 if TYPE_CHECKING:
-    from flexwire.spark.sums.by_connection import Kind
+    from flexwire.measures.by_connection import Kind
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flexwire.report.units import plural, share_text
+from flexwire.facts.units import plural, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

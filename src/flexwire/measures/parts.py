@@ -7,8 +7,7 @@ from heapq import nsmallest
 from importlib.metadata import version as installed_version
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flexwire.report.audit import marked
-from flexwire.report.facts import (
+from flexwire.facts.facts import (
     SOURCES_SHOWN,
     ApiFacts,
     ClientFacts,
@@ -24,13 +23,14 @@ from flexwire.report.facts import (
     TopicFacts,
     Totals,
     VersionUse,
+    marked,
 )
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.report.audit_facts import Audit
+    from flexwire.facts.audit import Audit
 
 _Told = TypeVar("_Told")
 

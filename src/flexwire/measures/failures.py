@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.facts.facts import DecodeFailure, FailureCount
+from flexwire.measures.groups import Groups, coded
+from flexwire.measures.reasons import ReasonCounts
 from flexwire.protocol import WITHHELD
-from flexwire.report.facts import DecodeFailure, FailureCount
-from flexwire.spark.sums.groups import Groups, coded
-from flexwire.spark.sums.reasons import ReasonCounts
 from flexwire.tables.schema import FRAMES_TABLE
 
 if TYPE_CHECKING:
-    from flexwire.spark.sums.groups import Key
+    from flexwire.measures.groups import Key
 
 SHOWN_FAILURES = 200
 SAMPLE_BYTES = 64

@@ -18,8 +18,8 @@ from weakref import finalize
 import numpy as np
 import pyarrow as pa
 
-from flexwire.spark.sums.groups import Coded, Groups, numbered
-from flexwire.spark.sums.values import hashes_and_texts
+from flexwire.measures.groups import Coded, Groups, numbered
+from flexwire.measures.values import hashes_and_texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

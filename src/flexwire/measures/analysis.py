@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.spark.parts import Parts, first_sources
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.connections import ConnectionSums
-from flexwire.spark.sums.frames import FrameSums
-from flexwire.spark.sums.headers import RecordHeaderSums
-from flexwire.spark.sums.records import RecordSums
-from flexwire.spark.sums.tagged import TaggedFieldSums
-from flexwire.spark.sums.timeline import bucket_us
-from flexwire.spark.sums.undecodable import record_failures
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.connections import ConnectionSums
+from flexwire.measures.frames import FrameSums
+from flexwire.measures.headers import RecordHeaderSums
+from flexwire.measures.parts import Parts, first_sources
+from flexwire.measures.records import RecordSums
+from flexwire.measures.tagged import TaggedFieldSums
+from flexwire.measures.timeline import bucket_us
+from flexwire.measures.undecodable import record_failures
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS
 from flexwire.tables.request_logs import FORWARDED
 

@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.report.facts import RecordHeaderFacts
-from flexwire.spark.sums.bounded import merge_all, prune, shortened
-from flexwire.spark.sums.runs import bits, changes, extents, grouped, run_starts, topic_names
-from flexwire.spark.sums.values import Distinct, Lengths, hashes_and_texts
+from flexwire.facts.facts import RecordHeaderFacts
+from flexwire.measures.bounded import merge_all, prune, shortened
+from flexwire.measures.runs import bits, changes, extents, grouped, run_starts, topic_names
+from flexwire.measures.values import Distinct, Lengths, hashes_and_texts
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
-    from flexwire.spark.sums.runs import Words
+    from flexwire.measures.runs import Words
 
 MOST_KEYS: Final = 10_000
 """So many different record header keys are counted by themselves."""

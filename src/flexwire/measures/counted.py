@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.spark.sums.runs import Words
+    from flexwire.measures.runs import Words
 
 MOST_DIFFERENT: Final = 10_000
 """So many different numbers are counted exactly; with more, all have four significant digits."""

@@ -9,14 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNPAIRED
+from flexwire.facts.facts import LenientUse, Source, Timeline, TimelineBucket, Totals
 from flexwire.logs.request_log.requests import NOWHERE
-from flexwire.parties import Client
-from flexwire.report.facts import LenientUse, Source, Timeline, TimelineBucket, Totals
-from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES, FailureSums
-from flexwire.spark.sums.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
-from flexwire.spark.sums.latencies import LatencySums
-from flexwire.spark.sums.reasons import ReasonCounts
-from flexwire.spark.sums.traffic import (
+from flexwire.measures.failures import FAILURES, SAMPLE_BYTES, FailureSums
+from flexwire.measures.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
+from flexwire.measures.latencies import LatencySums
+from flexwire.measures.reasons import ReasonCounts
+from flexwire.measures.traffic import (
     REQUEST,
     RESPONSE,
     Traffic,
@@ -25,13 +24,14 @@ from flexwire.spark.sums.traffic import (
     frames_of,
     version_uses,
 )
+from flexwire.parties import Client
 from flexwire.tables.frames import LENIENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.report.facts import ApiFacts, ClientFacts, VersionUse
-    from flexwire.spark.sums.groups import Key
+    from flexwire.facts.facts import ApiFacts, ClientFacts, VersionUse
+    from flexwire.measures.groups import Key
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from flexwire.report.units import count, plural
+from flexwire.facts.units import count, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,13 +13,13 @@ import numpy as np
 from flexwire.columnar.program import address
 from flexwire.kernels.columns import hashing_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.engine import kernel
-from flexwire.spark.sums.counted import Counted, occurring
-from flexwire.spark.sums.runs import changes
+from flexwire.measures.counted import Counted, occurring
+from flexwire.measures.runs import changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flexwire.spark.sums.runs import Words
+    from flexwire.measures.runs import Words
 
 _WORD = (1 << 64) - 1
 

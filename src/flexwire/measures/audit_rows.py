@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.spark.cluster_told import CONFIGURING, cluster_rows
-from flexwire.spark.conducts import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
-from flexwire.spark.sums.by_connection import CONNECTION, Kind
-from flexwire.spark.sums.groups import Coded, Groups, coded, coded_steps
+from flexwire.measures.by_connection import CONNECTION, Kind
+from flexwire.measures.cluster import CONFIGURING, cluster_rows
+from flexwire.measures.evidence import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
+from flexwire.measures.groups import Coded, Groups, coded, coded_steps
 from flexwire.tables.frames import ends_of
 from flexwire.tables.request_logs import LOGGED
 from flexwire.tables.schema import CONNECTIONS_TABLE

@@ -8,24 +8,29 @@ not matter: the report sorts what it shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
-from flexwire.parties import AuditVerdict, Client
-from flexwire.report.answer_facts import (  # noqa: TC001 - msgspec reads them
+from flexwire.facts.answers import (  # noqa: TC001 - msgspec reads them
     AnswerFacts,
     Unanswered,
 )
-from flexwire.report.audit_facts import Audit
-from flexwire.report.log_facts import LogFacts  # noqa: TC001 - msgspec reads the annotations
-from flexwire.report.request_log_facts import (  # noqa: TC001 - msgspec reads the annotations
+from flexwire.facts.audit import Audit, findings
+from flexwire.facts.log_facts import LogFacts  # noqa: TC001 - msgspec reads the annotations
+from flexwire.facts.request_log_facts import (  # noqa: TC001 - msgspec reads the annotations
     RequestLogFacts,
 )
-from flexwire.report.sampled_facts import Sampled  # noqa: TC001 - msgspec reads the annotations
-from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags
-from flexwire.report.tls_facts import TlsFacts  # noqa: TC001 - msgspec reads the annotations
+from flexwire.facts.sampled_facts import Sampled  # noqa: TC001 - msgspec reads the annotations
+from flexwire.facts.stamped_facts import NO_ADDED_TAGS, AddedTags
+from flexwire.facts.tls_facts import TlsFacts  # noqa: TC001 - msgspec reads the annotations
+from flexwire.parties import AuditVerdict, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.facts.audit import AuditFinding
 
 SOURCES_SHOWN = 1000
 """So many capture files the facts name, the first by path; the table of packets has them all."""
@@ -415,3 +420,34 @@ class Facts:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:
             raise ValueError(f"not the facts of a report: {error}") from error
+
+
+def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
+    """The uses of versions with the gravest of what the audit says of each, on any release."""
+    gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
+    apart: set[Client] = set()
+    for one in reversed(findings(audit)):
+        client = one.client.client
+        if one.verdict == "not judged":
+            apart.add(client)
+        if one.version is not None:
+            gravest[client, one.api_key, one.version] = one
+            # A connection that names no software got that of the client's other connections.
+            gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
+    return tuple(_marked(use, gravest, apart) for use in uses)
+
+
+def _marked(
+    use: VersionUse,
+    gravest: dict[tuple[Client, int | None, int], AuditFinding],
+    apart: set[Client],
+) -> VersionUse:
+    found = gravest.get((use.client, use.api_key, use.version))
+    if found is None:
+        return replace(use, verdict="not judged") if use.client in apart else use
+    return replace(
+        use,
+        verdict=found.verdict,
+        last_accepted_in=found.last_accepting_release,
+        removed_in=found.first_refusing_release,
+    )

@@ -39,8 +39,7 @@ from processes import run
 
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.facts.audit import Audit
-from flexwire.measures.analysis import AnalysisSums
-from flexwire.measures.parts import facts_of
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
 from flexwire.spark import capture_job
 from flexwire.spark.capture_job import _Writers

@@ -94,7 +94,7 @@ MOVED: Final = {
     "flexwire.spark.reading": "flexwire.spark.stored",
     "flexwire.spark.sums": "flexwire.measures",
     "flexwire.spark.sums.audit": "flexwire.measures.audit",
-    "flexwire.spark.sums.chosen_clients": "flexwire.measures.chosen_clients",
+    "flexwire.spark.sums.chosen_clients": "flexwire.measures.audit_rows",
     "flexwire.spark.unreadable": "flexwire.spark.inputs",
     "flexwire.tables.fold": "flexwire.survey.fold",
     "flexwire.tables.piece_survey": "flexwire.survey.piece_survey",

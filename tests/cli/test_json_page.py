@@ -28,8 +28,7 @@ from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, Traffic
 from flexwire.facts.answers import Unanswered
-from flexwire.facts.log_facts import LogFacts
-from flexwire.facts.request_log_facts import RequestLogFacts
+from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels.running import Running
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis

@@ -8,8 +8,8 @@ import io
 import json
 
 from flexwire.facts.audit import Audit
+from flexwire.facts.captures import Sampled
 from flexwire.facts.facts import VersionUse, marked
-from flexwire.facts.sampled_facts import Sampled
 from flexwire.parties import Client, Party
 from flexwire.report import audit
 from flexwire.report.audit_files import COLUMNS, audit_csv, audit_json

@@ -15,6 +15,7 @@ import pytest
 
 from flexwire.facts import units
 from flexwire.facts.audit import Audit
+from flexwire.facts.captures import Sampled
 from flexwire.facts.facts import (
     ApiFacts,
     Latency,
@@ -22,7 +23,6 @@ from flexwire.facts.facts import (
     TimelineBucket,
     least_of,
 )
-from flexwire.facts.sampled_facts import Sampled
 from flexwire.report import Facts, charts, render, tables
 from tests.report.filled import CALM, HOSTILE, filled
 from tests.report.page import Page

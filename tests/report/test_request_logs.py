@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from flexwire.cli.analyze import _of_request_logs
-from flexwire.facts.request_log_facts import RequestLogFacts
+from flexwire.facts.facts import RequestLogFacts
 from flexwire.report import render
 from tests.report.sample import SAMPLE
 

@@ -11,8 +11,7 @@ import pytest
 
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.facts.audit import Audit, LeftOut, NewestShare
-from flexwire.measures.analysis import AnalysisSums
-from flexwire.measures.parts import facts_of
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import adding_up, audit, render
 from flexwire.spark.answers import gather_audit
 from tests.capture.interleaved import write_capture

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, SENT
-from flexwire.measures.owners import attributed, owning
+from flexwire.measures.by_connection import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE

@@ -15,8 +15,7 @@ from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import AnalysisError
 from flexwire.facts.audit import Audit
 from flexwire.facts.facts import SOURCES_SHOWN, Facts
-from flexwire.measures.analysis import AnalysisSums
-from flexwire.measures.parts import facts_of
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
 from flexwire.report.tables import ROW_LIMIT
 from flexwire.spark.capture_job import range_bytes

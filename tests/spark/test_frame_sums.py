@@ -16,13 +16,18 @@ import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.facts.facts import LATENCY_EDGES_MS
+from flexwire.measures.analysis import bucket_us
+from flexwire.measures.bounded import MOST_DIFFERENT
 from flexwire.measures.connections import SHOWN, ConnectionSums
-from flexwire.measures.counted import MOST_DIFFERENT
-from flexwire.measures.failures import FAILURES, SHOWN_FAILURES, FailureSums
+from flexwire.measures.failures import (
+    DIFFERENT_REASONS,
+    FAILURES,
+    SHOWN_FAILURES,
+    FailureSums,
+    ReasonCounts,
+)
 from flexwire.measures.frames import FrameSums
 from flexwire.measures.groups import Groups, coded
-from flexwire.measures.reasons import DIFFERENT_REASONS, ReasonCounts
-from flexwire.measures.timeline import bucket_us
 from flexwire.protocol import WITHHELD
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, decoded

@@ -20,9 +20,7 @@ from flexwire.cli.terminal import note, print_line, progress_bar
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
-    from flexwire.facts.facts import Facts
-    from flexwire.facts.log_facts import LogFacts
-    from flexwire.facts.request_log_facts import RequestLogFacts
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.internal_topics.as_of import Moment
 

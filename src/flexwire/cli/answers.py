@@ -73,7 +73,7 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.facts.sampled_facts import part_columns
+    from flexwire.facts.captures import part_columns
     from flexwire.spark.answers.again import answers_of, notes_of, sampled_in
     from flexwire.spark.answers.asking import ALL
     from flexwire.spark.answers.writing import to_send

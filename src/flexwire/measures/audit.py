@@ -3,7 +3,7 @@
 It is what `flexwire.spark.answers` asks of finished tables. Facts of a connection are joined by
 its name in the driver, part by part (`flexwire.measures.by_connection`). What comes of it is
 bounded by clients times versions and by brokers times APIs, of which so many are judged
-(`flexwire.measures.chosen_clients`), and for clients against which something is found by the
+(`flexwire.measures.audit_rows`), and for clients against which something is found by the
 different names of their groups and topics.
 """
 
@@ -24,11 +24,16 @@ from flexwire.measures.audit_rows import (
     CONFIGURATION,
     KAFKA,
     MECHANISM,
+    MOST_CLIENTS,
+    MOST_USES,
     OF_LOG,
     REPLICA,
     SENT,
     TOLD,
     WHAT,
+    Candidates,
+    Chosen,
+    hashes,
     kafka_rows,
     logged_connections,
     logged_rows,
@@ -36,14 +41,8 @@ from flexwire.measures.audit_rows import (
     sent_rows,
     told_rows,
 )
-from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection
-from flexwire.measures.chosen_clients import (
-    MOST_CLIENTS,
-    MOST_USES,
-    Candidates,
-    Chosen,
-    hashes,
-)
+from flexwire.measures.bounded import Distinct, hash_of
+from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
 from flexwire.measures.evidence import (
     API_VERSIONS,
@@ -57,8 +56,6 @@ from flexwire.measures.evidence import (
     key_of,
 )
 from flexwire.measures.groups import Coded, Groups, coded
-from flexwire.measures.owners import attributed, owning
-from flexwire.measures.values import Distinct, hash_of
 from flexwire.tables.spec_places import KINDS
 from flexwire.versions import Versions
 

@@ -28,10 +28,9 @@ from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
 from flexwire.facts.answers import Unanswered
-from flexwire.facts.sampled_facts import part_columns
+from flexwire.facts.captures import part_columns
 from flexwire.logs.request_log import Zone
-from flexwire.measures.analysis import AnalysisSums
-from flexwire.measures.parts import facts_of
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
@@ -114,9 +113,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.facts.audit import Audit
-    from flexwire.facts.facts import Facts
-    from flexwire.facts.log_facts import LogFacts
-    from flexwire.facts.request_log_facts import RequestLogFacts
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.labels import Labels

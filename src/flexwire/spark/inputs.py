@@ -16,10 +16,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from flexwire.arguments import to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, StorageError
-from flexwire.facts.facts import UnreadableFile
-from flexwire.facts.sampled_facts import Sampled, sampled_files, sampled_notes
-from flexwire.facts.stamped_facts import NO_ADDED_TAGS, AddedTags, added_tags
-from flexwire.facts.tls_facts import TlsFacts, TlsReason
+from flexwire.facts.captures import (
+    NO_ADDED_TAGS,
+    AddedTags,
+    Sampled,
+    added_tags,
+    sampled_files,
+    sampled_notes,
+)
+from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
 from flexwire.logs.files import is_log_file
 from flexwire.logs.finding import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
-from flexwire.facts.log_facts import LogFacts
+from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
 from flexwire.logs.finding import logs_among
 from flexwire.logs.following import resumed

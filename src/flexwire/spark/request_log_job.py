@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
-from flexwire.facts.request_log_facts import ListenerFacts, RequestLogFacts
+from flexwire.facts.facts import ListenerFacts, RequestLogFacts
 from flexwire.logs.request_log import BadLine, LoggedRequest, LogReader, read_lines
 from flexwire.logs.request_log.lines import LogFile, LogPiece, pieces_of
 from flexwire.measures.analysis import CONNECTIONS, PACKETS, AnalysisSums

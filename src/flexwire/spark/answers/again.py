@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from flexwire.facts.sampled_facts import Sampled
+    from flexwire.facts.captures import Sampled
     from flexwire.spark.answers.answer import Answer
 
 

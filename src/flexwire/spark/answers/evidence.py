@@ -187,7 +187,7 @@ def _sent(tables: AuditTables) -> DataFrame:
 
 
 def _attributed(sent: DataFrame) -> DataFrame:
-    """The same with each connection's owner, as `flexwire.measures.owners` has it."""
+    """The same with each connection's owner, as `flexwire.measures.by_connection` has it."""
     key = connection_key(sent.columns)
     connection = Window.partitionBy(*key)
     client = Window.partitionBy(*key, "client_id")

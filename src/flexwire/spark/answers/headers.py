@@ -11,7 +11,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.facts.answers import Picture, ShownColumn
-from flexwire.measures.header_sums import ADDED, READ, SUMS, add_up
+from flexwire.measures.headers import ADDED, READ, SUMS, add_up
 from flexwire.records.conventions.fixed_width import FixedWidth
 from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import TypedValues

@@ -15,9 +15,8 @@ from flexwire.facts.facts import (
     LatencyBucket,
     VersionUse,
 )
-from flexwire.measures.frames import CLIENT
+from flexwire.measures.frames import CLIENT, may_wait, name_of
 from flexwire.measures.latencies import BUCKETS, edges
-from flexwire.measures.traffic import may_wait, name_of
 from flexwire.parties import Client
 
 if TYPE_CHECKING:

@@ -20,11 +20,9 @@ from flexwire.facts.facts import (
     TimelineBucket,
     Totals,
 )
-from flexwire.measures.failures import SAMPLE_BYTES, SHOWN_FAILURES
+from flexwire.measures.analysis import Parts, bucket_us, facts_of, first_sources
+from flexwire.measures.failures import DIFFERENT_REASONS, SAMPLE_BYTES, SHOWN_FAILURES
 from flexwire.measures.frames import CLIENT
-from flexwire.measures.parts import Parts, facts_of, first_sources
-from flexwire.measures.reasons import DIFFERENT_REASONS
-from flexwire.measures.timeline import bucket_us
 from flexwire.protocol import WITHHELD
 from flexwire.spark.by_objects.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.by_objects.connections import gather_connections, kafka_only

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from flexwire.report.answer_facts import ShownColumn
 
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
 from flexwire.spark.answers.answer import Answer

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flexwire.measures import by_connection
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import AUDITED, SENT, TOLD
+from flexwire.measures.evidence import SHOWN, Touched
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
-from flexwire.spark.conducts import SHOWN, Touched
-from flexwire.spark.sums import by_connection
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.audit_rows import AUDITED, SENT, TOLD
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, decoded
 from flexwire.survey.survey import Asked, Surveyor

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import AUDITED, SENT
+from flexwire.measures.by_connection import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.audit_rows import AUDITED, SENT
-from flexwire.spark.sums.owners import attributed, owning
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from tests.spark.test_audit_sums import by_connection_of, only_opens, owner_of, read, summed
 from tests.spark.traffic import Traffic, made, request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.conducts import Evidence
+    from flexwire.measures.evidence import Evidence
 
 KIND = AUDITED[SENT]
 SASL_HANDSHAKE, API_VERSIONS, METADATA, FETCH = 17, 18, 3, 1

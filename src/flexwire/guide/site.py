@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import flexwire
 from flexwire.extras import needed_by
+from flexwire.facts.units import TEXT_LIMIT, plural, safe
 from flexwire.guide.pages import Page, came, comparisons, facts, make_pages, spoken, tell
 from flexwire.guide.search import place_of, write_index
 from flexwire.printable import printable
 from flexwire.report.render import breakable
-from flexwire.report.units import TEXT_LIMIT, plural, safe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

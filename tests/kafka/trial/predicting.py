@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from flexwire.spark.conducts import Evidence
+    from flexwire.measures.evidence import Evidence
 
 
 def gather(captures: Sequence[Path], out: Path) -> Evidence:

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.report.audit_facts import Audit
+    from flexwire.facts.audit import Audit
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.labels import Labels
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.report.answer_facts import Kind, Picture, ShownColumn
+from flexwire.facts.answers import Kind, Picture, ShownColumn
 from flexwire.tables.schema import Column as TableColumn
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.units import human_bytes, plural
+from flexwire.facts.units import human_bytes, plural
 from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.nothing import returns
 from flexwire.tables.keys import ANALYSIS, connection_key

@@ -16,16 +16,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.protocol.audit import OPENING_APIS
-from flexwire.spark.answers.touched import gather_touched
-from flexwire.spark.cluster_told import (
+from flexwire.measures.cluster import (
     CLUSTER_MESSAGES,
     CLUSTER_ROWS,
     CONFIGURING,
     ClusterSums,
     cluster_rows,
 )
-from flexwire.spark.conducts import (
+from flexwire.measures.evidence import (
     API_VERSIONS,
     KEY,
     MECHANISMS_MESSAGE,
@@ -37,6 +35,8 @@ from flexwire.spark.conducts import (
     SeenUse,
     evidence_of,
 )
+from flexwire.protocol.audit import OPENING_APIS
+from flexwire.spark.answers.touched import gather_touched
 from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.keys import connection_key
 from flexwire.versions import Versions
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, Row
 
+    from flexwire.measures.cluster import ClusterTold
+    from flexwire.measures.evidence import Evidence, Key, Offers, Touched
     from flexwire.protocol.audit import Party
-    from flexwire.spark.cluster_told import ClusterTold
-    from flexwire.spark.conducts import Evidence, Key, Offers, Touched
 
 _SENT = (*KEY, *SOFTWARE, "api_key", "api_version")
 _AROUND = ("asked", "from_start", "closed", "is_range_seen", "lowest", "highest")
@@ -187,7 +187,7 @@ def _sent(tables: AuditTables) -> DataFrame:
 
 
 def _attributed(sent: DataFrame) -> DataFrame:
-    """The same with each connection's owner, as `flexwire.spark.sums.owners` has it."""
+    """The same with each connection's owner, as `flexwire.measures.by_connection` has it."""
     key = connection_key(sent.columns)
     connection = Window.partitionBy(*key)
     client = Window.partitionBy(*key, "client_id")

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
-from flexwire.report.answer_facts import Picture
 from flexwire.spark.answers.answer import Answer, Column
 from flexwire.spark.answers.nothing import returns
 from flexwire.wire.batch_layout import HEADER_SIZE

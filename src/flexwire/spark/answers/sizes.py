@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
 from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
-from flexwire.report.answer_facts import Picture
+from flexwire.facts.answers import Picture
 from flexwire.spark.answers.answer import Answer, Column
 
 if TYPE_CHECKING:

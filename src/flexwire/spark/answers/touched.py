@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.types import ArrayType, StructType
 
-from flexwire.spark.conducts import KEY, SHOWN, Touched, key_of
+from flexwire.measures.evidence import KEY, SHOWN, Touched, key_of
 from flexwire.tables.keys import connection_key
 from flexwire.tables.spec_places import entity_paths
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column
 
+    from flexwire.measures.evidence import Key
     from flexwire.protocol.audit import Party
-    from flexwire.spark.conducts import Key
 
     Tables = Callable[[str], DataFrame | None]
 

@@ -20,8 +20,8 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from flexwire.measures.cluster import ClusterTold
     from flexwire.protocol.audit import Asked
-    from flexwire.spark.cluster_told import ClusterTold
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"

@@ -1,9 +1,9 @@
 """What an audit is made from, summed up by the tasks that write the tables.
 
 It is what `flexwire.spark.answers` asks of finished tables. Facts of a connection are joined by
-its name in the driver, part by part (`flexwire.spark.sums.by_connection`). What comes of it is
+its name in the driver, part by part (`flexwire.measures.by_connection`). What comes of it is
 bounded by clients times versions and by brokers times APIs, of which so many are judged
-(`flexwire.spark.sums.chosen_clients`), and for clients against which something is found by the
+(`flexwire.measures.audit_rows`), and for clients against which something is found by the
 different names of their groups and topics.
 """
 
@@ -19,8 +19,32 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.spark.cluster_told import CLUSTER_MESSAGES, ClusterSums, cluster_rows
-from flexwire.spark.conducts import (
+from flexwire.measures.audit_rows import (
+    AUDITED,
+    CONFIGURATION,
+    KAFKA,
+    MECHANISM,
+    MOST_CLIENTS,
+    MOST_USES,
+    OF_LOG,
+    REPLICA,
+    SENT,
+    TOLD,
+    WHAT,
+    Candidates,
+    Chosen,
+    hashes,
+    kafka_rows,
+    logged_connections,
+    logged_rows,
+    offered,
+    sent_rows,
+    told_rows,
+)
+from flexwire.measures.bounded import Distinct, hash_of
+from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
+from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
+from flexwire.measures.evidence import (
     API_VERSIONS,
     OFFERS_MESSAGE,
     SHOWN,
@@ -31,42 +55,15 @@ from flexwire.spark.conducts import (
     evidence_of,
     key_of,
 )
-from flexwire.spark.sums.audit_rows import (
-    AUDITED,
-    CONFIGURATION,
-    KAFKA,
-    MECHANISM,
-    OF_LOG,
-    REPLICA,
-    SENT,
-    TOLD,
-    WHAT,
-    kafka_rows,
-    logged_connections,
-    logged_rows,
-    offered,
-    sent_rows,
-    told_rows,
-)
-from flexwire.spark.sums.by_connection import CONNECTION, Kind, RowsByConnection
-from flexwire.spark.sums.chosen_clients import (
-    MOST_CLIENTS,
-    MOST_USES,
-    Candidates,
-    Chosen,
-    hashes,
-)
-from flexwire.spark.sums.groups import Coded, Groups, coded
-from flexwire.spark.sums.owners import attributed, owning
-from flexwire.spark.sums.values import Distinct, hash_of
+from flexwire.measures.groups import Coded, Groups, coded
 from flexwire.tables.spec_places import KINDS
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from flexwire.measures.evidence import Evidence, Key, Offers, Software
     from flexwire.protocol.audit import Party
-    from flexwire.spark.conducts import Evidence, Key, Offers, Software
 
     Array = np.ndarray[Any, np.dtype[Any]]
 

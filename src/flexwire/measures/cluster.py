@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.measures.bounded import Distinct, hash_of
+from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN
 from flexwire.protocol.audit import Named
 from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
 from flexwire.schema.catalog import catalog
-from flexwire.spark.conducts import OFFERS_MESSAGE, SHOWN
-from flexwire.spark.sums.values import Distinct, hash_of
 from flexwire.tables.frames import ends_of
 
 if TYPE_CHECKING:

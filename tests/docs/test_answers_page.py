@@ -165,7 +165,7 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
         assert one.meaning
         assert "|" not in one.meaning + one.null
     shown = {one.name: one for one in answer.shown_columns()}
-    headed = [one.name for one in answer.columns if getattr(one, "heading", "")]
+    headed = [one.name for one in answer.columns if one.heading]
     assert sorted(shown) == sorted(headed)
     # What the table's own order says is not said again.
     assert list(answer.shown) != headed

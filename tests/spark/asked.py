@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,7 +19,6 @@ from flexwire.errors import ArgumentError
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
 from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.answer import Column as Headed
 from flexwire.spark.answers.asking import Given, are_named, ask, ask_or_tell, chosen
 from flexwire.spark.answers.internal_logs import without_logs
 from flexwire.spark.answers.reading import open_tables
@@ -176,7 +175,7 @@ def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
     ],
 )
 def test_type_and_name_say_what_values_are(name: str, of: pa.DataType, kind: str) -> None:
-    assert Headed(name, of, "it", heading="It").shown().kind == kind
+    assert Column(name, of, "it", heading="It").shown().kind == kind
 
 
 @pytest.mark.spark

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 from warnings import warn
@@ -13,65 +13,18 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.facts.answers import Kind, Picture, ShownColumn
-from flexwire.tables.schema import Column as TableColumn
+from flexwire.facts.answers import ShownColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from pyspark.sql import Column as SparkColumn
 
+    from flexwire.facts.answers import Picture
     from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.tables.schema import Column
 
 Ask = Callable[["AnalysisTables"], DataFrame]
-
-
-@dataclass(frozen=True, slots=True)
-class Column(TableColumn):
-    """A column of an answer, and how the report shows it.
-
-    The report shows a column that has a ``heading``. ``kind`` is what its values are; without one
-    the type and the last word of the name say it. ``is_about`` marks what tells rows apart.
-    """
-
-    heading: str = ""
-    kind: Kind | None = None
-    is_about: bool = False
-
-    @classmethod
-    def of(
-        cls, column: TableColumn, heading: str, kind: Kind | None = None, *, is_about: bool = False
-    ) -> Column:
-        """Return a column of a table or a view as one that the report shows."""
-        told = column.name, column.type, column.meaning, column.null
-        return cls(*told, heading, kind, is_about)
-
-    def shown(self) -> ShownColumn:
-        """Return what the facts say of it."""
-        kind = self.kind or _kind(self.name, self.type)
-        return ShownColumn(self.name, self.heading, kind, self.is_about)
-
-
-# What whole numbers and fractions are, by the last word of their name; others count something.
-_KINDS: Final[dict[str, Kind]] = {"us": "us", "bytes": "bytes", "share": "share"}
-
-
-def _kind(name: str, of: pa.DataType) -> Kind:
-    if pa.types.is_boolean(of):
-        return "flag"
-    if pa.types.is_temporal(of):
-        return "moment"
-    if pa.types.is_integer(of) or pa.types.is_floating(of):
-        return _KINDS.get(name.rpartition("_")[2], "count")
-    return "text"
-
-
-def headed(columns: Iterable[TableColumn], **headings: str) -> tuple[TableColumn, ...]:
-    """Return columns of a view, those with a heading as columns that the report shows."""
-    return tuple(
-        Column.of(one, headings[one.name]) if one.name in headings else one for one in columns
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +63,7 @@ class Answer:
     meaning: str
     advice: str
     row: str
-    columns: tuple[TableColumn, ...]
+    columns: tuple[Column, ...]
     order: tuple[str, ...]
     ask: Ask
     shown: tuple[str, ...] = ()
@@ -126,8 +79,7 @@ class Answer:
 
     def shown_columns(self) -> tuple[ShownColumn, ...]:
         """Return the columns that the report shows, in its order."""
-        headed = (one for one in self.columns if isinstance(one, Column) and one.heading)
-        found = {one.name: one.shown() for one in headed}
+        found = {one.name: one.shown() for one in self.columns if one.heading}
         return tuple(found[name] for name in self.shown or found)
 
     def ordered(self, rows: DataFrame) -> DataFrame:
@@ -184,13 +136,12 @@ def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
         named = dict(zip(_BY_POSITION, given, strict=False)) | named
         shown = named.get("shown", ())
         if given or any(isinstance(one, ShownColumn) for one in shown):
-            told = "Answer takes keywords, and columns with headings instead of ShownColumn"
-            warn(f"{told}; the old way goes with the next release", DeprecationWarning, 2)
+            how = "Answer takes keywords, and columns with headings instead of ShownColumn"
+            warn(f"{how}; the old way goes with the next release", DeprecationWarning, 2)
             columns = {one.name: one for one in named["columns"]}
             for one in shown:
-                columns[one.name] = Column.of(
-                    columns[one.name], one.heading, one.kind, is_about=one.is_about
-                )
+                told = {"heading": one.heading, "kind": one.kind, "is_about": one.is_about}
+                columns[one.name] = replace(columns[one.name], **told)
             named |= {"columns": (*columns.values(),), "shown": tuple(one.name for one in shown)}
         made(self, **named)
 

@@ -9,9 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.topic_names import is_grown, with_topic_names
 from flexwire.tables.keys import frame_key
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

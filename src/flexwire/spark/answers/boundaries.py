@@ -11,9 +11,10 @@ from pyspark.sql.window import Window
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.units import human_bytes, plural
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.tables.keys import ANALYSIS, connection_key
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,10 +11,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import is_grown, known_name, with_topic_names
 from flexwire.spark.internal_topics import internal_records
+from flexwire.tables.schema import Column
 from flexwire.tables.typed_records import fields_there, record_names
 
 if TYPE_CHECKING:

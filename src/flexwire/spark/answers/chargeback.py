@@ -9,11 +9,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.carried import TOPIC_IDS, carried_topics
 from flexwire.spark.answers.labels import read_labels, team_column, to_labels
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:

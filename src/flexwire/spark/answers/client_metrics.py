@@ -11,9 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
 from flexwire.protocol.telemetry import PUSHES, read_client_metrics
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.tasks import begin_task, map_in_arrow
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
-from flexwire.spark.internal_topics.cluster_acls import COLUMNS as OF_ACLS
-from flexwire.spark.internal_topics.cluster_acls import acls
+from flexwire.spark.internal_topics.cluster_acls import COLUMNS, acls
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.spark.answers.reading import AnalysisTables
-
-_ABOUT = ("principal", "operation", "resource_name")
-COLUMNS = tuple(
-    replace(one, is_about=True) if isinstance(one, Column) and one.name in _ABOUT else one
-    for one in headed(
-        OF_ACLS,
-        principal="Principal",
-        permission="Permission",
-        operation="Operation",
-        resource_type="Resource",
-        resource_name="Name",
-        pattern_type="Pattern",
-        host="From",
-        changed_time="Changed",
-    )
-)
 
 
 @returns(COLUMNS)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_configs import COLUMNS as OF_CONFIGS
 from flexwire.spark.internal_topics.cluster_configs import configs
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
 
 _VALUE: Final = OF_CONFIGS[3]
 COLUMNS = (
-    *(
-        Column.of(one, heading, is_about=True)
-        for one, heading in zip(OF_CONFIGS, ("Of a", "Name", "Configuration"), strict=False)
-    ),
+    *OF_CONFIGS[:3],
     Column(_VALUE.name, _VALUE.type, f"its value; {_VALUE.meaning}", heading="Value"),
-    *headed(OF_CONFIGS[4:], changed_time="Changed"),
+    *OF_CONFIGS[4:],
 )
 
 

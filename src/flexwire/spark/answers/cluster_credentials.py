@@ -8,11 +8,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_folding import CHANGE_COLUMNS, TIME
 from flexwire.spark.internal_topics.cluster_scram import scram_users
 from flexwire.spark.internal_topics.cluster_tokens import delegation_tokens
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -50,7 +51,7 @@ COLUMNS = (
     Column("issued", TIME, "when it was issued", _OF_SCRAM, heading="Issued"),
     Column("expires", TIME, "when it ends, unless it is renewed", _OF_SCRAM, heading="Expires"),
     Column("last_renewal", TIME, "when it ends at the latest", _OF_SCRAM, heading="At the latest"),
-    *headed(CHANGE_COLUMNS, changed_time="Changed"),
+    *CHANGE_COLUMNS,
 )
 
 

@@ -8,11 +8,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_brokers import brokers
 from flexwire.spark.internal_topics.cluster_controllers import controllers
 from flexwire.spark.internal_topics.cluster_features import features
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

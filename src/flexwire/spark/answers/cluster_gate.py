@@ -13,12 +13,12 @@ from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_configs import configs
 from flexwire.spark.internal_topics.cluster_features import features
 from flexwire.spark.tables import spark_schema
-from flexwire.tables.schema import schema_of
+from flexwire.tables.schema import Column, schema_of
 from flexwire.wire.batch_layout import RECORD_BATCH
 
 if TYPE_CHECKING:

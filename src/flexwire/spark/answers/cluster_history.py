@@ -9,11 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_folding import TIME
 from flexwire.spark.internal_topics.cluster_history import COLUMNS as OF_HISTORY
 from flexwire.spark.internal_topics.cluster_history import partition_history
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,10 +29,7 @@ COLUMNS = (
         "changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME, heading="When"
     ),
     Column("changed_offset", pa.int64(), "the offset of the record that says it"),
-    Column.of(_VIEW["topic"], "Topic", is_about=True),
-    _VIEW["topic_id"],
-    Column.of(_VIEW["partition"], "Partition", kind="id", is_about=True),
-    Column.of(_VIEW["leader"], "Leader", kind="id"),
+    *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
     Column(
         "previous_leader",
         pa.int32(),
@@ -41,8 +39,8 @@ COLUMNS = (
         kind="id",
     ),
     _VIEW["leader_epoch"],
-    Column.of(_VIEW["is_election"], "Elected"),
-    Column.of(_VIEW["isr"], "ISR"),
+    _VIEW["is_election"],
+    _VIEW["isr"],
     Column("left_isr", _INTS, "those that left the ISR", heading="Who left"),
     Column("joined_isr", _INTS, "those that joined it", heading="Who joined"),
     Column("left", pa.int64(), "how many left", heading="Left it"),

@@ -8,11 +8,12 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_configs import with_effective
 from flexwire.spark.internal_topics.cluster_folding import CHANGE_COLUMNS
 from flexwire.spark.internal_topics.cluster_partitions import COLUMNS as OF_PARTITIONS
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,12 +29,8 @@ _NOT_SET: Final = (
 )
 _VIEW: Final = {one.name: one for one in OF_PARTITIONS}
 COLUMNS = (
-    Column.of(_VIEW["topic"], "Topic", is_about=True),
-    _VIEW["topic_id"],
-    Column.of(_VIEW["partition"], "Partition", kind="id", is_about=True),
-    Column.of(_VIEW["leader"], "Leader", kind="id"),
-    _VIEW["leader_epoch"],
-    *headed((_VIEW[name] for name in _LISTS), replicas="Replicas", isr="ISR", elr="ELR"),
+    *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
+    *(_VIEW[name] for name in _LISTS),
     Column("is_offline", pa.bool_(), "whether it has no leader", heading="Offline"),
     Column("is_under_replicated", pa.bool_(), "whether the ISR has fewer brokers than there are "
            "replicas, without those that a reassignment adds", heading="Under-replicated"),
@@ -41,7 +38,7 @@ COLUMNS = (
     Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas",
            heading="Leader preferred"),
     _VIEW["is_recovering"],
-    *headed(CHANGE_COLUMNS, changed_time="Changed"),
+    *CHANGE_COLUMNS,
     Column("min_isr", pa.int32(), "min.insync.replicas as it holds for the partition, no more than "
            "it has replicas", _NOT_SET),
     Column("min_isr_source", pa.string(), '"topic", "broker" or "cluster": whose dynamic '

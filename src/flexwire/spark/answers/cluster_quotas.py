@@ -8,10 +8,11 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column, headed
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_quotas import COLUMNS as OF_QUOTAS
 from flexwire.spark.internal_topics.cluster_quotas import client_quotas
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = (
     Column("entity", pa.list_(pa.string()), "whom it is for: user=alice, client-id=etl; one that "
            "ends with = is the default of its type", heading="Of", is_about=True),
-    Column.of(OF_QUOTAS[1], "Quota", is_about=True),
-    *headed(OF_QUOTAS[2:], value="Value", changed_time="Changed"),
+    *OF_QUOTAS[1:],
 )  # fmt: skip
 
 

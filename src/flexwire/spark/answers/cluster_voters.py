@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.internal_logs import listeners
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics.cluster_voters import voters
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

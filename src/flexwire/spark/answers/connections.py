@@ -10,9 +10,10 @@ from pyspark.sql.window import Window
 
 from flexwire.arguments import to_int
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.clients import address
 from flexwire.tables.keys import connection_key
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -8,10 +8,11 @@ import pyarrow as pa
 
 from flexwire.logs.diverging import divergences
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.tables import spark_schema
 from flexwire.storage.filesystems import shown
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,12 +14,13 @@ from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.error_codes import body_of, columns_of
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import with_topic_names
 from flexwire.spark.functions.columns import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.keys import frame_key
+from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:

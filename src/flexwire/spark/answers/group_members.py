@@ -9,9 +9,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import group_members as members_of
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from pyspark.sql.window import Window
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.spark.answers import group_events as event
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.classic_groups import (
     JOIN,
     PROTOCOL,
@@ -24,6 +24,7 @@ from flexwire.spark.answers.classic_groups import (
 from flexwire.spark.answers.group_events import events
 from flexwire.spark.answers.heartbeat_groups import heartbeat_epochs, heartbeat_exchanges
 from flexwire.spark.answers.nothing import returns
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

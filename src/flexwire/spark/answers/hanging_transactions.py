@@ -9,11 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.open_transactions import opened
 from flexwire.spark.internal_topics import transactions
 from flexwire.spark.internal_topics.hanging_transactions import NOW, hanging_by
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,9 +14,10 @@ from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.tagged_fields import software
 from flexwire.tables.keys import connection_key
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

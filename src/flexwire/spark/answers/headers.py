@@ -17,8 +17,9 @@ from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import TypedValues
 from flexwire.records.conventions.utf8 import CONTROL, Utf8
 from flexwire.records.typed import Typed, ValueType
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.topic_names import is_grown, with_topic_names
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable

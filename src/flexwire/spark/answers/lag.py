@@ -12,10 +12,11 @@ from pyspark.sql.window import Window
 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.clients import address
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_names import known_id, with_topic_names
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

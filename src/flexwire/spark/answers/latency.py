@@ -14,11 +14,12 @@ from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.facts.facts import least_of
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.carried import record_bytes_of
 from flexwire.spark.answers.clients import address
 from flexwire.spark.answers.throttles import throttled_waits, throttles
 from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:

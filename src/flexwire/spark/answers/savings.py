@@ -16,8 +16,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
+from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE
 
 if TYPE_CHECKING:

@@ -9,11 +9,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import share_state as state_of
 from flexwire.spark.internal_topics.lag import readable_end
 from flexwire.spark.internal_topics.share_state import held_batches
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

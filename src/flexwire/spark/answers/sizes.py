@@ -11,7 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
 from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -15,10 +15,11 @@ from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.facts.facts import least_of
 from flexwire.logs.planning import Outcome
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import OUTCOMES
+from flexwire.tables.schema import Column
 from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:

@@ -14,9 +14,10 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.answers import Picture
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,11 +11,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.clients import address
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.throttles import throttled_waits, throttles
 from flexwire.tables.keys import frame_key
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import unreadable
 from flexwire.spark.internal_topics.groups import RECORDS as OF_GROUPS
@@ -19,6 +19,7 @@ from flexwire.spark.internal_topics.last_commits import RECORDS as OF_COMMITS
 from flexwire.spark.internal_topics.remote_segments import RECORDS as OF_SEGMENTS
 from flexwire.spark.internal_topics.share_state import RECORDS as OF_SHARES
 from flexwire.spark.internal_topics.transactions import RECORD as OF_TRANSACTIONS
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

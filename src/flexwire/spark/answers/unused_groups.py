@@ -12,10 +12,11 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.internal_topics import groups, last_commits, share_state
 from flexwire.spark.internal_topics.times import is_older, passed
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from flexwire.spark.answers.reading import AnalysisTables

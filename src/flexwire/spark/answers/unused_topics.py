@@ -12,13 +12,14 @@ from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.known_topics import KNOWN
-from flexwire.spark.answers.answer import Answer, Column
+from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.internal_logs import TOPICS
 from flexwire.spark.answers.nothing import returns
 from flexwire.spark.answers.topic_readers import topic_readers
 from flexwire.spark.internal_topics import group_members, groups, last_commits
 from flexwire.spark.internal_topics.cluster_configs import configs
 from flexwire.spark.internal_topics.times import is_older, passed
+from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn

@@ -63,13 +63,19 @@ OPERATIONS: Final = dict(
 PERMISSIONS: Final = {2: "DENY", 3: "ALLOW"}
 COLUMNS: Final = (
     Column("acl", pa.string(), "the ACL's id"),
-    Column("resource_type", pa.string(), "TOPIC, GROUP, CLUSTER …"),
-    Column("resource_name", pa.string(), "the resource's name, or how it begins"),
-    Column("pattern_type", pa.string(), "LITERAL or PREFIXED"),
-    Column("principal", pa.string(), "whom it is for"),
-    Column("host", pa.string(), "from where; * is anywhere"),
-    Column("operation", pa.string(), "READ, WRITE …"),
-    Column("permission", pa.string(), "ALLOW or DENY"),
+    Column("resource_type", pa.string(), "TOPIC, GROUP, CLUSTER …", heading="Resource"),
+    Column(
+        "resource_name",
+        pa.string(),
+        "the resource's name, or how it begins",
+        heading="Name",
+        is_about=True,
+    ),
+    Column("pattern_type", pa.string(), "LITERAL or PREFIXED", heading="Pattern"),
+    Column("principal", pa.string(), "whom it is for", heading="Principal", is_about=True),
+    Column("host", pa.string(), "from where; * is anywhere", heading="From"),
+    Column("operation", pa.string(), "READ, WRITE …", heading="Operation", is_about=True),
+    Column("permission", pa.string(), "ALLOW or DENY", heading="Permission"),
     *CHANGE_COLUMNS,
 )
 

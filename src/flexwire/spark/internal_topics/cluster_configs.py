@@ -34,11 +34,21 @@ READS: Final = {
 RESOURCES: Final = {2: "topic", 4: "broker", 8: "broker_logger", 16: "client_metrics", 32: "group"}
 _OF_TOPIC, _OF_BROKER = 2, 4
 COLUMNS: Final = (
-    Column("resource_type", pa.string(), "topic, broker, broker_logger, client_metrics or group"),
     Column(
-        "resource_name", pa.string(), "its name; of brokers the id, empty for what all brokers have"
+        "resource_type",
+        pa.string(),
+        "topic, broker, broker_logger, client_metrics or group",
+        heading="Of a",
+        is_about=True,
     ),
-    Column("name", pa.string(), "the configuration's name"),
+    Column(
+        "resource_name",
+        pa.string(),
+        "its name; of brokers the id, empty for what all brokers have",
+        heading="Name",
+        is_about=True,
+    ),
+    Column("name", pa.string(), "the configuration's name", heading="Configuration", is_about=True),
     Column(
         "value",
         pa.string(),

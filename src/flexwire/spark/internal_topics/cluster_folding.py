@@ -43,7 +43,7 @@ CHANGE_COLUMNS: Final = (
         "the offset of the record that changed it last",
         "where it is as in the snapshot that the state begins with",
     ),
-    Column("changed_time", TIME, "that record's timestamp", "as changed_offset"),
+    Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(
         "is_committed",
         pa.bool_(),

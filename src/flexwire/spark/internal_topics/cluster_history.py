@@ -23,7 +23,7 @@ _FIRST: Final = "in the first row of a partition"
 COLUMNS: Final = (
     *cluster_partitions.COLUMNS[:5],
     Column("previous_leader", pa.int32(), "the leader before", f"where none led; {_FIRST}"),
-    Column("isr", _INTS, "the ISR after the change"),
+    Column("isr", _INTS, "the ISR after the change", heading="ISR"),
     Column("previous_isr", _INTS, "the ISR before", _FIRST),
     Column("left_isr", _INTS, "those that left the ISR", _FIRST),
     Column("joined_isr", _INTS, "those that joined it", _FIRST),
@@ -31,6 +31,7 @@ COLUMNS: Final = (
         "is_election",
         pa.bool_(),
         "whether a leader was chosen, if only the same again; false where from then on none led",
+        heading="Elected",
     ),
     *CHANGE_COLUMNS,
 )

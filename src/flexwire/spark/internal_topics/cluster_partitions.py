@@ -55,10 +55,24 @@ READS: Final = {
 _SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
 _INTS: Final = pa.list_(pa.int32())
 COLUMNS: Final = (
-    Column("topic", pa.string(), "the topic's name"),
+    Column("topic", pa.string(), "the topic's name", heading="Topic", is_about=True),
     Column("topic_id", pa.string(), "the topic's id"),
-    Column("partition", pa.int32(), "the partition's number"),
-    Column("leader", pa.int32(), "the broker that leads it", "where none does"),
+    Column(
+        "partition",
+        pa.int32(),
+        "the partition's number",
+        heading="Partition",
+        kind="id",
+        is_about=True,
+    ),
+    Column(
+        "leader",
+        pa.int32(),
+        "the broker that leads it",
+        "where none does",
+        heading="Leader",
+        kind="id",
+    ),
     Column("leader_epoch", pa.int32(), "how often a leader was chosen"),
     Column("partition_epoch", pa.int32(), "how often anything was changed"),
     Column(
@@ -66,9 +80,16 @@ COLUMNS: Final = (
         pa.bool_(),
         "whether the leader was not in the ISR when it was chosen, and has not recovered yet",
     ),
-    Column("replicas", _INTS, "the brokers that are to have it, the preferred leader first"),
-    Column("isr", _INTS, "those that have all of it"),
-    Column("elr", _INTS, "those not in the ISR that may lead without loss (KIP-966)"),
+    Column(
+        "replicas",
+        _INTS,
+        "the brokers that are to have it, the preferred leader first",
+        heading="Replicas",
+    ),
+    Column("isr", _INTS, "those that have all of it", heading="ISR"),
+    Column(
+        "elr", _INTS, "those not in the ISR that may lead without loss (KIP-966)", heading="ELR"
+    ),
     Column("last_known_elr", _INTS, "those that were in the ELR before they stopped uncleanly"),
     Column("adding_replicas", _INTS, "those that a reassignment adds"),
     Column("removing_replicas", _INTS, "those that a reassignment removes"),

@@ -24,8 +24,10 @@ COLUMNS: Final = (
         "whom it is for: user, client-id and ip, in the order of the types; a name that is null is "
         "the default of its type",
     ),
-    Column("quota", pa.string(), "which quota, as producer_byte_rate"),
-    Column("value", pa.float64(), "what it allows"),
+    Column(
+        "quota", pa.string(), "which quota, as producer_byte_rate", heading="Quota", is_about=True
+    ),
+    Column("value", pa.float64(), "what it allows", heading="Value"),
     *CHANGE_COLUMNS,
 )
 

@@ -20,10 +20,10 @@ NOTHING = "nothing"
 
 def ask(out: str, names: list[str], memory: str) -> None:
     """Ask answers in this process, and print how many rows each has."""
+    from flexwire.answers.asking.asking import ask as answer  # noqa: PLC0415 - see above
+    from flexwire.answers.asking.asking import chosen  # noqa: PLC0415 - see above
+    from flexwire.answers.asking.reading import tables_of  # noqa: PLC0415 - see above
     from flexwire.spark.answers import ANSWERS  # noqa: PLC0415 - what is measured begins here
-    from flexwire.spark.answers.asking import ask as answer  # noqa: PLC0415 - see above
-    from flexwire.spark.answers.asking import chosen  # noqa: PLC0415 - see above
-    from flexwire.spark.answers.reading import tables_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import answering, are_small, java_for  # noqa: PLC0415 - see above
     from flexwire.spark.stored import output_of  # noqa: PLC0415 - see above

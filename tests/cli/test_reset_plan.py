@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.answers.asking.asking import Given
+from flexwire.answers.asking.reset_plan import reset_plan
+from flexwire.answers.group_offsets import ANSWER, COLUMNS
 from flexwire.cli.app import app
 from flexwire.spark.answers import again
-from flexwire.spark.answers.asking import Given
-from flexwire.spark.answers.group_offsets import ANSWER, COLUMNS
-from flexwire.spark.answers.reset_plan import reset_plan
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:

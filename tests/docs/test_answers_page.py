@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from flexwire.answers.asking.asking import MOST_ROWS, SHOWN_ROWS
+from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from flexwire.report.charts import PARTS
 from flexwire.spark import answers
 from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.asking import MOST_ROWS, SHOWN_ROWS
-from flexwire.spark.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from tests.docs.test_tables_page import code, spark_type
 from tests.each import each
 from tests.spark.asked import BUSY, TALKERS
 
 if TYPE_CHECKING:
+    from flexwire.answers.asking.answer import Answer
     from flexwire.facts.answers import Kind
-    from flexwire.spark.answers.answer import Answer
 
 PAGE = Path(__file__).parents[2] / "docs" / "answers.md"
 HEAD = f"""# Answers
@@ -58,7 +58,7 @@ Spark gives its rows in no order: `ANSWER.ordered` puts the most important row f
 the CSV and the report have it.
 ```python
 from pyspark.sql import SparkSession
-from flexwire.spark.answers.reading import open_tables
+from flexwire.answers.asking.reading import open_tables
 
 spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
 tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in

@@ -11,7 +11,7 @@ from flexwire.protocol.known_topics import KNOWN, software_of
 from flexwire.spark.answers import ANSWERS
 
 if TYPE_CHECKING:
-    from flexwire.spark.answers.answer import Answer
+    from flexwire.answers.asking.answer import Answer
 
 # What somebody may do for good because of an answer.
 _ACTS = re.compile(

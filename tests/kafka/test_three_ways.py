@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers.asking.reading import AnalysisTables, open_tables
+from flexwire.answers.chargeback import chargeback
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
 from flexwire.tap import HostPort, ListenTls, TapSecurity, UpstreamTls
 from tests.kafka.secured import COUNT, LOOPBACK, PASSWORD, by_java, by_librdkafka, tapping
 from tests.kafka.test_key_logs import AGENT, VERSION

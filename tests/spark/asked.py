@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.asking.answer import Answer
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
-from flexwire.spark.answers.answer import Answer
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from flexwire.spark.answers.answer import Ask
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import Ask
+    from flexwire.answers.asking.reading import AnalysisTables
 
 
 def talkers(tables: AnalysisTables) -> DataFrame:

@@ -14,14 +14,15 @@ import pytest
 from click.testing import CliRunner
 from flexwire.report.answer_facts import ShownColumn
 
+from flexwire.answers.asking import asking
+from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.asking import Given, are_named, ask, ask_or_tell, chosen
+from flexwire.answers.asking.internal_logs import without_logs
+from flexwire.answers.asking.reading import open_tables
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
-from flexwire.spark.answers.answer import Answer
-from flexwire.spark.answers.asking import Given, are_named, ask, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import without_logs
-from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again
 from flexwire.tables.schema import Column, schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
 from tests.spark.traffic import START_US, Traffic, made, request, response
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.reading import AnalysisTables
 
 EVIL = "=HYPERLINK(1)"
 

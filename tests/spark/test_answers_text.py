@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from flexwire.answers.asking.asking import Given
 from flexwire.cli.app import app
 from flexwire.facts import units
 from flexwire.facts.answers import ShownColumn
 from flexwire.report.answer_text import WIDTH, lines
 from flexwire.report.answers import cell
 from flexwire.spark.answers import ANSWERS, again
-from flexwire.spark.answers.asking import Given
 from flexwire.tables.schema import schema_of
 from tests.each import each
 
 if TYPE_CHECKING:
-    from flexwire.spark.answers.answer import Answer
+    from flexwire.answers.asking.answer import Answer
 
 LARGE = 9_876_543_210_123
 TEXTS = ["", "x", "a name of a usual length", "long " * 100, "\x1b[31mred\n\u202e", "é" * 60]

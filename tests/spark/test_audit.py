@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.asking.reading import open_tables
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.protocol.audit.evidence import stable_versions
@@ -24,7 +25,6 @@ from flexwire.spark.answers import (
     errors,
     tables_to_audit,
 )
-from flexwire.spark.answers.reading import open_tables
 from flexwire.versions import Versions
 from tests.spark.traffic import START_US, Traffic, made, request, response
 

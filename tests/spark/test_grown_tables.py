@@ -10,12 +10,12 @@ from uuid import UUID
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.asking.reading import open_tables
+from flexwire.answers.boundaries import boundary_notes
+from flexwire.answers.chargeback import ANSWER as CHARGEBACK
+from flexwire.answers.latency import ANSWER as LATENCY
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, audit
-from flexwire.spark.answers.boundaries import boundary_notes
-from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
-from flexwire.spark.answers.latency import ANSWER as LATENCY
-from flexwire.spark.answers.reading import open_tables
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
 from tests.spark.test_inside_captures import COMMITS, fetched, share
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.asking.reading import AnalysisTables
 
 pytestmark = pytest.mark.spark
 

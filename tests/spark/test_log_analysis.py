@@ -9,16 +9,16 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
+from flexwire.answers.asking.reading import AnalysisTables, LogTables, open_tables
+from flexwire.answers.savings import ANSWER as SAVINGS
+from flexwire.answers.savings import savings
+from flexwire.answers.storage import ANSWER as STORAGE
 from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark import log_job
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
-from flexwire.spark.answers.savings import ANSWER as SAVINGS
-from flexwire.spark.answers.savings import savings
-from flexwire.spark.answers.storage import ANSWER as STORAGE
 from flexwire.spark.tables import spark_schema
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers.asking.reading import AnalysisTables, open_tables
 from flexwire.errors import ArgumentError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
@@ -17,7 +18,6 @@ from flexwire.report import render
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import LOG_ANSWERS, STATE_ANSWERS
 from flexwire.spark.answers.again import answers_of
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
 from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import Column, schema_of
 from tests.capture.log_vectors import write_all

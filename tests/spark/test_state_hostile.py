@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from flexwire.answers.asking.asking import ask, chosen
+from flexwire.answers.state.as_of import AsOf
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.asking import ask, chosen
-from flexwire.spark.internal_topics.as_of import AsOf
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.spark.internal_topics.made import MadeTopic, keyed, written_transaction
 from tests.spark.test_state_as_of import Made, Timed

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers.asking.labels import read_labels
+from flexwire.answers.chargeback import chargeback
+from flexwire.answers.connections import connections
+from flexwire.answers.errors import errors
+from flexwire.answers.latency import SLOWEST_COLUMNS, latency, slowest
 from flexwire.errors import ArgumentError
 from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.connections import connections
-from flexwire.spark.answers.errors import errors
-from flexwire.spark.answers.labels import read_labels
-from flexwire.spark.answers.latency import SLOWEST_COLUMNS, latency, slowest
 from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
 from flexwire.tables.spec_places import error_places
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.reading import AnalysisTables
 
 DAY = 86_400 * SECOND
 APP, OTHER = "10.0.0.9:50000", "[2001:db8::1]:6000"

@@ -23,6 +23,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from flexwire.answers.asking.asking import Given, are_named, ask_or_tell, chosen
+from flexwire.answers.asking.internal_logs import check_moment, with_internal, without_logs
+from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.asking.reading import tables_of
+from flexwire.answers.state.as_of import moment_of
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
@@ -46,10 +51,6 @@ from flexwire.spark.answers import (
     gather_audit,
     tables_to_audit,
 )
-from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
-from flexwire.spark.answers.labels import to_labels
-from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
@@ -75,7 +76,6 @@ from flexwire.spark.inputs import (
     to_key_logs,
     with_tls,
 )
-from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_job import plan_logs, write_log_tables
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.local import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
@@ -112,13 +112,13 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.asking.labels import Labels
+    from flexwire.answers.state.as_of import AsOf, Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.labels import Labels
     from flexwire.spark.capture_job import Surveyed
-    from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.local import Staging
     from flexwire.spark.publishing.output import Writing

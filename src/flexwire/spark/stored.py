@@ -27,11 +27,11 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from flexwire.arguments import to_list, to_text
 from flexwire.extras import needed_by
 from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
-from flexwire.spark.tasks import begin_task, map_in_arrow
 from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, output
+from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

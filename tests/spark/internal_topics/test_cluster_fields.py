@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from flexwire.answers.state import cluster
+from flexwire.answers.state.cluster import ABORT, BEGIN, CLEAR, END, transactions
 from flexwire.columnar import message_type
 from flexwire.protocol.credentials import SECRET_CONFIG, credential_fields
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
-from flexwire.spark.internal_topics import cluster
-from flexwire.spark.internal_topics.cluster import ABORT, BEGIN, CLEAR, END, transactions
 
 ROOM = Path(cluster.__file__).parent
 VIEWS = sorted(

@@ -5,89 +5,89 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from flexwire.spark.answers.batches import ANSWER as BATCHES
-from flexwire.spark.answers.batches import batches
-from flexwire.spark.answers.boundaries import ANSWER as BOUNDARIES
-from flexwire.spark.answers.boundaries import boundaries
-from flexwire.spark.answers.captured_internal_records import ANSWER as CAPTURED_INTERNAL_RECORDS
-from flexwire.spark.answers.captured_internal_records import captured_internal_records
-from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.client_metrics import ANSWER as CLIENT_METRICS
-from flexwire.spark.answers.client_metrics import client_metrics
-from flexwire.spark.answers.cluster_acls import ANSWER as CLUSTER_ACLS
-from flexwire.spark.answers.cluster_acls import cluster_acls
-from flexwire.spark.answers.cluster_brokers import ANSWER as CLUSTER_BROKERS
-from flexwire.spark.answers.cluster_brokers import cluster_brokers
-from flexwire.spark.answers.cluster_configs import ANSWER as CLUSTER_CONFIGS
-from flexwire.spark.answers.cluster_configs import cluster_configs
-from flexwire.spark.answers.cluster_credentials import ANSWER as CLUSTER_CREDENTIALS
-from flexwire.spark.answers.cluster_credentials import cluster_credentials
-from flexwire.spark.answers.cluster_features import ANSWER as CLUSTER_FEATURES
-from flexwire.spark.answers.cluster_features import cluster_features
-from flexwire.spark.answers.cluster_gate import ANSWER as CLUSTER_GATE
-from flexwire.spark.answers.cluster_gate import cluster_gate
-from flexwire.spark.answers.cluster_history import ANSWER as CLUSTER_HISTORY
-from flexwire.spark.answers.cluster_history import cluster_history
-from flexwire.spark.answers.cluster_partitions import ANSWER as CLUSTER_PARTITIONS
-from flexwire.spark.answers.cluster_partitions import cluster_partitions
-from flexwire.spark.answers.cluster_quotas import ANSWER as CLUSTER_QUOTAS
-from flexwire.spark.answers.cluster_quotas import cluster_quotas
-from flexwire.spark.answers.cluster_topics import ANSWER as CLUSTER_TOPICS
-from flexwire.spark.answers.cluster_topics import cluster_topics
-from flexwire.spark.answers.cluster_voters import ANSWER as CLUSTER_VOTERS
-from flexwire.spark.answers.cluster_voters import cluster_voters
-from flexwire.spark.answers.connections import ANSWER as CONNECTIONS
-from flexwire.spark.answers.connections import connections
-from flexwire.spark.answers.diverging_replicas import ANSWER as DIVERGING_REPLICAS
-from flexwire.spark.answers.diverging_replicas import diverging_replicas
-from flexwire.spark.answers.errors import ANSWER as ERRORS
-from flexwire.spark.answers.errors import errors
+from flexwire.answers.asking.labels import read_labels, to_labels
+from flexwire.answers.batches import ANSWER as BATCHES
+from flexwire.answers.batches import batches
+from flexwire.answers.boundaries import ANSWER as BOUNDARIES
+from flexwire.answers.boundaries import boundaries
+from flexwire.answers.captured_internal_records import ANSWER as CAPTURED_INTERNAL_RECORDS
+from flexwire.answers.captured_internal_records import captured_internal_records
+from flexwire.answers.chargeback import ANSWER as CHARGEBACK
+from flexwire.answers.chargeback import chargeback
+from flexwire.answers.client_metrics import ANSWER as CLIENT_METRICS
+from flexwire.answers.client_metrics import client_metrics
+from flexwire.answers.cluster_acls import ANSWER as CLUSTER_ACLS
+from flexwire.answers.cluster_acls import cluster_acls
+from flexwire.answers.cluster_brokers import ANSWER as CLUSTER_BROKERS
+from flexwire.answers.cluster_brokers import cluster_brokers
+from flexwire.answers.cluster_configs import ANSWER as CLUSTER_CONFIGS
+from flexwire.answers.cluster_configs import cluster_configs
+from flexwire.answers.cluster_credentials import ANSWER as CLUSTER_CREDENTIALS
+from flexwire.answers.cluster_credentials import cluster_credentials
+from flexwire.answers.cluster_features import ANSWER as CLUSTER_FEATURES
+from flexwire.answers.cluster_features import cluster_features
+from flexwire.answers.cluster_gate import ANSWER as CLUSTER_GATE
+from flexwire.answers.cluster_gate import cluster_gate
+from flexwire.answers.cluster_history import ANSWER as CLUSTER_HISTORY
+from flexwire.answers.cluster_history import cluster_history
+from flexwire.answers.cluster_partitions import ANSWER as CLUSTER_PARTITIONS
+from flexwire.answers.cluster_partitions import cluster_partitions
+from flexwire.answers.cluster_quotas import ANSWER as CLUSTER_QUOTAS
+from flexwire.answers.cluster_quotas import cluster_quotas
+from flexwire.answers.cluster_topics import ANSWER as CLUSTER_TOPICS
+from flexwire.answers.cluster_topics import cluster_topics
+from flexwire.answers.cluster_voters import ANSWER as CLUSTER_VOTERS
+from flexwire.answers.cluster_voters import cluster_voters
+from flexwire.answers.connections import ANSWER as CONNECTIONS
+from flexwire.answers.connections import connections
+from flexwire.answers.diverging_replicas import ANSWER as DIVERGING_REPLICAS
+from flexwire.answers.diverging_replicas import diverging_replicas
+from flexwire.answers.errors import ANSWER as ERRORS
+from flexwire.answers.errors import errors
+from flexwire.answers.group_members import ANSWER as GROUP_MEMBERS
+from flexwire.answers.group_members import group_members
+from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
+from flexwire.answers.group_offsets import group_offsets
+from flexwire.answers.group_state import ANSWER as GROUP_STATE
+from flexwire.answers.group_state import group_state
+from flexwire.answers.groups import ANSWER as GROUPS
+from flexwire.answers.groups import groups
+from flexwire.answers.hanging_transactions import ANSWER as HANGING_TRANSACTIONS
+from flexwire.answers.hanging_transactions import hanging_transactions
+from flexwire.answers.header_tags import ANSWER as HEADER_TAGS
+from flexwire.answers.header_tags import header_tags
+from flexwire.answers.headers import ANSWER as HEADERS
+from flexwire.answers.headers import headers
+from flexwire.answers.lag import ANSWER as LAG
+from flexwire.answers.lag import lag
+from flexwire.answers.latency import ANSWER as LATENCY
+from flexwire.answers.latency import latency, slowest
+from flexwire.answers.savings import ANSWER as SAVINGS
+from flexwire.answers.savings import savings
+from flexwire.answers.share_deliveries import ANSWER as SHARE_DELIVERIES
+from flexwire.answers.share_deliveries import share_deliveries
+from flexwire.answers.share_state import ANSWER as SHARE_STATE
+from flexwire.answers.share_state import share_state
+from flexwire.answers.sizes import ANSWER as SIZES
+from flexwire.answers.sizes import sizes
+from flexwire.answers.storage import ANSWER as STORAGE
+from flexwire.answers.storage import storage
+from flexwire.answers.tagged_fields import ANSWER as TAGGED_FIELDS
+from flexwire.answers.tagged_fields import tagged_fields
+from flexwire.answers.throttling import ANSWER as THROTTLING
+from flexwire.answers.throttling import throttling
+from flexwire.answers.tiered_storage import ANSWER as TIERED_STORAGE
+from flexwire.answers.tiered_storage import tiered_storage
+from flexwire.answers.topic_readers import ANSWER as TOPIC_READERS
+from flexwire.answers.topic_readers import topic_readers
+from flexwire.answers.unread_state import ANSWER as UNREAD_STATE
+from flexwire.answers.unread_state import unread_state
+from flexwire.answers.unused_groups import ANSWER as UNUSED_GROUPS
+from flexwire.answers.unused_groups import unused_groups
+from flexwire.answers.unused_topics import ANSWER as UNUSED_TOPICS
+from flexwire.answers.unused_topics import unused_topics
 from flexwire.spark.answers.evidence import AuditTables, table_evidence
-from flexwire.spark.answers.group_members import ANSWER as GROUP_MEMBERS
-from flexwire.spark.answers.group_members import group_members
-from flexwire.spark.answers.group_offsets import ANSWER as GROUP_OFFSETS
-from flexwire.spark.answers.group_offsets import group_offsets
-from flexwire.spark.answers.group_state import ANSWER as GROUP_STATE
-from flexwire.spark.answers.group_state import group_state
-from flexwire.spark.answers.groups import ANSWER as GROUPS
-from flexwire.spark.answers.groups import groups
-from flexwire.spark.answers.hanging_transactions import ANSWER as HANGING_TRANSACTIONS
-from flexwire.spark.answers.hanging_transactions import hanging_transactions
-from flexwire.spark.answers.header_tags import ANSWER as HEADER_TAGS
-from flexwire.spark.answers.header_tags import header_tags
-from flexwire.spark.answers.headers import ANSWER as HEADERS
-from flexwire.spark.answers.headers import headers
 from flexwire.spark.answers.judging import audit_rows, gather_audit
-from flexwire.spark.answers.labels import read_labels, to_labels
-from flexwire.spark.answers.lag import ANSWER as LAG
-from flexwire.spark.answers.lag import lag
-from flexwire.spark.answers.latency import ANSWER as LATENCY
-from flexwire.spark.answers.latency import latency, slowest
-from flexwire.spark.answers.savings import ANSWER as SAVINGS
-from flexwire.spark.answers.savings import savings
-from flexwire.spark.answers.share_deliveries import ANSWER as SHARE_DELIVERIES
-from flexwire.spark.answers.share_deliveries import share_deliveries
-from flexwire.spark.answers.share_state import ANSWER as SHARE_STATE
-from flexwire.spark.answers.share_state import share_state
-from flexwire.spark.answers.sizes import ANSWER as SIZES
-from flexwire.spark.answers.sizes import sizes
-from flexwire.spark.answers.storage import ANSWER as STORAGE
-from flexwire.spark.answers.storage import storage
-from flexwire.spark.answers.tagged_fields import ANSWER as TAGGED_FIELDS
-from flexwire.spark.answers.tagged_fields import tagged_fields
-from flexwire.spark.answers.throttling import ANSWER as THROTTLING
-from flexwire.spark.answers.throttling import throttling
-from flexwire.spark.answers.tiered_storage import ANSWER as TIERED_STORAGE
-from flexwire.spark.answers.tiered_storage import tiered_storage
-from flexwire.spark.answers.topic_readers import ANSWER as TOPIC_READERS
-from flexwire.spark.answers.topic_readers import topic_readers
-from flexwire.spark.answers.unread_state import ANSWER as UNREAD_STATE
-from flexwire.spark.answers.unread_state import unread_state
-from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
-from flexwire.spark.answers.unused_groups import unused_groups
-from flexwire.spark.answers.unused_topics import ANSWER as UNUSED_TOPICS
-from flexwire.spark.answers.unused_topics import unused_topics
 from flexwire.spark.stored import output_of
 from flexwire.spark.stored import read as read_stored
 from flexwire.spark.tables import Tables, spark_schema
@@ -100,9 +100,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.asking.labels import Labels
     from flexwire.facts.audit import Audit
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.labels import Labels
 
 __all__ = [
     "ANSWERS",

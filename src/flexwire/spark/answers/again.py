@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from flexwire.answers.asking.asking import ALL, MOST_ROWS, Given, ask, chosen
+from flexwire.answers.asking.reading import tables_of
+from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.answers import moment_notes
 from flexwire.facts.facts import Facts
 from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
-from flexwire.spark.answers.boundaries import boundary_notes
-from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.session import Start
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from flexwire.answers.asking.answer import Answer
     from flexwire.facts.captures import Sampled
-    from flexwire.spark.answers.answer import Answer
 
 
 def answers_of(

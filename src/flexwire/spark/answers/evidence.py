@@ -37,8 +37,8 @@ from flexwire.measures.evidence import (
 )
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers.touched import gather_touched
-from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.keys import connection_key
+from flexwire.tasks import map_in_arrow
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:

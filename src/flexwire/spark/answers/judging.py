@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from flexwire.answers.asking.labels import team_of
 from flexwire.errors import UnknownMessageError
 from flexwire.facts.audit import (
     Audit,
@@ -33,15 +34,14 @@ from flexwire.protocol.audit import (
 )
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.labels import team_of
 from flexwire.tables.schema import AUDIT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from flexwire.answers.asking.labels import Labels
     from flexwire.measures.evidence import Evidence, Gathered, Key
     from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
-    from flexwire.spark.answers.labels import Labels
 
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]

@@ -25,7 +25,7 @@ from flexwire.tables.output import MARKER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.spark.answers.asking import Given
+    from flexwire.answers.asking.asking import Given
     from flexwire.spark.publishing.manifest import Place
 
 _OF_LOGS: Final = frozenset(one.name for one in LOG_ANSWERS)

@@ -34,7 +34,7 @@ from flexwire.spark.functions.messages import (
     read_options,
 )
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.tasks import spare_modules
+from flexwire.tasks import spare_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -37,7 +37,7 @@ from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.progress import is_connect
 from flexwire.spark.publishing.drop import Drop, as_it_is
 from flexwire.spark.publishing.manifest import Committed, Files, check_owners
-from flexwire.spark.tasks import KEEPS_MEMORY
+from flexwire.tasks import KEEPS_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

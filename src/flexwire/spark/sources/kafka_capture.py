@@ -31,9 +31,9 @@ from flexwire.spark.sources.requests import (
     chosen,
 )
 from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, spark_schema
-from flexwire.spark.tasks import begin_task
 from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
 from flexwire.tables.records import RunRows
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

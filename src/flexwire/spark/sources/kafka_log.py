@@ -49,7 +49,7 @@ from flexwire.spark.sources.requests import (
     narrowed,
 )
 from flexwire.spark.tables import spark_schema
-from flexwire.spark.tasks import begin_task
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -1,0 +1,1 @@
+"""What operators ask of traffic and logs: an answer in each file."""

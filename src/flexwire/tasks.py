@@ -1,23 +1,23 @@
-"""Tasks of Spark that run on the catalog of the process that planned them."""
+"""Tasks of Spark that run on the catalog of the process that planned them, and their batches."""
 
 from __future__ import annotations
 
 import gc
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField
 
 from flexwire.errors import AnalysisError
 from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.tables import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import Carried
@@ -30,6 +30,23 @@ KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 Otherwise it goes back to the system after a hundredth of a second, and clearing it anew takes a
 sixth of all the time that a task has.
 """
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return the same schema as Spark has it; every column may be null."""
+    return from_arrow_schema(schema)
+
+
+def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Return a batch of rows, which are tuples in the order of the schema's columns."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether a session is Spark Connect's, which has no ``sparkContext``."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:

@@ -260,11 +260,11 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
                 Traffic((), (), ()), _analysis(SAMPLE)
             ),
-            "flexwire.spark.answers.again.answers_of": lambda *_, **__: [
+            "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
                 Given(TOLD, ROWS, len(ROWS))
             ],
-            "flexwire.spark.answers.again.notes_of": lambda _: [],
-            "flexwire.spark.answers.again.sampled_in": lambda _: (),
+            "flexwire.spark.answers.outputs.notes_of": lambda _: [],
+            "flexwire.spark.answers.outputs.sampled_in": lambda _: (),
             "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }

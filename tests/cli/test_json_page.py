@@ -173,7 +173,7 @@ def _of_answers() -> Any:
         "notes_of": lambda _: [],
         "sampled_in": lambda _: (),
     }
-    with patch.multiple("flexwire.spark.answers.again", **again):
+    with patch.multiple("flexwire.spark.answers.outputs", **again):
         return _run(["answers", "out", "talkers"])[0]
 
 

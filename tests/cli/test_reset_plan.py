@@ -15,7 +15,7 @@ from flexwire.answers.asking.asking import Given
 from flexwire.answers.asking.reset_plan import reset_plan
 from flexwire.answers.group_offsets import ANSWER, COLUMNS
 from flexwire.cli.app import app
-from flexwire.spark.answers import again
+from flexwire.spark.answers import outputs
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
@@ -73,9 +73,9 @@ def run(
     count: int = 0,
 ) -> Any:
     answered = Given(ANSWER, table(rows), count or len(rows))
-    monkeypatch.setattr(again, "answers_of", lambda *_, **__: [answered])
-    monkeypatch.setattr(again, "notes_of", lambda _: ())
-    monkeypatch.setattr(again, "sampled_in", lambda _: ())
+    monkeypatch.setattr(outputs, "answers_of", lambda *_, **__: [answered])
+    monkeypatch.setattr(outputs, "notes_of", lambda _: ())
+    monkeypatch.setattr(outputs, "sampled_in", lambda _: ())
     return CliRunner().invoke(app, ["answers", "out", *given_arguments])
 
 

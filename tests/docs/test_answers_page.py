@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from flexwire.answers import ANSWERS
 from flexwire.answers.asking.asking import MOST_ROWS, SHOWN_ROWS
 from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from flexwire.report.charts import PARTS
 from flexwire.spark import answers
-from flexwire.spark.answers import ANSWERS
 from tests.docs.test_tables_page import code, spark_type
 from tests.each import each
 from tests.spark.asked import BUSY, TALKERS
@@ -53,12 +53,12 @@ flexwire answers OUT NAME --format csv
 ```
 
 Each is one function of tables in one file of plain DataFrame code, which is
-`flexwire/spark/answers/NAME.py`. It returns a DataFrame that can be filtered and joined further.
+`flexwire/answers/NAME.py`. It returns a DataFrame that can be filtered and joined further.
 Spark gives its rows in no order: `ANSWER.ordered` puts the most important row first, as the table,
 the CSV and the report have it.
 ```python
 from pyspark.sql import SparkSession
-from flexwire.answers.asking.reading import open_tables
+from flexwire.spark.answers.outputs import open_tables
 
 spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
 tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in
@@ -72,7 +72,7 @@ the column `analysis` where a table has it.
 To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
 `analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
 report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from
-`flexwire.spark.answers.ANSWERS`; the tables that they ask are in [tables.md](tables.md).
+`flexwire.answers.ANSWERS`; the tables that they ask are in [tables.md](tables.md).
 """
 # Which types of columns the report can show as what.
 SHOWN_AS: dict[Kind, tuple[str, ...]] = {
@@ -108,7 +108,7 @@ def section(answer: Answer) -> str:
         "",
         f"**What to do:** {code(answer.advice)}{of_state(answer)}",
         "```python",
-        f"from flexwire.spark.answers.{answer.name} import ANSWER, {answer.name}",
+        f"from flexwire.answers.{answer.name} import ANSWER, {answer.name}",
         "",
         f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
         "```",

@@ -199,8 +199,8 @@ def ours(release: str, log: Path) -> list[str]:
 def test_an_analysis_counts_the_same_messages(
     spark: SparkSession, driven: Driven, tmp_path: Path
 ) -> None:
-    from flexwire.answers.asking.reading import open_tables  # noqa: PLC0415 - PySpark
     from flexwire.spark.analyze import analyze  # noqa: PLC0415 - PySpark
+    from flexwire.spark.answers.outputs import open_tables  # noqa: PLC0415 - PySpark
 
     analyze([driven.captures], tmp_path / "out", spark=spark)
     frames = open_tables(spark, tmp_path / "out").frames

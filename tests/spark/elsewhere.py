@@ -7,7 +7,6 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from flexwire.answers.asking.reading import open_tables
 from flexwire.answers.state import (
     last_commits,
     open_log,
@@ -19,6 +18,7 @@ from flexwire.answers.state.cluster import cluster_state, metadata_records
 from flexwire.answers.state.cluster_history import partition_history
 from flexwire.answers.storage import storage
 from flexwire.spark.analyze import analyze
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF

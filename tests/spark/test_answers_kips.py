@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers import ANSWERS
 from flexwire.answers.asking.reading import AnalysisTables
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.cost.sampling import BLOCKS
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,13 +10,14 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from flexwire.answers import ANSWERS
 from flexwire.answers.asking.asking import Given
 from flexwire.cli.app import app
 from flexwire.facts import units
 from flexwire.facts.answers import ShownColumn
 from flexwire.report.answer_text import WIDTH, lines
 from flexwire.report.answers import cell
-from flexwire.spark.answers import ANSWERS, again
+from flexwire.spark.answers import outputs
 from flexwire.tables.schema import schema_of
 from tests.each import each
 
@@ -58,7 +59,7 @@ def given(answer: Answer) -> Given:
 
 def printed(monkeypatch: pytest.MonkeyPatch, answers: list[Given]) -> str:
     for name, told in (("answers_of", answers), ("notes_of", ()), ("sampled_in", ())):
-        monkeypatch.setattr(again, name, lambda *_, told=told, **__: told)
+        monkeypatch.setattr(outputs, name, lambda *_, told=told, **__: told)
     done = CliRunner().invoke(app, ["answers", "out", *(one.answer.name for one in answers)])
     assert done.exit_code == 0, done.output
     return done.output

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers import ANSWERS
 from flexwire.answers.groups import groups
 from flexwire.answers.lag import lag
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
+from flexwire.tasks import spark_schema
 from tests.spark.told import SECOND, START_US, Told
 
 if TYPE_CHECKING:

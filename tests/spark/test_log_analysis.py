@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from flexwire.answers.asking.reading import AnalysisTables, LogTables, open_tables
+from flexwire.answers.asking.reading import AnalysisTables, LogTables
 from flexwire.answers.savings import ANSWER as SAVINGS
 from flexwire.answers.savings import savings
 from flexwire.answers.storage import ANSWER as STORAGE
@@ -19,9 +19,10 @@ from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark import log_job
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.tables import spark_schema
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
+from flexwire.tasks import spark_schema
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
 from tests.capture.made_transactions import cleaned, random_transactions
 

@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.answers.asking.asking import ask, chosen
-from flexwire.answers.asking.internal_logs import with_internal
-from flexwire.answers.asking.reading import open_tables
+from flexwire.answers import KNOWN, STATE_ANSWERS
+from flexwire.answers.asking.asking import ask, chosen, with_internal
 from flexwire.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.answers.state.as_of import END, AsOf, parse_moment
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.records import Record
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers import ANSWERS, STATE_ANSWERS
-from flexwire.spark.answers.again import answers_of, notes_of
+from flexwire.spark.answers.outputs import answers_of, notes_of, open_tables
 from flexwire.spark.inputs import input_sources
 from flexwire.spark.settings import answering
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
@@ -169,7 +167,7 @@ class Made:
         new = [name for name in names if (repr(as_of), name) not in self.known]
         if new:
             with self.asked(as_of) as tables:
-                for one in chosen(new, ANSWERS):
+                for one in chosen(new, KNOWN):
                     self.known[repr(as_of), one.name] = ask(one, tables).rows.to_pylist()
         return {name: self.known[repr(as_of), name] for name in names}
 

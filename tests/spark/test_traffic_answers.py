@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers import ANSWERS
 from flexwire.answers.asking.labels import read_labels
 from flexwire.answers.chargeback import chargeback
 from flexwire.answers.connections import connections
@@ -14,10 +15,9 @@ from flexwire.answers.latency import SLOWEST_COLUMNS, latency, slowest
 from flexwire.errors import ArgumentError
 from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
 from flexwire.tables.spec_places import error_places
+from flexwire.tasks import spark_schema
 from tests.spark.told import SECOND, START_US, Told
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.schema.catalog import catalog
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import Column, schema_of
+from flexwire.tasks import spark_schema
 from flexwire.wire.batch_layout import RECORD_BATCH
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.nothing import returns
 from flexwire.logs.diverging import divergences
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.tables import spark_schema
 from flexwire.storage.filesystems import shown
 from flexwire.tables.schema import Column
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -10,7 +10,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.error_codes import body_of, columns_of
+from flexwire.answers.asking.error_codes import (
+    body_of,
+    columns_of,
+    kafka_error_is_retriable,
+    kafka_error_name,
+)
 from flexwire.answers.asking.nothing import returns
 from flexwire.answers.asking.topic_names import with_topic_names
 from flexwire.arguments import to_int
@@ -18,7 +23,6 @@ from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.schema.catalog import catalog
-from flexwire.spark.functions.columns import kafka_error_is_retriable, kafka_error_name
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import error_places

@@ -75,8 +75,7 @@ def answers(
     """
     from flexwire.answers.asking.asking import ALL
     from flexwire.facts.captures import part_columns
-    from flexwire.spark.answers.again import answers_of, notes_of, sampled_in
-    from flexwire.spark.answers.writing import to_send
+    from flexwire.spark.answers.outputs import answers_of, notes_of, sampled_in, to_send
 
     if reset_plan is not None:
         names = _of_plan(names)

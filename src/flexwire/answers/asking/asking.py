@@ -8,29 +8,34 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.internal_logs import InternalLogs, internal_topics
+from flexwire.answers.state.as_of import END
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
 from flexwire.facts.answers import AnswerFacts, Unanswered
 from flexwire.facts.units import shorten
 from flexwire.report.audit_files import plain, to_csv
 from flexwire.schema.coerce import nearest
-from flexwire.spark.failures import SPARK_ERRORS, analysis_error
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
+    from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.state.as_of import AsOf
     from flexwire.facts.answers import ShownColumn
+    from flexwire.storage.source import Source
 
 ALL: Final = "all"
 NONE: Final = "none"
@@ -45,7 +50,7 @@ MOST_MOMENTS: Final = 240
 """So many moments a picture over time has at most; of more, neighbours are added up."""
 
 # Of a longer text the facts have its beginning, and of a longer list its first.
-_LONGEST_TEXT: Final = 200
+LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -54,22 +59,23 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 def chosen(
     asked: str | Iterable[str | Answer],
-    known: Sequence[Answer],
+    known: Mapping[str, Answer],
     labels: str | Path | None = None,
     *,
     needs_taker: bool = True,
 ) -> tuple[Answer, ...]:
-    """The answers that are asked for: "all", "none", or names and answers; of ``known`` by name.
+    """Return the answers that are asked for: "all", "none", or names and answers.
 
-    A file of ``labels`` is read now, for those that it changes. Raises `ArgumentError` for a name
-    that there is not, for one twice, and, with ``needs_taker``, for labels that no answer takes.
+    Of ``known`` only those are taken, and so imported, that are asked for by name. "all" has them
+    in the order of the report. A file of ``labels`` is read now, for those that it changes. Raises
+    `ArgumentError` for a name that there is not, for one twice, and, with ``needs_taker``, for
+    labels that no answer takes.
     """
-    by_name = {one.name: one for one in known}
     if isinstance(asked, str) and asked in {ALL, NONE}:
-        found = [*known] if asked == ALL else []
+        found = [*in_order(known)] if asked == ALL else []
     else:
         listed = [asked] if isinstance(asked, str) else to_list(asked, "answers", "a list of names")
-        found = [one if isinstance(one, Answer) else _named(one, by_name) for one in listed]
+        found = [one if isinstance(one, Answer) else _named(one, known) for one in listed]
     names = [one.name for one in found]
     for name in names:
         if not _NAME.fullmatch(name):
@@ -99,13 +105,19 @@ def parse_names(text: str) -> str | list[str]:
     return text if text in {ALL, NONE} else [one.strip() for one in text.split(",")]
 
 
-def _named(name: object, by_name: dict[str, Answer]) -> Answer:
-    found = by_name.get(name) if isinstance(name, str) else None
-    if found is None and not isinstance(name, str):
+def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
+    """Return answers by their place, which is the order of the report."""
+    return tuple(sorted(answers.values(), key=lambda one: one.place))
+
+
+def _named(name: object, known: Mapping[str, Answer]) -> Answer:
+    if not isinstance(name, str):
         raise refuse("answers", "names of answers", name)
+    found = known.get(name)
     if found is None:
-        known = nearest(str(name), [*by_name, ALL, NONE])
-        raise ArgumentError(f"answers: there is none called {short(str(name))}; {known}")
+        names = [one.name for one in in_order(known)]
+        close = nearest(name, [*names, ALL, NONE])
+        raise ArgumentError(f"answers: there is none called {short(name)}; {close}")
     return found
 
 
@@ -207,7 +219,7 @@ def _told(value: Any) -> Any:
         return _told(datetime.combine(value, time(), UTC))
     value = plain(value)
     if isinstance(value, str):
-        return shorten(value, _LONGEST_TEXT)
+        return shorten(value, LONGEST_TEXT)
     if isinstance(value, list):
         more = len(value) - _LONGEST_LIST
         told = [_told(one) for one in value[:_LONGEST_LIST]]
@@ -236,15 +248,41 @@ def ask(answer: Answer, tables: AnalysisTables) -> Given:
     return Given(answer, rows.slice(0, most), asked.count())
 
 
-def ask_or_tell(
-    answer: Answer, tables: AnalysisTables, memory: str | None = None
-) -> Given | Unanswered:
-    """Ask one answer; where that fails, say so. ``memory`` is what we gave Java, if we did."""
+def without_logs(
+    answers: Sequence[Answer], files: Sequence[Source], *, are_named: bool
+) -> dict[str, Unanswered | None]:
+    """The answers, by name, that cannot be asked as their logs are not among the files.
+
+    Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
+    about several analyses, of which this is one.
+    """
+    internal = internal_topics(files)
+    found: dict[str, Unanswered | None] = {}
+    for one in answers:
+        if one.of_grown and not are_named:
+            found[one.name] = None
+            continue
+        if one.asks and not internal.intersection(one.asks):
+            lacks = f"no log of {' or '.join(one.asks)} is among the paths"
+        elif one.of_logs and not files:
+            lacks = "no log segment is among the paths"
+        else:
+            continue
+        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
+        found[one.name] = told if are_named else None
+    return found
+
+
+@contextmanager
+def with_internal(
+    tables: AnalysisTables, spark: SparkSession, files: Sequence[Source], as_of: AsOf = END
+) -> Iterator[AnalysisTables]:
+    """The tables with the internal topics among these files of logs, if there are some."""
+    if tables.logs is None or not internal_topics(files):
+        yield tables
+        return
+    internal = InternalLogs(spark, files, tables.logs.batches, as_of)
     try:
-        return ask(answer, tables)
-    except SPARK_ERRORS as error:
-        reason = str(analysis_error(answer.name, error, memory))
-    except Exception as error:  # noqa: BLE001 - whatever fails in one, the tables are not lost by it
-        reason = f"{answer.name}: {type(error).__name__}: {error}"
-    reason = shorten(reason, _LONGEST_TEXT * 4)
-    return Unanswered(answer.name, answer.question, reason, can_ask=not answer.asks)
+        yield replace(tables, internal=internal)
+    finally:
+        internal.release()

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.types import ArrayType, StructField, StructType
 
 from flexwire.answers.asking.topic_names import known_id
-from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.protocol.error_codes import ERROR_NAMES, NO_ERROR, RETRIABLE
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
@@ -151,3 +151,25 @@ def _of_each(
 ) -> Callable[[Column], Column]:
     # Spark counts a function's arguments: this has one.
     return lambda element: asked(inside(element))
+
+
+def kafka_error_name(code: Column | str) -> Column:
+    """Return the name of an error code: "NOT_COORDINATOR" of 16.
+
+    Args:
+        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
+            code that Kafka 4.4 does not have.
+    """
+    return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
+
+
+def kafka_error_is_retriable(code: Column | str) -> Column:
+    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
+    return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
+
+
+def _of_code(told: dict[int, str], code: Column | str) -> Column:
+    """Return what is told of a code, in SQL; null of one that nothing is told of."""
+    # As text it is one call of Java, and not hundreds.
+    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
+    return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -21,7 +20,6 @@ from flexwire.answers.state.partitions import ENDS, NO_WATERMARK, watermarks_of
 from flexwire.answers.state.times import first_after
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Unanswered
 from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
 from flexwire.logs.finding import logs_among
 from flexwire.logs.planning import between
@@ -30,12 +28,10 @@ from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
-    from flexwire.answers.asking.answer import Answer
-    from flexwire.answers.asking.reading import AnalysisTables
     from flexwire.answers.state import InternalLog
     from flexwire.storage.source import Source
 
@@ -294,46 +290,6 @@ def check_moment(as_of: AsOf, files: Sequence[Source]) -> None:
         if one not in there:
             reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
             raise CaptureError(reason, source=str(one))
-
-
-def without_logs(
-    answers: Sequence[Answer], files: Sequence[Source], *, are_named: bool
-) -> dict[str, Unanswered | None]:
-    """The answers, by name, that cannot be asked as their logs are not among the files.
-
-    Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
-    about several analyses, of which this is one.
-    """
-    internal = internal_topics(files)
-    found: dict[str, Unanswered | None] = {}
-    for one in answers:
-        if one.of_grown and not are_named:
-            found[one.name] = None
-            continue
-        if one.asks and not internal.intersection(one.asks):
-            lacks = f"no log of {' or '.join(one.asks)} is among the paths"
-        elif one.of_logs and not files:
-            lacks = "no log segment is among the paths"
-        else:
-            continue
-        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
-        found[one.name] = told if are_named else None
-    return found
-
-
-@contextmanager
-def with_internal(
-    tables: AnalysisTables, spark: SparkSession, files: Sequence[Source], as_of: AsOf = END
-) -> Iterator[AnalysisTables]:
-    """The tables with the internal topics among these files of logs, if there are some."""
-    if tables.logs is None or not internal_topics(files):
-        yield tables
-        return
-    internal = InternalLogs(spark, files, tables.logs.batches, as_of)
-    try:
-        yield replace(tables, internal=internal)
-    finally:
-        internal.release()
 
 
 def listeners(endpoints: str) -> Column:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Final
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.sql import DataFrame
 
 from flexwire.schema.catalog import catalog
-from flexwire.spark.stored import of_files, of_rows, output_of
-from flexwire.spark.stored import read as read_stored
-from flexwire.spark.tables import spark_schema
-from flexwire.tables.log_schema import LOG_TABLES
-from flexwire.tables.output import MESSAGES, Output
+from flexwire.tables.output import MESSAGES
+from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-    from pathlib import Path as FilePath
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import pyarrow as pa
-    import pyarrow.parquet as pq
-    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from flexwire.answers.asking.internal_logs import InternalLogs
     from flexwire.answers.state.cluster import ClusterState
-    from flexwire.spark.stored import Task
     from flexwire.tables.parquet import Ranges
     from flexwire.tables.spec_places import Path
 
-# How Parquet calls what is in a list, in its specification and as Arrow once did.
-_IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
+    Task = Callable[[str, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,38 +36,33 @@ class LogTables:
     rewrites: DataFrame
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Protocol):
     """The output that tables were opened from, and the tables as they were then."""
 
-    spark: SparkSession
-    found: Output
-    records: DataFrame
-    message: Callable[[str], DataFrame | None]
+    @property
+    def records(self) -> DataFrame:
+        """The table of records."""
+
+    @property
+    def message(self) -> Callable[[str], DataFrame | None]:
+        """The table of one message, None where there is none."""
+
+    def message_names(self) -> list[str]:
+        """Return the messages that have a table."""
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Whether all values of columns of a table are this one or null, as its files say."""
-        if name not in self.found.names:
-            return True
-        wanted = {".".join(path) for path in paths}
-        footers = (part.metadata for part in self.found.dataset(name).get_fragments())
-        groups = (one.row_group(number) for one in footers for number in range(one.num_row_groups))
-        return all(_hold_only(group, wanted, value) for group in groups)
+        """Return whether all values of columns of a table are this one or null."""
 
-
-def _hold_only(group: pq.RowGroupMetaData, wanted: set[str], value: object) -> bool:
-    """Whether a row group has all the columns, and says it of them."""
-    columns = map(group.column, range(group.num_columns))
-    named = {_IN_LISTS.sub("", one.path_in_schema): one for one in columns}
-    return wanted <= named.keys() and all(_is_only(named[one], value) for one in wanted)
-
-
-def _is_only(column: pq.ColumnChunkMetaData, value: object) -> bool:
-    told = column.statistics
-    if told is None or not told.has_min_max:
-        # Without any, or all null.
-        return bool(column.num_values == (0 if told is None else told.null_count))
-    return bool(told.min == told.max == value)
+    def of_files(
+        self,
+        names: Sequence[str],
+        columns: Sequence[str],
+        task: Task,
+        schema: pa.Schema,
+        *,
+        only: Ranges | None = None,
+    ) -> DataFrame:
+        """Return what ``task`` makes of these columns of the files of these tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +107,7 @@ class AnalysisTables:
         # Of records that were filtered since, the files are not those.
         if opened is None or opened.records is not self.records:
             return of_rows({"records": self.records}, columns, task, schema)
-        return of_files(opened.spark, opened.found, ["records"], columns, task, schema)
+        return opened.of_files(["records"], columns, task, schema)
 
     def of_messages(
         self,
@@ -137,56 +125,18 @@ class AnalysisTables:
         if opened is None or opened.message is not self.message:
             tables = {name: one for name in known if (one := self.message(name)) is not None}
             return of_rows(tables, columns, task, schema) if tables else None
-        names = [f"{MESSAGES}/{one}" for one in opened.found.message_names() if one in {*known}]
+        names = [f"{MESSAGES}/{one}" for one in opened.message_names() if one in {*known}]
         if not names:
             return None
-        return of_files(opened.spark, opened.found, names, columns, task, schema, only=only)
+        return opened.of_files(names, columns, task, schema, only=only)
 
 
-def open_tables(spark: SparkSession, out: str | FilePath) -> AnalysisTables:
-    """The tables of the analysis in ``out``, by path or URL; ``OUT/tables`` will do.
-
-    Of Delta tables they are all analyses that are in. Raises `FlexwireError` where there is no
-    complete analysis.
-    """
-    return tables_of(spark, output_of(out))
-
-
-def tables_of(spark: SparkSession, found: Output, *, is_small: bool = False) -> AnalysisTables:
-    """The tables of an output that was found, or is not published yet.
-
-    Small ones are one partition each, and what is asked of them is a job of one task.
-    """
-
-    def read(name: str, columns: StructType | None = None) -> DataFrame:
-        table = _read(spark, found, name, columns)
-        return table.coalesce(1) if is_small else table
-
-    names = set(found.message_names())
-
-    @cache
-    def message(name: str) -> DataFrame | None:
-        return read(f"{MESSAGES}/{name}") if name in names else None
-
-    def narrow(name: str, columns: StructType) -> DataFrame | None:
-        return read(f"{MESSAGES}/{name}", columns) if name in names else None
-
-    logs = None
-    if LOG_TABLES[0].place in found.names:
-        logs = LogTables(*(read(one.place) for one in LOG_TABLES))
-    frames, connections, records = read("frames"), read("connections"), read("records")
-    opened = Opened(spark, found, records, message)
-    return AnalysisTables(
-        frames, connections, records, message, logs, narrow, opened=opened, is_small=is_small
-    )
-
-
-def _read(
-    spark: SparkSession, found: Output, name: str, columns: StructType | None = None
+def of_rows(
+    tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
 ) -> DataFrame:
-    schema = found.schema(name)
-    # Of Delta tables some files count, and not others beside them; in a store it has no keys.
-    if type(found) is not Output or found.place.path is None:
-        return read_stored(spark, found, name, schema)
-    # Spark's own reader of Parquet reads only the columns that an answer names.
-    return spark.read.schema(columns or spark_schema(schema)).parquet(found.where(f"tables/{name}"))
+    """Return what ``task`` makes of these columns of tables, whose rows Spark gives."""
+    made = [
+        map_in_arrow(table.select(*columns), partial(task, name), schema)
+        for name, table in tables.items()
+    ]
+    return reduce(DataFrame.unionByName, made)

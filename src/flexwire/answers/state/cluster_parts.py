@@ -11,7 +11,7 @@ from flexwire.columnar.record_columns import MOMENT, moment
 from flexwire.errors import CaptureError
 from flexwire.logs.metadata import METADATA_PARTITION, find_metadata, quorum_records
 from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
-from flexwire.spark.tables import record_batch
+from flexwire.tasks import record_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

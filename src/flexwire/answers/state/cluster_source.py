@@ -34,10 +34,8 @@ from flexwire.logs.metadata import (
     survey,
 )
 from flexwire.logs.planning import plan
-from flexwire.spark.progress import is_connect
-from flexwire.spark.tables import record_batch, spark_schema
 from flexwire.storage.filesystems import shown
-from flexwire.tasks import begin_task, map_in_arrow
+from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

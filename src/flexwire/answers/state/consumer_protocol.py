@@ -10,9 +10,8 @@ from pyspark.sql.types import StructType
 
 from flexwire.columnar import decode_messages, message_type
 from flexwire.protocol.nested import GROUP_MESSAGES
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.typed_records import int16_in_front
-from flexwire.tasks import begin_task, kept_columns, map_in_arrow
+from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

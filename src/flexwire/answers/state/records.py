@@ -10,9 +10,8 @@ from pyspark.sql.types import StructType
 
 from flexwire.arguments import refuse, to_choice
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
-from flexwire.tasks import begin_task, kept_columns, map_in_arrow
+from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -36,7 +36,7 @@ from flexwire.answers.state import (
     last_commits,
     open_log,
 )
-from flexwire.answers.state.reading import Asked, typed_piece
+from flexwire.answers.state.log import Asked, typed_piece
 from flexwire.codec import message
 from flexwire.columnar import encode_record_pieces
 from flexwire.logs import LogQuery, plan

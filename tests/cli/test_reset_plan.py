@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.answers.asking.asking import Given
-from flexwire.answers.asking.reset_plan import reset_plan
-from flexwire.answers.group_offsets import ANSWER, COLUMNS
+from flexwire.answers.group_offsets import ANSWER, COLUMNS, reset_plan
 from flexwire.cli.app import app
 from flexwire.spark.answers import outputs
 from flexwire.tables.schema import schema_of

@@ -26,7 +26,7 @@ from tools.broker import VERSIONS, broker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

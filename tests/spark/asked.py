@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.answer import Ask
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables, Ask
 
 
 def talkers(tables: AnalysisTables) -> DataFrame:

@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from flexwire.answers.cluster_history import partition_history
 from flexwire.answers.state import (
     last_commits,
     open_log,
@@ -15,7 +16,6 @@ from flexwire.answers.state import (
     unreadable,
 )
 from flexwire.answers.state.cluster import cluster_state, metadata_records
-from flexwire.answers.state.cluster_history import partition_history
 from flexwire.answers.storage import storage
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables

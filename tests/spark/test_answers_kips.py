@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.answers import ANSWERS
-from flexwire.answers.asking.reading import AnalysisTables
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.cost.sampling import BLOCKS

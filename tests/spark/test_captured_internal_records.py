@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.answers.asking.asking import ask
-from flexwire.answers.asking.reading import AnalysisTables
 from flexwire.answers.captured_internal_records import ANSWER
 from flexwire.tables.schema import RECORDS
 from tests.capture.made_logs import COMMIT

@@ -16,7 +16,7 @@ from tests.spark.told import SECOND, START_US, Told
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 

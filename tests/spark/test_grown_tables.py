@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.answers.asking.answer import Answer
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables, Answer
 
 pytestmark = pytest.mark.spark
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.answers.asking.reading import Opened
+from flexwire.answers.asking.answer import Opened
 from flexwire.storage.place import Place
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import output

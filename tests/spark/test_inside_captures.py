@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 

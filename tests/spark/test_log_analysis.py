@@ -9,7 +9,7 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from flexwire.answers.asking.reading import AnalysisTables, LogTables
+from flexwire.answers.asking.answer import AnalysisTables, LogTables
 from flexwire.answers.savings import ANSWER as SAVINGS
 from flexwire.answers.savings import savings
 from flexwire.answers.storage import ANSWER as STORAGE

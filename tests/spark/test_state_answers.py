@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.answers import LOG_ANSWERS, STATE_ANSWERS
-from flexwire.answers.asking.reading import AnalysisTables
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.errors import ArgumentError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record

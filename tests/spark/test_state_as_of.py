@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from flexwire.answers import KNOWN, STATE_ANSWERS
 from flexwire.answers.asking.asking import ask, chosen, with_internal
 from flexwire.answers.group_state import ANSWER as GROUP_STATE
-from flexwire.answers.state.as_of import END, AsOf, parse_moment
+from flexwire.answers.state.log import END, AsOf, parse_moment
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.records import Record
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.storage.source import Source
 
 pytestmark = pytest.mark.spark

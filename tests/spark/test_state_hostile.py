@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.answers import KNOWN
 from flexwire.answers.asking.asking import ask, chosen
-from flexwire.answers.state.as_of import AsOf
+from flexwire.answers.state.log import AsOf
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.spark.analyze import Analysis, analyze

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 DAY = 86_400 * SECOND
 APP, OTHER = "10.0.0.9:50000", "[2001:db8::1]:6000"

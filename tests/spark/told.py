@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from flexwire.answers.asking.reading import AnalysisTables
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.schema.catalog import catalog
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS

@@ -1,6 +1,6 @@
 """What operators ask of traffic and logs: an answer in each file, by whose name it is known.
 
-An answer is a function of tables, `flexwire.answers.asking.reading.AnalysisTables`, that returns a
+An answer is a function of tables, `flexwire.answers.asking.answer.AnalysisTables`, that returns a
 DataFrame, and an `flexwire.answers.asking.answer.Answer` that says what its columns mean and how
 the report shows them. `KNOWN` has all of them by name, and imports each when it is asked for.
 `ANSWERS` are all of them, in the order of the report. `LOG_ANSWERS` are those that are asked of

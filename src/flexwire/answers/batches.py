@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.topic_names import is_grown, with_topic_names
+from flexwire.answers.asking.messages import is_grown, with_topic_names
 from flexwire.facts.answers import Picture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
@@ -17,7 +17,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _BY: Final = ("client_id", "source", "topic", "topic_id", "compression")
 # With the frame these identify a batch.

@@ -8,8 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.units import human_bytes, plural
@@ -19,7 +18,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _BEFORE: Final = "before"
 COLUMNS: Final = (

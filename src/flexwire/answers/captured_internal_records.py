@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.asking.topic_names import is_grown, known_name, with_topic_names
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import is_grown, known_name, with_topic_names
 from flexwire.answers.state import internal_records
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
@@ -21,7 +20,7 @@ from flexwire.tables.typed_records import fields_there, record_names
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPICS: Final = {one.topic: one for one in InternalTopic}

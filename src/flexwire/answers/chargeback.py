@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.carried import TOPIC_IDS, carried_topics
 from flexwire.answers.asking.labels import read_labels, team_column, to_labels
-from flexwire.answers.asking.topic_names import with_topic_names
+from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
 from flexwire.facts.answers import Picture
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.answer import Ask
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables, Ask
 
 _NOT_SAID: Final = "where a request log does not say the size of some of them"
 COLUMNS: Final = (

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
 from flexwire.protocol.telemetry import PUSHES, read_client_metrics
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _CLIENT: Final = ("client_id", "client_instance_id")
 # A push of a MiB has some ten thousand points.

@@ -7,18 +7,88 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.state.cluster_folding import CHANGE_COLUMNS, TIME
-from flexwire.answers.state.cluster_scram import scram_users
-from flexwire.answers.state.cluster_tokens import delegation_tokens
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state.cluster import CHANGE_COLUMNS, TIME, changed, latest, named
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+
+TOKEN_SET, TOKEN_REMOVED = "DelegationTokenRecord", "RemoveDelegationTokenRecord"
+TOKEN_READS: Final = {
+    TOKEN_SET: (
+        "token_id",
+        "owner",
+        "requester",
+        "renewers",
+        "issue_timestamp",
+        "expiration_timestamp",
+        "max_timestamp",
+    ),
+    TOKEN_REMOVED: ("token_id",),
+}
+_ENDS: Final = {
+    "issued": "issue_timestamp",
+    "expires": "expiration_timestamp",
+    "last_renewal": "max_timestamp",
+}
+TOKEN_COLUMNS: Final = (
+    Column("token_id", pa.string(), "the token's id"),
+    Column("owner", pa.string(), "whose it is"),
+    Column("requester", pa.string(), "who asked for it"),
+    Column("renewers", pa.list_(pa.string()), "who may renew it"),
+    Column("issued", TIME, "when it was issued"),
+    Column("expires", TIME, "when it ends, unless it is renewed"),
+    Column("last_renewal", TIME, "when it ends at the latest"),
+    *CHANGE_COLUMNS,
+)
+
+
+def delegation_tokens(state: ClusterState) -> DataFrame:
+    """A row a token that was not removed; it may have expired."""
+    key = F.coalesce(f"{TOKEN_SET}.token_id", f"{TOKEN_REMOVED}.token_id")
+    rows = state.typed(TOKEN_READS).withColumn("token_id", key)
+    last = latest(rows, "token_id").where(F.col(TOKEN_SET).isNotNull())
+    times = [
+        F.timestamp_millis(F.col(f"{TOKEN_SET}.{field}")).alias(name)
+        for name, field in _ENDS.items()
+    ]
+    texts = [f"{TOKEN_SET}.{name}" for name in ("owner", "requester", "renewers")]
+    return last.select("token_id", *texts, *times, *changed())
+
+
+SCRAM_SET, SCRAM_REMOVED = "UserScramCredentialRecord", "RemoveUserScramCredentialRecord"
+SCRAM_READS: Final = {
+    SCRAM_SET: ("name", "mechanism", "iterations"),
+    SCRAM_REMOVED: ("name", "mechanism"),
+}
+# An enumeration of Kafka's Java, which no spec has.
+MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+SCRAM_COLUMNS: Final = (
+    Column("user", pa.string(), "the user's name"),
+    Column("mechanism", pa.string(), "the mechanism"),
+    Column("iterations", pa.int32(), "how often the password was hashed"),
+    *CHANGE_COLUMNS,
+)
+
+
+def scram_users(state: ClusterState) -> DataFrame:
+    """A row a mechanism that a user has credentials for."""
+    rows = state.typed(SCRAM_READS).withColumns(
+        {
+            "user": F.coalesce(f"{SCRAM_SET}.name", f"{SCRAM_REMOVED}.name"),
+            "number": F.coalesce(f"{SCRAM_SET}.mechanism", f"{SCRAM_REMOVED}.mechanism"),
+        }
+    )
+    last = latest(rows, "user", "number").where(F.col(SCRAM_SET).isNotNull())
+    mechanism = named(F.col("number"), MECHANISMS).alias("mechanism")
+    return last.select("user", mechanism, f"{SCRAM_SET}.iterations", *changed())
+
 
 _DELEGATED: Final = "delegation token"
 _OF_SCRAM: Final = "of SCRAM"

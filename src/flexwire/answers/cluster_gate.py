@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.state.cluster_configs import configs
-from flexwire.answers.state.cluster_features import features
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.cluster_configs import configs
+from flexwire.answers.cluster_features import features
 from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
 from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
@@ -24,7 +23,7 @@ from flexwire.wire.batch_layout import RECORD_BATCH
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.state.cluster import ClusterState
     from flexwire.protocol.audit import ClusterFinding
     from flexwire.protocol.configurations import ConfiguredKind

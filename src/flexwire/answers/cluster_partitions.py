@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.state.cluster_configs import with_effective
-from flexwire.answers.state.cluster_folding import CHANGE_COLUMNS
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.cluster_configs import with_effective
+from flexwire.answers.state.cluster import CHANGE_COLUMNS
 from flexwire.answers.state.cluster_partitions import COLUMNS as OF_PARTITIONS
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
@@ -18,7 +17,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.state.cluster import ClusterState
 
 _LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")

@@ -8,8 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.clients import address
+from flexwire.answers.asking.answer import Answer, address
 from flexwire.arguments import to_int
 from flexwire.facts.answers import Picture
 from flexwire.tables.keys import connection_key
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 # What a client sends until it is authenticated: these, and nothing else.
 HANDSHAKE: Final = "SaslHandshake"

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.logs.diverging import divergences
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.storage.filesystems import shown
@@ -17,7 +16,7 @@ from flexwire.tasks import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _LONG: Final = pa.int64()
 COLUMNS = (

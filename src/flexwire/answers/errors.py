@@ -9,15 +9,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.error_codes import (
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import (
     body_of,
     columns_of,
     kafka_error_is_retriable,
     kafka_error_name,
+    with_topic_names,
 )
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.asking.topic_names import with_topic_names
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
@@ -28,7 +27,7 @@ from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 COLUMNS: Final = (
     Column("time", MOMENT, "when the span of time begins that these are in", heading="From"),

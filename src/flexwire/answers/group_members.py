@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import group_members as members_of
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
@@ -17,7 +16,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 _KEY: Final = ("group", "type", "member_id")

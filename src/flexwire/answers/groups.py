@@ -8,20 +8,20 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking import group_events as event
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.classic_groups import (
+from flexwire.answers.asking import groups as event
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.groups import (
     JOIN,
     PROTOCOL,
     classic_beats,
     classic_exchanges,
+    events,
     expired,
+    heartbeat_epochs,
+    heartbeat_exchanges,
     joined_causes,
     with_what_was_before,
 )
-from flexwire.answers.asking.group_events import events
-from flexwire.answers.asking.heartbeat_groups import heartbeat_epochs, heartbeat_exchanges
-from flexwire.answers.asking.nothing import returns
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.tables.schema import Column
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 UNKNOWN: Final = "unknown"
 
@@ -96,28 +96,28 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
 def _proven(known: DataFrame) -> DataFrame:
     """A row for each generation that an event names, and each cause that it proves."""
     kind, number = F.col("kind"), F.col("generation")
-    is_named = (kind == event.JOIN) | (
+    is_named = (kind == event.JOIN_EVENT) | (
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
     )
     found = [
         F.when(is_named, _told(number, F.col("at"))),
-        F.when(kind == event.LEAVE, _told(F.lit(None), F.col("asked"), _LEFT)),
+        F.when(kind == event.LEAVE_EVENT, _told(F.lit(None), F.col("asked"), _LEFT)),
         F.when((kind == event.COME) & F.col("is_good"), _told(number, F.col("asked"), _NEW)),
     ]
     found += [
-        F.when((kind == event.JOIN) & proof, _told(number, F.col("asked"), cause))
+        F.when((kind == event.JOIN_EVENT) & proof, _told(number, F.col("asked"), cause))
         for cause, proof in joined_causes().items()
     ]
     ended = expired()
     found.append(
-        F.when((kind == event.JOIN) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
+        F.when((kind == event.JOIN_EVENT) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
     )
     each = known.select(
         *_GROUP, kind, "member_id", "asked", "answered", "listed", "reason",
         F.inline(F.array_compact(F.array(*found))),
     )  # fmt: skip
     is_there = F.col("cause").isNull()
-    gives_reason = is_there | (F.col("kind") == event.LEAVE)
+    gives_reason = is_there | (F.col("kind") == event.LEAVE_EVENT)
     return each.withColumns({"is_there": is_there, "reason": F.when(gives_reason, F.col("reason"))})
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.asking.open_transactions import opened
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.internal_logs import opened
 from flexwire.answers.state import transactions
-from flexwire.answers.state.hanging_transactions import NOW, hanging_by
+from flexwire.answers.state.partitions import NOW, hanging_by
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
@@ -19,7 +18,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.TRANSACTIONS

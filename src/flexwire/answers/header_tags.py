@@ -22,7 +22,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _SOFTWARE: Final = ("client_software_name", "client_software_version")
 _WHOSE: Final = ("sender", "client_id", *_SOFTWARE)

@@ -11,7 +11,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.topic_names import is_grown, with_topic_names
+from flexwire.answers.asking.messages import is_grown, with_topic_names
 from flexwire.facts.answers import Picture
 from flexwire.measures.headers import ADDED, READ, SUMS, add_up
 from flexwire.records.conventions.fixed_width import FixedWidth
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _WIDTHS: Final = (1, 2, 4, 8)
 # A value of each type that the document has; what it takes on the wire is said by `Typed`.

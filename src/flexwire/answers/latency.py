@@ -10,10 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.carried import record_bytes_of
-from flexwire.answers.asking.clients import address
-from flexwire.answers.asking.throttles import throttled_waits, throttles
+from flexwire.answers.asking.answer import Answer, address
+from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
@@ -23,7 +21,7 @@ from flexwire.tables.schema import Column
 from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 # With these fields a request that asks for records says how long the broker may wait for some.
 MAX_WAIT: Final = "max_wait_ms"

@@ -13,8 +13,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
 _UNWRITTEN = "in tables that lack the same way without compression"

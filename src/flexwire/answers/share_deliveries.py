@@ -9,10 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.exchanges import exchanges
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.asking.topic_names import known_id, with_topic_names
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.tables.schema import Column
@@ -20,7 +18,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _FETCH: Final = "ShareFetch"
 # The requests in which members acknowledge: a fetch can carry what is said of the one before.

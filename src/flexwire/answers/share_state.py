@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import share_state as state_of
-from flexwire.answers.state.lag import readable_end
+from flexwire.answers.state.commits import readable_end
 from flexwire.answers.state.share_state import held_batches
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
@@ -19,7 +18,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.SHARE_STATE

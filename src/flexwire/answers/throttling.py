@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.clients import address
-from flexwire.answers.asking.nothing import returns
-from flexwire.answers.asking.throttles import throttled_waits, throttles
+from flexwire.answers.asking.answer import Answer, address, returns
+from flexwire.answers.asking.messages import throttled_waits, throttles
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.tables.keys import frame_key
@@ -21,7 +19,7 @@ from flexwire.tables.schema import Column
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 _BY: Final = ("client_id", "address", "broker", "api_name")
 COLUMNS: Final = (

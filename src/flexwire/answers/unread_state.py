@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import unreadable
+from flexwire.answers.state.commits import RECORDS as OF_COMMITS
 from flexwire.answers.state.groups import RECORDS as OF_GROUPS
-from flexwire.answers.state.last_commits import RECORDS as OF_COMMITS
+from flexwire.answers.state.partitions import RECORD as OF_TRANSACTIONS
 from flexwire.answers.state.remote_segments import RECORDS as OF_SEGMENTS
 from flexwire.answers.state.share_state import RECORDS as OF_SHARES
-from flexwire.answers.state.transactions import RECORD as OF_TRANSACTIONS
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.asking.internal_logs import InternalLogs
-    from flexwire.answers.asking.reading import AnalysisTables
 
 # What each state is made of.
 _READS: Final = {

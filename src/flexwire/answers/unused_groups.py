@@ -10,16 +10,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import groups, last_commits, share_state
-from flexwire.answers.state.times import is_older, passed
+from flexwire.answers.state.log import is_older, passed
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from flexwire.answers.asking.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 RECENT: Final = timedelta(days=1)
 """A group that was used since then may be a daily job's, or a consumer's that has no membership."""

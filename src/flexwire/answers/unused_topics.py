@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import TOPICS
-from flexwire.answers.asking.nothing import returns
+from flexwire.answers.cluster_configs import configs
 from flexwire.answers.state import group_members, groups, last_commits
-from flexwire.answers.state.cluster_configs import configs
-from flexwire.answers.state.times import is_older, passed
+from flexwire.answers.state.log import is_older, passed
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
@@ -25,8 +24,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.asking.internal_logs import InternalLogs
-    from flexwire.answers.asking.reading import AnalysisTables
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)

@@ -20,7 +20,7 @@ from flexwire.cli.terminal import note, print_line, progress_bar
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
-    from flexwire.answers.state.as_of import Moment
+    from flexwire.answers.state.log import Moment
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.spark.analyze import Analysis
 
@@ -47,7 +47,7 @@ def _moment(
 ) -> Moment | None:
     if not texts:
         return None
-    from flexwire.answers.state.as_of import parse_moment
+    from flexwire.answers.state.log import parse_moment
     from flexwire.errors import ArgumentError
 
     try:

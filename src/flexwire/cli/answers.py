@@ -111,7 +111,7 @@ def _print_all(given: list[Given], most: int, *, are_named: bool) -> None:
 
 def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the one answer that a plan is made of; refuse others."""
-    from flexwire.answers.asking.reset_plan import ANSWER_NAME
+    from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
         raise click.UsageError(f"--reset-plan is made of {ANSWER_NAME}, so name no other answer")
@@ -120,7 +120,7 @@ def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     """Write a plan, and print what is in it and what is not."""
-    from flexwire.answers.asking.reset_plan import reset_plan
+    from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural
     from flexwire.storage.place import Place

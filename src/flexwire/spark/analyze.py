@@ -35,7 +35,7 @@ from flexwire.answers.asking.asking import (
 )
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
-from flexwire.answers.state.as_of import moment_of
+from flexwire.answers.state.log import moment_of
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
@@ -114,7 +114,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import Answer
     from flexwire.answers.asking.labels import Labels
-    from flexwire.answers.state.as_of import AsOf, Moment
+    from flexwire.answers.state.log import AsOf, Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile

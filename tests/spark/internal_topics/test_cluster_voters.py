@@ -28,11 +28,11 @@ DYNAMIC = (
 
 
 def shown(spark: SparkSession, there: Path, **asked: Any) -> list[tuple[Any, ...]]:
+    from flexwire.answers.cluster_voters import VIEW_COLUMNS, voters  # noqa: PLC0415
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.answers.state.cluster_voters import COLUMNS, voters  # noqa: PLC0415
 
     rows = voters(cluster_state(spark, there, **asked))
-    assert rows.columns == [one.name for one in COLUMNS]
+    assert rows.columns == [one.name for one in VIEW_COLUMNS]
     told = ("voter", "directory_id", "kraft_version", "said_by", "changed_offset", "is_known")
     found = rows.select(*told, "is_committed", "reason").orderBy("voter").collect()
     assert all((row.reason is None) == row.is_known for row in found)
@@ -40,9 +40,9 @@ def shown(spark: SparkSession, there: Path, **asked: Any) -> list[tuple[Any, ...
 
 
 def test_voters_as_of_an_offset(spark: SparkSession, tmp_path: Path) -> None:
+    from flexwire.answers.cluster_features import features  # noqa: PLC0415
+    from flexwire.answers.cluster_voters import voters  # noqa: PLC0415
     from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.answers.state.cluster_features import features  # noqa: PLC0415
-    from flexwire.answers.state.cluster_voters import voters  # noqa: PLC0415
 
     said, elections = "KRAFT_VOTERS", "LEADER_CHANGE"
     there = write(tmp_path, {"0": DYNAMIC})

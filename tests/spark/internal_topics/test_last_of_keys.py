@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from flexwire.answers.state import last_of_keys as module
-from flexwire.answers.state.last_of_keys import last_of_keys
+from flexwire.answers.state import records as module
+from flexwire.answers.state.records import last_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

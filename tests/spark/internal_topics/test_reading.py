@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.answers.state import group_members, groups, last_commits, open_log, unreadable
-from flexwire.answers.state.reading import Asked, typed_piece
+from flexwire.answers.state.log import Asked, typed_piece
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, plan, read_piece
 from flexwire.logs.reading import Damaged

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.internal_logs import InternalLogs, internal_topics
-from flexwire.answers.state.as_of import END
+from flexwire.answers.state.log import END
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
 from flexwire.facts.answers import AnswerFacts, Unanswered
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from flexwire.answers.asking.reading import AnalysisTables
-    from flexwire.answers.state.as_of import AsOf
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.log import AsOf
     from flexwire.facts.answers import ShownColumn
     from flexwire.storage.source import Source
 

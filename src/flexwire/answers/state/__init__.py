@@ -6,19 +6,24 @@ or a time. **A view is exact, or says that it does not know:** where compaction 
 what would be needed, a row says so. How logs are read is left to `flexwire.spark.sources`.
 """
 
-from flexwire.answers.state.captured import captured_records
-from flexwire.answers.state.control_records import control_records
+from flexwire.answers.state.commits import (
+    lag,
+    last_commits,
+    transactional_commits,
+    unused_groups,
+    unused_topics,
+)
 from flexwire.answers.state.groups import group_members, groups
-from flexwire.answers.state.hanging_transactions import hanging_transactions
-from flexwire.answers.state.lag import lag
-from flexwire.answers.state.last_commits import last_commits, transactional_commits
 from flexwire.answers.state.log import InternalLog, open_log, unreadable
-from flexwire.answers.state.partitions import end_offsets, open_transactions
-from flexwire.answers.state.records import internal_records
+from flexwire.answers.state.partitions import (
+    end_offsets,
+    hanging_transactions,
+    open_transactions,
+    transactions,
+)
+from flexwire.answers.state.records import captured_records, control_records, internal_records
 from flexwire.answers.state.remote_segments import remote_segments
 from flexwire.answers.state.share_state import share_state
-from flexwire.answers.state.transactions import transactions
-from flexwire.answers.state.unused import unused_groups, unused_topics
 
 __all__ = [
     "InternalLog",

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.state.cluster_folding import (
+from flexwire.answers.state.cluster import (
     CHANGE_COLUMNS,
     ORDER,
     RECORD,

@@ -8,26 +8,32 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.state.control_records import in_tasks, several
-from flexwire.columnar.record_columns import MOMENT, moment
+from flexwire.answers.state.log import HIDES, IS_LATER, moment
+from flexwire.answers.state.records import in_tasks, several
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.columnar.record_columns import moment as to_moment
 from flexwire.logs.checkpoints import high_watermarks
 from flexwire.logs.files import LogQuery, open_file
 from flexwire.logs.finding import find_logs
 from flexwire.logs.positions import end_offset
 from flexwire.logs.reading import read_headers
 from flexwire.logs.segments import place_at, read_batch
+from flexwire.protocol.internal_topics import state_names
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-    from flexwire.answers.state.control_records import Paths
+    from flexwire.answers.state.log import InternalLog
+    from flexwire.answers.state.records import Paths
     from flexwire.columnar.records import BatchHeaders
     from flexwire.logs.files import Partition
     from flexwire.logs.reading import LogPiece
     from flexwire.logs.replicas import Replica
+
 
 _PLACE: Final = ("topic", "partition")
 ENDS: Final = (
@@ -139,6 +145,143 @@ class _Open:
                     offset, position = self._firsts[producer]
                     batch = read_batch(log, place_at(log, position))
                     row |= {"first_offset": offset, "producer_epoch": batch.producer_epoch}
-                    row["first_time"] = moment(batch.max_timestamp)
+                    row["first_time"] = to_moment(batch.max_timestamp)
                 rows.append(row)
         return pa.RecordBatch.from_pylist(rows, _OPEN)
+
+
+RECORD: Final = "TransactionLog"
+VALUE: Final = f"{RECORD}Value"
+KEY: Final = "transactional_id"
+_FIELDS: Final = (
+    f"key.{KEY}",
+    "value.producer_id",
+    "value.producer_epoch",
+    "value.transaction_timeout_ms",
+    "value.transaction_status",
+    "value.transaction_partitions.topic",
+    "value.transaction_partitions.partition_ids",
+    "value.transaction_last_update_timestamp_ms",
+    "value.transaction_start_timestamp_ms",
+)
+_PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
+
+
+def transactions(log: InternalLog) -> DataFrame:
+    """Return the state of each transactional id, as its coordinator wrote it last: a row for each.
+
+    ``transactional_id``; ``state`` as Kafka names it; ``producer_id``, ``producer_epoch``;
+    ``timeout_ms``; ``start_time``, null in a state that has none; ``last_update_time``;
+    ``partitions``: topic and partition of all that take part, none in the state Empty;
+    ``log_partition``, ``log_offset``; ``is_known``: false where compaction removed what was there,
+    if anything was. Ids that have expired are not there.
+    """
+    value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
+    place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
+    record = F.struct(value.alias("value"), *place)
+    rows = log.typed({RECORD: _FIELDS}, (), only_last=True).withColumn(
+        KEY, F.col(f"{RECORD}.key.{KEY}")
+    )
+    found = rows.groupBy(KEY).agg(
+        F.max_by(record, F.when(is_before, F.col("offset"))).alias("last"),
+        F.bool_or(HIDES).alias(HIDES),
+    )
+    is_known = F.col("last").isNotNull() | ~F.col(HIDES)
+    made = found.withColumns({"value": F.col("last.value"), "is_known": is_known})
+    made = made.where(F.col("value").isNotNull() | ~F.col("is_known"))
+    by_number = F.array(*map(F.lit, state_names(VALUE)))
+    status = F.col("value.transaction_status")
+    state = F.coalesce(F.get(by_number, status.cast("int")), status.cast("string"))
+    topics = F.transform(
+        "value.transaction_partitions",
+        lambda one: F.transform(
+            one["partition_ids"],
+            lambda number: F.struct(one["topic"].alias("topic"), number.alias("partition")),
+        ),
+    )
+    none = F.when(F.col("is_known"), F.array().cast(_PARTITIONS))
+    return made.select(
+        KEY,
+        state.alias("state"),
+        "value.producer_id",
+        "value.producer_epoch",
+        F.col("value.transaction_timeout_ms").alias("timeout_ms"),
+        moment("value.transaction_start_timestamp_ms").alias("start_time"),
+        moment("value.transaction_last_update_timestamp_ms").alias("last_update_time"),
+        F.coalesce(F.array_sort(F.flatten(topics)), none).alias("partitions"),
+        "last.log_partition",
+        "last.log_offset",
+        "is_known",
+    )
+
+
+# States of a transaction that has not ended.
+OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+
+PAST_TIMEOUT, NOT_OF_COORDINATOR = "past its timeout", "its coordinator has not this one"
+NOW: Final = "now"
+_KEY: Final = ("producer_id", *_PLACE)
+
+
+def hanging_transactions(
+    transactions: DataFrame, at: datetime, opened: DataFrame | None = None
+) -> DataFrame:
+    """Transactions that should have ended by ``at``: a row for each, and each of its partitions.
+
+    ``transactions`` is what the view of that name gives. ``opened`` is what `open_transactions`
+    gives of the logs of other topics: then transactions are there too that a partition has open
+    and no coordinator, which hold up consumers with ``read_committed`` until an operator aborts
+    them; and ``first_offset`` is where one is open.
+
+    ``transactional_id``, ``state``, ``timeout_ms``, null where no coordinator has it;
+    ``producer_id``, ``producer_epoch``; ``topic``, ``partition``; ``first_offset``; ``open_since``;
+    ``reason``.
+    """
+    return hanging_by(transactions.withColumn(NOW, F.lit(at)), opened).drop(NOW)
+
+
+def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
+    """The same by the ``now`` of each transaction, which is given too, null where nobody has it."""
+    known = transactions.where(F.col("state").isin(*OPEN))
+    ours = known.select("*", F.explode_outer("partitions").alias("one")).select(
+        "transactional_id",
+        "state",
+        "timeout_ms",
+        "producer_id",
+        "producer_epoch",
+        *(F.col(f"one.{name}").alias(name) for name in _PLACE),
+        F.coalesce("start_time", "last_update_time").alias("open_since"),
+        NOW,
+    )
+    no_offset = F.lit(None).cast("bigint")
+    if opened is None:
+        found = ours.withColumn("first_offset", no_offset)
+        return _rows(found, _is_past())
+    theirs = opened.select(
+        *_KEY, "first_offset", F.col("first_time"), F.col("producer_epoch").alias("epoch")
+    )
+    both = ours.join(theirs, [*_KEY], "full")
+    since = F.coalesce("open_since", "first_time")
+    epoch = F.coalesce("producer_epoch", "epoch")
+    both = both.withColumns({"open_since": since, "producer_epoch": epoch})
+    is_nobodys = F.col("state").isNull() & F.col("first_offset").isNotNull()
+    return _rows(both, _is_past() | is_nobodys)
+
+
+def _is_past() -> Column:
+    timeout = F.make_dt_interval(secs=F.col("timeout_ms") / 1000)
+    return F.coalesce(F.col("open_since") + timeout < F.col(NOW), F.lit(False))
+
+
+def _rows(found: DataFrame, is_hanging: Column) -> DataFrame:
+    reason = F.when(F.col("state").isNull(), NOT_OF_COORDINATOR).otherwise(PAST_TIMEOUT)
+    return found.where(is_hanging).select(
+        "transactional_id",
+        "state",
+        "timeout_ms",
+        *("producer_id", "producer_epoch"),
+        *_PLACE,
+        *("first_offset", "open_since"),
+        reason.alias("reason"),
+        NOW,
+    )

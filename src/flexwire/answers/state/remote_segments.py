@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.state.log import HIDES, IS_LATER
-from flexwire.answers.state.times import moment
+from flexwire.answers.state.log import HIDES, IS_LATER, moment
 from flexwire.protocol.internal_topics import state_names
 
 if TYPE_CHECKING:

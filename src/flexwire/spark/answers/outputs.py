@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexwire.answers import KNOWN
+from flexwire.answers.asking.answer import AnalysisTables, LogTables
 from flexwire.answers.asking.asking import (
     ALL,
     LONGEST_TEXT,
@@ -29,7 +30,6 @@ from flexwire.answers.asking.asking import (
     ask,
     chosen,
 )
-from flexwire.answers.asking.reading import AnalysisTables, LogTables
 from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
@@ -58,8 +58,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-    from flexwire.answers.asking.answer import Answer
-    from flexwire.answers.asking.reading import Task
+    from flexwire.answers.asking.answer import Answer, Task
     from flexwire.facts.captures import Sampled
     from flexwire.spark.publishing.manifest import Place
     from flexwire.tables.parquet import Ranges

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.asking.topic_names import known_name
+from flexwire.answers.asking.messages import known_name
 from flexwire.records.inflation import INFLATION, RECORD_COST, Inflation
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.spark.tables import record_batches, row_tuples

@@ -10,7 +10,7 @@ In SQL they are there after `register_functions`.
 
 from __future__ import annotations
 
-from flexwire.answers.asking.error_codes import kafka_error_is_retriable, kafka_error_name
+from flexwire.answers.asking.messages import kafka_error_is_retriable, kafka_error_name
 from flexwire.spark.functions.columns import (
     from_kafka,
     from_kafka_variant,

@@ -1,4 +1,4 @@
-"""Which offsets groups have committed: `last_commits`, and those of transactions one by one."""
+"""What groups committed, how far that is from the ends, and what nobody committed for."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.answers.state.log import HIDES, IS_LATER
-from flexwire.answers.state.times import moment
+from flexwire.answers.state.log import HIDES, IS_LATER, InternalLog, moment
 from flexwire.arguments import refuse
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from pyspark.sql import Column, DataFrame
 
-from flexwire.answers.state.log import InternalLog
 
 # Kafka reads the second as the first; clients of 0.8 wrote it.
 RECORDS: Final = ("OffsetCommit", "LegacyOffsetCommit")
@@ -226,3 +226,80 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     outcome = F.when(is_commit, COMMITTED).when(~is_commit, ABORTED).otherwise(PENDING)
     made = found.withColumns({"outcome": outcome, "end": F.col("following.end")})
     return made.drop("marker", "following", "log_partition")
+
+
+WATERMARK: Final = ("high_watermark", "is_watermark_exact")
+"""The columns of a partition's end that say what consumers may read of it."""
+
+
+def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
+    """Return the rows of `last_commits` with ``end_offset`` and ``lag``, null where not known.
+
+    ``ends`` has ``topic``, ``partition`` and ``end_offset``, as `end_offsets` gives them of logs.
+    Where ``ends`` has `WATERMARK` too, the lag is up to the high watermark, as
+    `kafka-consumer-groups` says it, and these columns are in the result. A high watermark that may
+    be old is taken to be at least what was committed, as no consumer reads beyond the real one.
+
+    A lag below 0 is of a topic that was made anew, or whose log was truncated; it is null too of an
+    offset so far out of reach that no number says it.
+    """
+    shown = [one for one in WATERMARK if one in ends.columns]
+    wanted = ends.select("topic", "partition", "end_offset", *shown)
+    both = commits.join(wanted, ["topic", "partition"], "left")
+    until = readable_end(F.col("offset")) if shown else F.col("end_offset")
+    rows = both.withColumn("lag", F.try_subtract(until, F.col("offset")))
+    return rows.select(*commits.columns, "end_offset", "lag", *shown)
+
+
+def readable_end(read: Column) -> Column:
+    """Return where consumers stop, of an end with `WATERMARK` up to which somebody has ``read``."""
+    watermark, is_exact = (F.col(one) for one in WATERMARK)
+    known = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
+    end = F.col("end_offset")
+    # Where no file says it, it is the end.
+    return F.when(watermark.isNull(), end).otherwise(F.least(known, end))
+
+
+def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
+    """Return the groups without members that have committed nothing since a time: a row for each.
+
+    ``group``, ``type``, ``last_commit_time``, ``partitions``: how many have a commit. ``groups``
+    and ``commits`` are what the views `groups` and `last_commits` give. A group of which something
+    is not known, or with a commit that is pending, is not there: it may be in use.
+    """
+    is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
+    committed = commits.groupBy("group").agg(
+        F.max("commit_time").alias("last_commit_time"),
+        F.count("offset").alias("partitions"),
+        F.bool_and(F.col("is_known") & ~is_pending).alias("is_settled"),
+    )
+    both = groups.join(committed, "group", "full")
+    is_known = F.coalesce("is_known", F.lit(True)) & F.coalesce("is_settled", F.lit(True))
+    has_members = F.coalesce(F.col("members") > 0, F.lit(False))
+    is_old = F.coalesce(F.greatest("last_commit_time", "time") < F.lit(since), F.lit(False))
+    return both.where(is_known & ~has_members & is_old).select(
+        "group", "type", "last_commit_time", F.coalesce("partitions", F.lit(0)).alias("partitions")
+    )
+
+
+def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
+    """Return the topics for which no group has committed anything since a time: a row for each.
+
+    ``topics`` has a column ``topic``, and what else it has stays; ``commits`` is what
+    `last_commits` gives. ``groups``: how many have a commit at all; ``last_commit_time``. A
+    consumer that commits nothing, as one of Spark that keeps its offsets itself, is not seen, nor
+    a member that has not committed yet. The answer ``unused_topics`` knows of members and fetches,
+    and sets apart what software reads without commits.
+    """
+    is_pending = F.coalesce(F.size("pending") > 0, F.lit(True))
+    used = commits.groupBy("topic").agg(
+        F.max("commit_time").alias("last_commit_time"),
+        F.count_distinct("group").alias("groups"),
+        F.bool_and(F.col("is_known") & ~is_pending).alias("is_settled"),
+    )
+    is_old = F.coalesce(F.col("last_commit_time") < F.lit(since), F.col("is_settled").isNull())
+    is_settled = F.coalesce("is_settled", F.lit(True))
+    found = topics.join(used, "topic", "left").where(is_old & is_settled)
+    return found.select(
+        *topics.columns, F.coalesce("groups", F.lit(0)).alias("groups"), "last_commit_time"
+    )

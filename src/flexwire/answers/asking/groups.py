@@ -1,21 +1,132 @@
-"""Groups of JoinGroup, SyncGroup and Heartbeat: what happens in them, and what that proves."""
+"""What happens in groups, and what that proves: of JoinGroup, and of heartbeats with an epoch."""
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking import group_events as event
-from flexwire.answers.asking.exchanges import Wanted
-from flexwire.protocol.error_codes import NO_ERROR, REBALANCE_IN_PROGRESS
+from flexwire.answers.asking.messages import Wanted, exchanges_of
+from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.tables.spec_places import error_places
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from collections.abc import Mapping, Sequence
 
-    from flexwire.answers.asking.reading import AnalysisTables
+    from pyspark.sql import Column
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+
+JOIN_EVENT: Final = "join"
+TOLD: Final = "told"
+BEAT: Final = "beat"
+LEAVE_EVENT: Final = "leave"
+EPOCH: Final = "epoch"
+COME: Final = "come"
+"""Kinds of events: a JoinGroup; members told to join again, heard of, or leaving; an epoch that a
+member named, and one that it was told as it joined."""
+
+_ASKED: Final = {
+    "kind": "string",
+    "protocol": "string",
+    "group_id": "string",
+    "members": "array<struct<member_id: string, reason: string>>",
+    "generation": "bigint",
+    "asks_for_id": "boolean",
+    "subscription": "bigint",
+    "session_timeout_ms": "int",
+}
+_TOLD: Final = {
+    "error_code": "int",
+    "member_id": "string",
+    "generation": "bigint",
+    "leader": "string",
+    "listed": "array<string>",
+}
+_EVENT: Final = {
+    "group_id": "string",
+    "protocol": "string",
+    "kind": "string",
+    "generation": "bigint",
+    "member_id": "string",
+    "asked": "timestamp",
+    "answered": "timestamp",
+    "is_good": "boolean",
+    "is_given": "boolean",
+    "joined": "boolean",
+    "leader": "string",
+    "listed": "array<string>",
+    "subscription": "bigint",
+    "session_timeout_ms": "int",
+    "reason": "string",
+}
+
+
+def asked(**columns: Column) -> Column:
+    """What a request asks; what is not given is null."""
+    return F.struct(*_typed(_ASKED, columns))
+
+
+def told(**columns: Column) -> Column:
+    """What a response tells; what is not given is null."""
+    return F.struct(*_typed(_TOLD, columns))
+
+
+def members(member_id: Column, reason: Column | None = None) -> Column:
+    """The one member that a request is of."""
+    why = F.lit(None).cast("string") if reason is None else reason
+    return F.array(F.struct(member_id.alias("member_id"), why.alias("reason")))
+
+
+def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
+    """Events of rows, of which these columns are known."""
+    return rows.select(*_typed(_EVENT, columns))
+
+
+def events(
+    tables: AnalysisTables, wanted: Sequence[Wanted], others: Sequence[DataFrame]
+) -> DataFrame:
+    """All events: of exchanges, and others; all of a group are in one partition."""
+    found = exchanges_of(tables, wanted)
+    parts = [*others] if found is None else [_of_exchanges(found), *others]
+    # What follows asks by group, and by what is in it: nothing is sent about again.
+    return reduce(DataFrame.unionByName, parts).repartition("group_id", "protocol")
+
+
+def _of_exchanges(found: DataFrame) -> DataFrame:
+    each = found.select("asked", "answered", "request", "response", F.inline("request.members"))
+    code, is_join = F.col("response.error_code"), F.col("request.kind") == JOIN_EVENT
+    is_good = code == NO_ERROR
+    # Only a member without an id is told so: its id is new when it comes back with it.
+    is_given = (code == MEMBER_ID_REQUIRED) | (is_good & F.col("request.asks_for_id"))
+    made = events_of(
+        each,
+        group_id=F.col("request.group_id"),
+        protocol=F.col("request.protocol"),
+        kind=F.col("request.kind"),
+        generation=F.coalesce("response.generation", "request.generation"),
+        member_id=F.coalesce("response.member_id", "member_id"),
+        asked=F.col("asked"),
+        answered=F.col("answered"),
+        is_good=is_good,
+        is_given=F.when(is_join, is_given),
+        joined=F.when(is_join, is_good),
+        leader=F.col("response.leader"),
+        listed=F.col("response.listed"),
+        subscription=F.col("request.subscription"),
+        session_timeout_ms=F.col("request.session_timeout_ms"),
+        reason=F.nullif(F.col("reason"), F.lit("")),
+    )
+    return made.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
+
+
+def _typed(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> list[Column]:
+    return [columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
+
 
 PROTOCOL: Final = "classic"
 JOIN: Final = "JoinGroup"
@@ -43,11 +154,11 @@ def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
     names = ("group_id", "generation_id", "member_id")
     last = beats.groupBy(*(F.col(f"body.{one}").alias(one) for one in names))
     return [
-        event.events_of(
+        events_of(
             last.agg(F.max("time").alias("beat")),
             group_id=F.col("group_id"),
             protocol=F.lit(PROTOCOL),
-            kind=F.lit(event.BEAT),
+            kind=F.lit(BEAT),
             generation=F.col("generation_id"),
             member_id=F.col("member_id"),
             answered=F.col("beat"),
@@ -65,16 +176,16 @@ def _joins() -> Wanted:
     generation = F.col("body.generation_id").cast("bigint")
     return Wanted(
         JOIN,
-        event.asked(
-            kind=F.lit(event.JOIN),
+        asked(
+            kind=F.lit(JOIN_EVENT),
             protocol=F.lit(PROTOCOL),
             group_id=F.col("body.group_id"),
-            members=event.members(asked_id, F.col("body.reason")),
+            members=members(asked_id, F.col("body.reason")),
             asks_for_id=asked_id == "",
             subscription=subscription,
             session_timeout_ms=F.col("body.session_timeout_ms"),
         ),
-        event.told(
+        told(
             error_code=F.col("body.error_code"),
             member_id=F.col("body.member_id"),
             generation=F.when(F.col("body.error_code") == NO_ERROR, generation),
@@ -92,13 +203,13 @@ def _leaves() -> Wanted:
     )
     return Wanted(
         LEAVE,
-        event.asked(
-            kind=F.lit(event.LEAVE),
+        asked(
+            kind=F.lit(LEAVE_EVENT),
             protocol=F.lit(PROTOCOL),
             group_id=F.col("body.group_id"),
-            members=F.coalesce(some, event.members(F.col("body.member_id"))),
+            members=F.coalesce(some, members(F.col("body.member_id"))),
         ),
-        event.told(error_code=F.col("body.error_code")),
+        told(error_code=F.col("body.error_code")),
         response=F.col("body.error_code") == NO_ERROR,
     )
 
@@ -114,14 +225,14 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
     return [
         Wanted(
             api_name,
-            event.asked(
-                kind=F.lit(event.TOLD),
+            asked(
+                kind=F.lit(TOLD),
                 protocol=F.lit(PROTOCOL),
                 group_id=F.col("body.group_id"),
-                members=event.members(F.lit(None).cast("string")),
+                members=members(F.lit(None).cast("string")),
                 generation=F.col(f"body.{generation}").cast("bigint") + 1,
             ),
-            event.told(),
+            told(),
             response=is_told,
         )
         for api_name, (generation, is_told) in asked.items()
@@ -143,7 +254,7 @@ def _has_partition_error() -> Column:
 
 def with_what_was_before(events: DataFrame) -> DataFrame:
     """Events with what is known of their member, and of the generations before and after."""
-    is_join = F.col("kind") == event.JOIN
+    is_join = F.col("kind") == JOIN_EVENT
     of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
     before = of_member.rowsBetween(Window.unboundedPreceding, -1)
     all_of_member = Window.partitionBy(*GROUP, "member_id")
@@ -158,7 +269,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
             "is_new": is_given & ~joined_before,
             "last_generation": last("generation"),
             "last_subscription": last("subscription"),
-            "has_left": F.max(F.col("kind") == event.LEAVE).over(all_of_member),
+            "has_left": F.max(F.col("kind") == LEAVE_EVENT).over(all_of_member),
         }
     ).where(~is_join | F.col("joined"))
     here = Window.partitionBy(*GROUP, "generation")
@@ -167,18 +278,18 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     known = known.withColumns(
         {
             "started": F.min(F.when(is_join, F.col("asked"))).over(here),
-            "told": F.min(F.when(F.col("kind") == event.TOLD, answered)).over(here),
+            "told": F.min(F.when(F.col("kind") == TOLD, answered)).over(here),
             "listed": F.max("listed").over(here),
             "is_first": first == F.struct("asked", "member_id"),
             "at": F.coalesce(
                 F.max(F.when(is_join, answered)).over(here),
-                F.min(F.when(F.col("kind").isin(event.EPOCH, event.COME), answered)).over(here),
+                F.min(F.when(F.col("kind").isin(EPOCH, COME), answered)).over(here),
             ),
-            "beat": F.max(F.when(F.col("kind") == event.BEAT, answered)).over(
+            "beat": F.max(F.when(F.col("kind") == BEAT, answered)).over(
                 Window.partitionBy(*GROUP, "generation", "member_id")
             ),
         }
-    ).where(F.col("kind") != event.BEAT)
+    ).where(F.col("kind") != BEAT)
     by_generation = Window.partitionBy(*GROUP).orderBy("generation")
     one_before, one_after = by_generation.rangeBetween(-1, -1), by_generation.rangeBetween(1, 1)
     return known.withColumns(
@@ -220,3 +331,66 @@ def expired() -> Column:
     is_over = ended <= F.least("started_after", "told_after")
     is_proven = gone & ~F.col("has_left") & F.col("started_after").isNotNull() & is_over
     return F.when(is_proven, ended)
+
+
+PROTOCOLS: Final = {
+    "consumer": "ConsumerGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
+    "streams": "StreamsGroupHeartbeat",
+}
+"""By protocol the API of its heartbeats, all of which have ``group_id`` and ``member_epoch``."""
+
+
+def heartbeat_exchanges(tables: AnalysisTables) -> list[Wanted]:
+    """Where members join, which they say with the epoch 0, and are told an epoch."""
+    return [
+        Wanted(
+            api_name,
+            asked(
+                kind=F.lit(COME),
+                protocol=F.lit(protocol),
+                group_id=F.col("body.group_id"),
+                members=members(F.col("body.member_id")),
+            ),
+            told(error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")),
+            request=F.col("body.member_epoch") == 0,
+        )
+        for protocol, api_name in PROTOCOLS.items()
+        if tables.message(f"{api_name}Request") is not None
+    ]
+
+
+def heartbeat_epochs(tables: AnalysisTables) -> list[DataFrame]:
+    """The epochs that members named, and those that leave, which an epoch below 0 says."""
+    return [
+        _epochs(requests, protocol)
+        for protocol, api_name in PROTOCOLS.items()
+        if (requests := tables.message(f"{api_name}Request")) is not None
+    ]
+
+
+def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
+    leaves = F.col("epoch") < 0
+    named = requests.select(
+        F.col("body.group_id").alias("group_id"),
+        F.col("body.member_id").alias("member_id"),
+        F.col("body.member_epoch").alias("epoch"),
+        "time",
+    )
+    # A member names its epoch again and again; each time that one leaves counts.
+    first = (
+        named.where("epoch != 0")
+        .withColumn("left", F.when(leaves, F.col("time")))
+        .groupBy("group_id", "member_id", "epoch", "left")
+        .agg(F.min("time").alias("time"))
+    )
+    return events_of(
+        first,
+        group_id=F.col("group_id"),
+        protocol=F.lit(protocol),
+        kind=F.when(leaves, LEAVE_EVENT).otherwise(EPOCH),
+        generation=F.when(~leaves, F.col("epoch")),
+        member_id=F.col("member_id"),
+        asked=F.col("left"),
+        answered=F.col("time"),
+    )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from flexwire.report.answer_facts import ShownColumn
 
 from flexwire.answers import ANSWERS, KNOWN, LOG_ANSWERS
 from flexwire.answers.asking import asking
@@ -20,6 +19,7 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.asking import Given, are_named, ask, chosen, without_logs
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
+from flexwire.facts.answers import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import outputs
 from flexwire.spark.answers.outputs import ask_or_tell, open_tables

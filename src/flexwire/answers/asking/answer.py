@@ -181,7 +181,7 @@ def returns(
         made: Callable[Concatenate[AnalysisTables, P], DataFrame | None],
     ) -> Callable[Concatenate[AnalysisTables, P], DataFrame]:
         @wraps(made)
-        def called(tables: AnalysisTables, *given: P.args, **named: P.kwargs) -> DataFrame:
+        def called(tables: AnalysisTables, /, *given: P.args, **named: P.kwargs) -> DataFrame:
             found = made(tables, *given, **named)
             return no_rows(tables.frames, columns) if found is None else found.select(*names)
 

@@ -217,7 +217,7 @@ def _leaves() -> Wanted:
 def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
     """Where a member of the generation before was told that there is to be another."""
     code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
-    asked = {
+    by_api = {
         HEARTBEAT: ("generation_id", code),
         SYNC: ("generation_id", code),
         COMMIT: (COMMIT_GENERATION, _has_partition_error()),
@@ -235,7 +235,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
             told(),
             response=is_told,
         )
-        for api_name, (generation, is_told) in asked.items()
+        for api_name, (generation, is_told) in by_api.items()
         if not _has_no_error(tables, api_name)
     ]
 

@@ -10,22 +10,22 @@ import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.report import compare
-from flexwire.check.config import Config, named
-from flexwire.check.formats import github_actions, junit, sarif, text
-from flexwire.check.formats import json as json_format
-from flexwire.check.lint import lint, read_message
 from flexwire.errors import SpecError
 from flexwire.schema.editions import editions_of
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import Source
+from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.breaking.report import compare
+from flexwire.specs.lint.config import Config, named
+from flexwire.specs.lint.formats import github_actions, junit, sarif, text
+from flexwire.specs.lint.formats import json as json_format
+from flexwire.specs.lint.lint import lint, read_message
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
 
 if TYPE_CHECKING:
-    from flexwire.check.report import Report
     from flexwire.schema.parse import Mode
+    from flexwire.specs.report import Report
 
 _NAME = "Fuzzed.json"
 

@@ -11,11 +11,11 @@ from xml.etree import ElementTree as ET
 import click
 import pytest
 
-from flexwire.check.finding import Finding, window
-from flexwire.check.formats import github_actions, junit, sarif, text
-from flexwire.check.formats import json as json_format
-from flexwire.check.report import Report
-from flexwire.check.rules import rules
+from flexwire.specs.finding import Finding, window
+from flexwire.specs.lint.formats import github_actions, junit, sarif, text
+from flexwire.specs.lint.formats import json as json_format
+from flexwire.specs.lint.rules import rules
+from flexwire.specs.report import Report
 
 LINE = '    { "name": "RackId", "type": "string", "tag": 2 }'
 

@@ -16,9 +16,9 @@ from flexwire.cli.terminal import styled, write_data
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.check.config import Config, Ruleset
-    from flexwire.check.report import Report
     from flexwire.schema.parse import Mode
+    from flexwire.specs.lint.config import Config, Ruleset
+    from flexwire.specs.report import Report
 
 FINDINGS = 100
 FORMATS = ["text", "json", "github-actions", "junit", "sarif"]
@@ -86,7 +86,7 @@ def configured(
     """Give the configuration, as the command line overrides it; raises `ConfigError`."""
     from dataclasses import replace
 
-    from flexwire.check.config import Config, choose, find_config, read_config
+    from flexwire.specs.lint.config import Config, choose, find_config, read_config
 
     path = path or find_config(Path())
     found = read_config(path, of) if path else Config(of.defaults())
@@ -98,7 +98,7 @@ def configured(
 
 def page(of: Ruleset, name: str) -> str:
     """Give the page of a rule, or a line for each rule of a category."""
-    from flexwire.check.config import ALL, named
+    from flexwire.specs.lint.config import ALL, named
 
     rules = of.rules()
     if name != ALL:
@@ -127,7 +127,7 @@ def tell(report: Report, output: str) -> NoReturn:
 
 
 def _told(report: Report, output: str) -> str:
-    from flexwire.check.formats import github_actions, json, junit, sarif, text
+    from flexwire.specs.lint.formats import github_actions, json, junit, sarif, text
 
     if output == "text":
         terminal = sys.stdout.isatty()

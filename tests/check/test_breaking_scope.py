@@ -16,7 +16,7 @@ from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, Given, Place, released_editions
 from flexwire.schema.spec import MessageType
-from flexwire.specs.breaking.matching import match
+from flexwire.specs.breaking.changes import match
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -18,9 +18,8 @@ from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import Source
 from flexwire.schema.spec import MessageType
-from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.breaking.changes import breaking_rules, stable
 from flexwire.specs.breaking.report import compare
-from flexwire.specs.breaking.unstable import stable
 from flexwire.specs.lint.config import Config
 from flexwire.specs.lint.lint import lint
 from tests.check.released import by_directory
@@ -28,7 +27,7 @@ from tests.check.released import by_directory
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.specs.report import Report
+    from flexwire.specs.finding import Report
 
 RELEASES = catalog().releases
 WORDS = frozenset({"IGNORABLE_REMOVED", "VERSION_RESTORED", "VERSION_UNSTABLE_AGAIN"})

@@ -9,7 +9,7 @@ from flexwire.codec.message import message_of
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.specs.cost.meter import At, Meter, Sent, WrittenAs
-from flexwire.specs.cost.specs import Specs
+from flexwire.specs.cost.sides import Specs
 from flexwire.wire.encoding import Encoding
 
 Field = dict[str, Any]

@@ -12,7 +12,7 @@ from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import Meter, Sent, WrittenAs
-from flexwire.specs.cost.specs import bundled_specs
+from flexwire.specs.cost.sides import bundled_specs
 from tests.capture.traffic import packet, pcap
 from tests.spark.traffic import Traffic, made, request, response
 

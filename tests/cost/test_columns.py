@@ -14,9 +14,8 @@ from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.columns import ERROR_TAGS, FRAME_SIZES, WITHOUT_ERROR_TAGS, frame_sizes
-from flexwire.specs.cost.error_tags import ErrorTagged
 from flexwire.specs.cost.meter import Meter, Sent, WrittenAs
-from flexwire.specs.cost.specs import bundled_specs
+from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
 from flexwire.tables.schema import without_record_bytes
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load

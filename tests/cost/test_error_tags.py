@@ -8,9 +8,8 @@ from flexwire.codec import message
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
-from flexwire.specs.cost.error_tags import ErrorTagged, only
 from flexwire.specs.cost.meter import At, Meter, Sent, WrittenAs
-from flexwire.specs.cost.specs import bundled_specs
+from flexwire.specs.cost.sides import ErrorTagged, bundled_specs, only
 from flexwire.specs.cost.tagging import Share, TaggedNow
 from tests.cost.made import body, compare, spec, totals
 from tests.each import each

@@ -10,7 +10,7 @@ from flexwire.codec import message
 from flexwire.errors import EncodeError
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import DIFFERENT_REASONS, At, Meter, Sent, WrittenAs
-from flexwire.specs.cost.specs import Specs, bundled_specs
+from flexwire.specs.cost.sides import Specs, bundled_specs
 from flexwire.specs.cost.vectors import read_vectors
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load

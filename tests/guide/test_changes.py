@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.specs.guide.changes import Step, steps
-from flexwire.specs.guide.pages import make_pages, tell
-from flexwire.specs.guide.rows import ASPECTS, FieldRow
+from flexwire.specs.guide.rows import ASPECTS, FieldRow, Step, steps
+from flexwire.specs.guide.site import make_pages, tell
 from tests.each import each
 from tests.guide.built import Tables, messages, page_of, site, tables
 

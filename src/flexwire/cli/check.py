@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.schema.parse import Mode
+    from flexwire.specs.finding import Report
     from flexwire.specs.lint.config import Config, Ruleset
-    from flexwire.specs.report import Report
 
 FINDINGS = 100
 FORMATS = ["text", "json", "github-actions", "junit", "sarif"]
@@ -127,17 +127,17 @@ def tell(report: Report, output: str) -> NoReturn:
 
 
 def _told(report: Report, output: str) -> str:
-    from flexwire.specs.lint.formats import github_actions, json, junit, sarif, text
+    from flexwire.specs.lint import formats
 
     if output == "text":
         terminal = sys.stdout.isatty()
         colour = terminal and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if terminal else None
-        return text.write(report, width, colour=colour)
+        return formats.to_text(report, width, colour=colour)
     write = {
-        "json": json.write,
-        "github-actions": github_actions.write,
-        "junit": junit.write,
-        "sarif": sarif.write,
+        "json": formats.to_json,
+        "github-actions": formats.to_github_actions,
+        "junit": formats.to_junit,
+        "sarif": formats.to_sarif,
     }[output]
     return write(report)

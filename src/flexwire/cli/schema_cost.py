@@ -16,7 +16,7 @@ from flexwire.cli.terminal import write_data
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
     from flexwire.specs.cost.meter import Meter, WrittenAs
-    from flexwire.specs.cost.specs import Specs
+    from flexwire.specs.cost.sides import Specs
 
 _NARROWEST = 80
 _BUNDLED = "the bundled specs"
@@ -137,8 +137,8 @@ def _sides(
     tagged: bool,
 ) -> tuple[WrittenAs, WrittenAs, tuple[str, str]]:
     """Give the old side, the new side, and what they are called."""
-    from flexwire.specs.cost.error_tags import ErrorTagged
     from flexwire.specs.cost.meter import WrittenAs
+    from flexwire.specs.cost.sides import ErrorTagged
     from flexwire.wire.encoding import Encoding
 
     before = _specs(against, mode)
@@ -159,7 +159,7 @@ def _sides(
 
 def _specs(paths: tuple[str, ...], mode: Mode) -> Specs:
     from flexwire.schema.editions import read_editions
-    from flexwire.specs.cost.specs import Specs, bundled_specs
+    from flexwire.specs.cost.sides import Specs, bundled_specs
 
     return Specs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.parse import Mode
+    from flexwire.specs.finding import Report
     from flexwire.specs.guide.traffic import Traffic
-    from flexwire.specs.report import Report
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
@@ -128,9 +128,9 @@ def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str,
         return render(bundled_messages(bundled), title, bundled.releases, traffic)
     report = _invalid(paths, mode)
     if report.findings:
-        from flexwire.specs.lint.formats import text
+        from flexwire.specs.lint import formats
 
-        print(text.write(report), end="")
+        print(formats.to_text(report), end="")
         sys.exit(1)
     editions, _ = read_editions(paths, mode)
     return render(

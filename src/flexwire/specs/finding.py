@@ -1,10 +1,19 @@
-"""A finding: what a rule has against one place of a spec."""
+"""What a rule has against one place of a spec, what a run found, and what all rules have."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from flexwire.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from enum import Enum
+    from types import ModuleType
+
 
 # How much of a line is kept, and of a message printed.
 _LONGEST_EXCERPT = 1000
@@ -60,3 +69,70 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
 def _one_column_each(text: str) -> str:
     """Give a line in which every character takes one column, so that marks stand under it."""
     return "".join(one if one.isprintable() else " " for one in text)
+
+
+Level = Literal["error", "warning", "note"]
+
+
+class Told(Protocol):
+    """What a format shows of a rule besides its id."""
+
+    @property
+    def category(self) -> Enum:
+        """The category, which has a name."""
+
+    @property
+    def level(self) -> Level:
+        """How grave a finding is."""
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the page."""
+
+    @property
+    def page(self) -> str:
+        """The whole page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What ``command`` found, in order, the files that it read, and its rules by their ids.
+
+    ``unstable`` counts the findings that are left out because the old version was unstable.
+    """
+
+    findings: tuple[Finding, ...]
+    files: tuple[str, ...]
+    rules: Mapping[str, Told]
+    command: str
+    unstable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A rule as it is read about. Its module's name is its id, its module's docstring its page."""
+
+    module: str
+    docstring: str | None
+
+    @property
+    def id(self) -> str:
+        """The id: in capitals, and worded so that it reads well after "allow"."""
+        return self.module.rpartition(".")[2].upper()
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the page."""
+        return self.page.partition("\n\n")[0].replace("\n", " ")
+
+    @property
+    def page(self) -> str:
+        """What is flagged, why, what to write instead, and by whose rule."""
+        return (self.docstring or "").strip()
+
+
+def rules_of(package: ModuleType) -> dict[str, Any]:
+    """Give the rules that stand in the modules of a package, by id, in alphabetical order."""
+    names = sorted(one.name for one in iter_modules(package.__path__))
+    found = [import_module(f"{package.__name__}.{name}").RULE for name in names]
+    return {rule.id: rule for rule in found}

@@ -10,8 +10,15 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
-from flexwire.specs.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
-from flexwire.specs.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
+from flexwire.specs.cost.columns import (
+    AS_SENT,
+    BLOCKS,
+    ERROR_TAGS,
+    READ,
+    SAMPLE,
+    WITHOUT_ERROR_TAGS,
+    measure,
+)
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:

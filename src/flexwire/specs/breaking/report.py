@@ -6,11 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from flexwire.specs.allow import Allowed, allows
-from flexwire.specs.breaking.changes import Change, breaking_rules, changes
-from flexwire.specs.breaking.matching import match
-from flexwire.specs.breaking.unstable import stable
-from flexwire.specs.finding import Finding, found
-from flexwire.specs.report import Report
+from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match, stable
+from flexwire.specs.finding import Finding, Report, found
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType
-from flexwire.specs.page import Page
+from flexwire.specs.finding import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flexwire.schema.pairs import Member, StructurePair
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import MessageSpec, Position
-    from flexwire.specs.report import Level
+    from flexwire.specs.finding import Level
 
     Differences = Iterator[tuple[Position, str]]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.errors import SpecError
 from flexwire.schema.pairs import SpecVersion, structure_pairs
-from flexwire.specs.cost.fields import TAGGED_FIELDS, UNKNOWN, field_path
+from flexwire.specs.cost.sizes import TAGGED_FIELDS, UNKNOWN, field_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
 from flexwire.wire.types import Array
 

@@ -1,9 +1,9 @@
 """How large frames are in every encoding, from the columns of a message table.
 
 What `Meter` measures message by message and field by field is measured here for millions of whole
-frames: no byte is written and no object made, as `message_sizes` gives what the reference would
-write. Record batches are not in the table; they are the same bytes in every encoding, and so
-stand-ins of their size will do.
+frames, or for a sample of them. No byte is written and no object made, because `message_sizes`
+returns what the reference would write. Record batches are not in the table. They are the same bytes
+in every encoding, so that stand-ins of their size will do.
 """
 
 from __future__ import annotations
@@ -21,21 +21,22 @@ from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.served import served_of
 from flexwire.schema.spec import MessageType
-from flexwire.specs.cost.error_tags import ErrorTagged
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
-from flexwire.specs.cost.specs import bundled_specs
+from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
 from flexwire.specs.cost.tagging import tagged_now
+from flexwire.tables.parquet import Ranges
 from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.types import Integer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from flexwire.schema.served import MessageLike
     from flexwire.schema.spec import MessageSpec
 
     Words = np.ndarray[Any, Any]
+
 
 ERROR_TAGS: Final = "error_tags"
 """The column for Kafka's encoding with errors as tagged fields, KIP-636."""
@@ -307,3 +308,67 @@ def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
         valid = pa.array(np.asarray(sizes.is_valid())).buffers()[1]
     held = [valid, pa.py_buffer(ends), pa.py_buffer(np.zeros(int(ends[-1]), np.uint8))]
     return pa.Array.from_buffers(pa.binary(), len(sizes), held)
+
+
+AS_SENT: Final = "kafka"
+"""The column of `SAMPLE` for frames as they were sent."""
+# Of each octave of frames after these, as 256 to 511, one in 32 is measured, in a block from its
+# start and one from its middle on: files are read only where they are, and a connection is
+# measured from its start to its end.
+_WHOLE_UNTIL: Final = 256
+_ONE_OF: Final = 32
+_LONGEST: Final = 2**31
+READ: Final = (*NEEDED, "frame_index", "error", "withheld_credentials")
+"""The columns of a message table that are read."""
+SAMPLE: Final = pa.schema(
+    [
+        ("message", pa.string()),
+        ("body_version", pa.int32()),
+        ("client_id", pa.string()),
+        ("weight", pa.float64()),
+        *FRAME_SIZES,
+    ]
+)
+"""A frame that was measured. What an encoding cannot hold counts as sent."""
+
+
+def _blocks() -> Ranges:
+    found = [(0, _WHOLE_UNTIL - 1)]
+    octave = _WHOLE_UNTIL
+    while octave < _LONGEST:
+        half = octave // 2
+        found += [(at, at + half // _ONE_OF - 1) for at in (octave, octave + half)]
+        octave *= 2
+    return Ranges("frame_index", tuple(found))
+
+
+BLOCKS: Final = _blocks()
+"""The frames that are measured."""
+
+
+def measure(
+    message: str, batches: Iterable[pa.RecordBatch], *, whole: bool
+) -> Iterator[pa.RecordBatch]:
+    """Measure the frames of one message that are in `BLOCKS`, or all: `SAMPLE` of `READ`."""
+    for batch in batches:
+        is_one = pc.and_(batch["error"].is_null(), batch["body"].is_valid())
+        is_one = pc.and_(is_one, pc.equal(batch["withheld_credentials"], 0))
+        if not whole:
+            is_one = pc.and_(is_one, BLOCKS.has(batch["frame_index"]))
+        rows = batch.filter(is_one)
+        if rows.num_rows:
+            measured = _measured_sample(message, rows, whole=whole)
+            yield measured.filter(measured[AS_SENT].is_valid())
+
+
+def _measured_sample(message: str, rows: pa.RecordBatch, *, whole: bool) -> pa.RecordBatch:
+    found = frame_sizes(message, rows)
+    held: dict[str, Any] = {one: rows[one] for one in ("body_version", "client_id")}
+    is_long = pc.greater_equal(rows["frame_index"], _WHOLE_UNTIL)
+    held["weight"] = pc.if_else(is_long, 1.0 if whole else float(_ONE_OF), 1.0)
+    held["message"] = pa.repeat(message, rows.num_rows)
+    for one in FRAME_SIZES:
+        is_size = pa.types.is_integer(one.type)
+        sent = found[AS_SENT]
+        held[one.name] = pc.coalesce(found[one.name], sent) if is_size else found[one.name]
+    return pa.RecordBatch.from_arrays([held[one] for one in SAMPLE.names], schema=SAMPLE)

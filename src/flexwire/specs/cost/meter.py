@@ -12,8 +12,7 @@ from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
 from flexwire.protocol.headers import header_version
 from flexwire.specs.cost.carry import Carrier, new_paths, renames
-from flexwire.specs.cost.fields import read_sizes
-from flexwire.specs.cost.sizes import Sizes
+from flexwire.specs.cost.sizes import Sizes, read_sizes
 from flexwire.specs.cost.tagging import Share, tagged_now
 from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
     from flexwire.specs.cost.carry import Renames
-    from flexwire.specs.cost.specs import Specs
+    from flexwire.specs.cost.sides import Specs
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000

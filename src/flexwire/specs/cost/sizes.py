@@ -1,12 +1,17 @@
-"""Many sizes as how often each of them occurred: exact medians without keeping the messages."""
+"""How often each size occurred, and how many bytes each field takes."""
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from flexwire.wire.cursor import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from flexwire.wire.schema import Schema
 
 
 class Sizes:
@@ -72,3 +77,72 @@ class Sizes:
             if seen > place:
                 return size
         return 0
+
+
+TAGGED_FIELDS = "_taggedFields"
+"""The name under which a structure has the count of its tagged fields, or the end of its buffer."""
+UNKNOWN = "_unknownTaggedFields"
+
+# What begins or ends the tagged fields; all else in their place stands before a field's value.
+_OF_THE_STRUCTURE = frozenset({"tagged field count", "end of optional fields"})
+
+
+@lru_cache(maxsize=65536)
+def field_path(steps: tuple[str, ...]) -> str:
+    """Join a path of which every index is ``[]``; the elements of an array are part of it.
+
+    >>> field_path(("topics", "[]", "partitions", "[]")), field_path(("topics", "[]", "name"))
+    ('topics[].partitions', 'topics[].name')
+    """
+    text = ""
+    for step in steps:
+        text += step if step == "[]" or not text else f".{step}"
+    return text.removesuffix("[]")
+
+
+class _SizingReader(Reader):
+    """Counts the bytes of each field. A tag and its size belong to the field after them."""
+
+    __slots__ = ("_ahead", "_depth", "sizes")
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.sizes: dict[str, int] = {}
+        # The bytes of a tag and a size, and how deep the field they belong to stands.
+        self._ahead = 0
+        self._depth = 0
+
+    def annotate(self, start: int, label: str, value: object) -> None:
+        del value
+        path, size = self.path, self.position - start
+        if path and path[-1] == TAGGED_FIELDS and label not in _OF_THE_STRUCTURE:
+            self._ahead += size
+            self._depth = len(path)
+        elif len(path) > 1 and path[-2] == TAGGED_FIELDS:
+            # The last step is the tag, and there may be 2**31 of them.
+            self._add([*path[:-2], UNKNOWN], self._ahead + size)
+            self._ahead = 0
+        else:
+            if self._ahead:
+                self._add(path[: self._depth], self._ahead)
+                self._ahead = 0
+            self._add(path, size)
+
+    def _add(self, path: list[str], size: int) -> None:
+        name = field_path(tuple(["[]" if step[0] == "[" else step for step in path]))
+        self.sizes[name] = self.sizes.get(name, 0) + size
+
+
+def read_sizes(schema: Schema, data: bytes) -> tuple[dict[str, Any], dict[str, int]]:
+    """Read exactly one message; gives its value, and by path the bytes of each field.
+
+    The sizes add up to those of ``data``. The length of an array is the array's, and so are its
+    elements where they are not structures; the count of tagged fields is the structure's, under
+    `TAGGED_FIELDS`. Raises `DecodeError`.
+    """
+    reader = _SizingReader(data)
+    value = schema.read(reader)
+    if reader.position != len(data):
+        rest = len(data) - reader.position
+        raise reader.error(f"the message ends here but {rest} bytes follow")
+    return value, reader.sizes

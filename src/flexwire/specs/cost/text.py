@@ -6,8 +6,7 @@ import textwrap
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from flexwire.specs.cost.machine import by_api, sorted_rows
-from flexwire.specs.cost.newest import newest_requests, newest_sentence
+from flexwire.specs.cost.machine import by_api, newest_requests, newest_sentence, sorted_rows
 from flexwire.specs.cost.sizes import Sizes
 
 if TYPE_CHECKING:

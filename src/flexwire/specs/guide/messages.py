@@ -14,8 +14,7 @@ from flexwire.schema.editions import Edition
 from flexwire.schema.merge import merge
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
-from flexwire.specs.guide.changes import Step, steps
-from flexwire.specs.guide.rows import FieldRow, Room, make_rows
+from flexwire.specs.guide.rows import FieldRow, Room, Step, make_rows, steps
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:

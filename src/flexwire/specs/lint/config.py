@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from enum import Enum
 
-    from flexwire.specs.report import Told
+    from flexwire.specs.finding import Told
 
 ALL = "ALL"
 DEFAULT = "DEFAULT"

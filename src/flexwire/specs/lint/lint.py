@@ -11,10 +11,9 @@ from flexwire.schema.sources import LARGEST
 from flexwire.schema.spec import Position
 from flexwire.schema.text import MOST_PROBLEMS, SpecText
 from flexwire.specs.allow import Allowed
-from flexwire.specs.finding import found
+from flexwire.specs.finding import Report, found
 from flexwire.specs.lint.message import Directory, Message
 from flexwire.specs.lint.rules import rules
-from flexwire.specs.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from flexwire.specs.page import Page
+from flexwire.specs.finding import Page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.schema.spec import Position
+    from flexwire.specs.finding import Level
     from flexwire.specs.lint.message import Directory, Message
-    from flexwire.specs.report import Level
 
 
 class Category(Enum):

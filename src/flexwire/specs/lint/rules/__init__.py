@@ -6,7 +6,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
-from flexwire.specs.page import rules_of
+from flexwire.specs.finding import rules_of
 
 if TYPE_CHECKING:
     from flexwire.specs.lint.rule import Rule

@@ -8,7 +8,6 @@ brokers the features are known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 from flexwire.protocol.audit import Named
 from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
 from flexwire.schema.catalog import catalog
-from flexwire.spark.conducts import OFFERS_MESSAGE, SHOWN
+from flexwire.spark.conducts import OFFERS_MESSAGE, SHOWN, ClusterTold
 from flexwire.spark.sums.values import Distinct, hash_of
 from flexwire.tables.frames import ends_of
 
@@ -182,15 +181,6 @@ def _sets(message: str, rows: pa.RecordBatch) -> list[pa.Table]:
 @cache
 def _gone_names(kind: ConfiguredKind) -> pa.Array:
     return pa.array(sorted(name for of, name in ever_gone() if of == kind), _TEXT)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterTold:
-    """What was told of a cluster, as `ClusterSeen` has it."""
-
-    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
-    described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
 
 
 class _Names:

@@ -20,8 +20,8 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from flexwire.protocol.audit import Asked
-    from flexwire.spark.cluster_told import ClusterTold
+    from flexwire.protocol.audit import Asked, Named
+    from flexwire.protocol.configurations import ConfiguredKind
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"
@@ -40,6 +40,15 @@ Key = tuple[str | None, str | None, str | None]
 Software = tuple[str | None, str | None]
 Offers = dict[str, dict[int, Versions]]
 """By broker and API: what all of its ApiVersions responses offer, so that no doubt is left."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTold:
+    """What was told of a cluster, as `ClusterSeen` has it."""
+
+    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
 
 
 class SeenUse(NamedTuple):

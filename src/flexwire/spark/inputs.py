@@ -17,7 +17,7 @@ from flexwire.arguments import to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, StorageError
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.report.facts import UnreadableFile

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, Row
 
     from flexwire.protocol.audit import Party
-    from flexwire.spark.cluster_told import ClusterTold
-    from flexwire.spark.conducts import Evidence, Key, Offers, Touched
+    from flexwire.spark.conducts import ClusterTold, Evidence, Key, Offers, Touched
 
 _SENT = (*KEY, *SOFTWARE, "api_key", "api_version")
 _AROUND = ("asked", "from_start", "closed", "is_range_seen", "lowest", "highest")

@@ -120,6 +120,10 @@ MOVED: Final = {
     "flexwire.net.throwaway": "flexwire.tap.security",
     "flexwire.net.tls": "flexwire.client.tls",
     "flexwire.records.inflate": "flexwire.records.compression",
+    "flexwire.report.answer_facts": "flexwire.facts.answers",
+    "flexwire.report.audit_facts": "flexwire.facts.audit",
+    "flexwire.report.facts": "flexwire.facts.facts",
+    "flexwire.report.units": "flexwire.facts.units",
     "flexwire.spark.batches": "flexwire.spark.tables",
     "flexwire.spark.formats": "flexwire.spark.sources",
     "flexwire.spark.formats.kafka_capture": "flexwire.spark.sources.kafka_capture",
@@ -127,6 +131,9 @@ MOVED: Final = {
     "flexwire.spark.paths": "flexwire.spark.inputs",
     "flexwire.spark.ranges": "flexwire.spark.capture_job",
     "flexwire.spark.reading": "flexwire.spark.stored",
+    "flexwire.spark.sums": "flexwire.measures",
+    "flexwire.spark.sums.audit": "flexwire.measures.audit",
+    "flexwire.spark.sums.chosen_clients": "flexwire.measures.audit_rows",
     "flexwire.spark.unreadable": "flexwire.spark.inputs",
     "flexwire.tables.fold": "flexwire.survey.fold",
     "flexwire.tables.piece_survey": "flexwire.survey.piece_survey",
@@ -144,6 +151,7 @@ _ROOMS: Final = (
     "flexwire.cost",
     "flexwire.guide",
     "flexwire.net",
+    "flexwire.spark.sums",
 )
 
 

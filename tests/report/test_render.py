@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.report import Facts, charts, render, tables, units
-from flexwire.report.audit_facts import Audit
-from flexwire.report.facts import (
+from flexwire.facts import units
+from flexwire.facts.audit import Audit
+from flexwire.facts.captures import Sampled
+from flexwire.facts.facts import (
     ApiFacts,
     Latency,
     Timeline,
     TimelineBucket,
     least_of,
 )
-from flexwire.report.sampled_facts import Sampled
+from flexwire.report import Facts, charts, render, tables
 from tests.report.filled import CALM, HOSTILE, filled
 from tests.report.page import Page
 from tests.report.sample import EMPTY, SAMPLE, START, big

@@ -16,14 +16,19 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from flexwire.arguments import to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, StorageError
+from flexwire.facts.captures import (
+    NO_ADDED_TAGS,
+    AddedTags,
+    Sampled,
+    added_tags,
+    sampled_files,
+    sampled_notes,
+)
+from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
 from flexwire.logs.files import is_log_file
 from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
-from flexwire.report.facts import UnreadableFile
-from flexwire.report.sampled_facts import Sampled, sampled_files, sampled_notes
-from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags, added_tags
-from flexwire.report.tls_facts import TlsFacts, TlsReason
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.local import make_private_directory
@@ -34,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.capture.tls import OpenedCaptures
+    from flexwire.facts.facts import Facts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.report.facts import Facts
     from flexwire.storage.source import Source
     from flexwire.survey.request import Marks
 

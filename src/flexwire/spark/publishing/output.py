@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from flexwire.arguments import refuse, to_flag, to_text
 from flexwire.errors import FlexwireError, StorageError
 from flexwire.extras import needed_by
-from flexwire.report.facts import Facts
+from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.local import FACTS, Staging, staging
 from flexwire.spark.publishing.stored import StoredStaging, stored_staging
 from flexwire.survey.survey import Asked

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import flexwire
 from flexwire.extras import needed_by
+from flexwire.facts.units import TEXT_LIMIT, plural, safe
 from flexwire.printable import printable
 from flexwire.report.render import breakable
-from flexwire.report.units import TEXT_LIMIT, plural, safe
 from flexwire.specs.guide.rows import steps
 from flexwire.versions import Versions
 

@@ -13,15 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.report.facts import CompressionUse, Side, TopicFacts
-from flexwire.spark.sums.bounded import merge_all, prune, shortened
-from flexwire.spark.sums.runs import bits, extents, grouped, run_starts, topic_names
-from flexwire.spark.sums.undecodable import undecodable
+from flexwire.facts.facts import CompressionUse, Side, TopicFacts
+from flexwire.measures.bounded import merge_all, prune, shortened
+from flexwire.measures.failures import undecodable
+from flexwire.measures.groups import bits, extents, grouped, run_starts, topic_names
 from flexwire.tables.inflated import beyond
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
-    from flexwire.spark.sums.runs import Words
+    from flexwire.measures.groups import Words
 
 MOST_TOPICS: Final = 20_000
 """So many different topics are counted by themselves."""

@@ -1,4 +1,4 @@
-"""The facts of one capture: everything the report says, and the only thing it reads.
+"""The facts of one analysis: everything the report says, and the only thing it reads.
 
 Units are the same everywhere and stand in the names: ``…_us`` is whole microseconds (since the
 epoch, UTC, for a moment), ``…_ms`` is milliseconds as a float, ``…bytes`` is bytes, frames include
@@ -8,24 +8,147 @@ not matter: the report sorts what it shows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import msgspec
 
-from flexwire.parties import AuditVerdict, Client
-from flexwire.report.answer_facts import (  # noqa: TC001 - msgspec reads them
+from flexwire.facts.answers import (  # noqa: TC001 - msgspec reads the annotations
     AnswerFacts,
     Unanswered,
 )
-from flexwire.report.audit_facts import Audit
-from flexwire.report.log_facts import LogFacts  # noqa: TC001 - msgspec reads the annotations
-from flexwire.report.request_log_facts import (  # noqa: TC001 - msgspec reads the annotations
-    RequestLogFacts,
+from flexwire.facts.audit import Audit, findings
+from flexwire.facts.captures import (
+    NO_ADDED_TAGS,
+    AddedTags,
+    Sampled,
 )
-from flexwire.report.sampled_facts import Sampled  # noqa: TC001 - msgspec reads the annotations
-from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags
-from flexwire.report.tls_facts import TlsFacts  # noqa: TC001 - msgspec reads the annotations
+from flexwire.parties import AuditVerdict, Client
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.facts.audit import AuditFinding
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """The figures of all logs that were read; the answers say the rest.
+
+    ``damaged`` counts the runs of bytes that are not a batch or do not read; ``beyond_bounds`` how
+    many of these hold batches that inflate beyond a bound. ``directories`` may be
+    the first of ``directory_count``. ``left_out`` are directories of partitions that another
+    directory was read for, where the log ends later; they may be the first of ``left_out_count``.
+    Times are those of records, None where none has one.
+
+    Where tables grow, a log is read from the offset after the last one that is in them, up to its
+    last whole batch. ``known_partitions`` have nothing from there on, ``waiting_bytes`` come after
+    the last whole batches, and ``gone_partitions`` begin after that offset, as what was between has
+    been deleted. ``behind`` are those that end before it, as an older copy does, or a topic that
+    was deleted and made again; they may be the first of ``behind_count``.
+    """
+
+    topics: int
+    partitions: int
+    segments: int
+    bytes: int
+    batches: int
+    records: int
+    damaged: int = 0
+    damaged_bytes: int = 0
+    oldest_time_us: int | None = None
+    newest_time_us: int | None = None
+    directories: tuple[str, ...] = ()
+    directory_count: int = 0
+    left_out: tuple[str, ...] = ()
+    left_out_count: int = 0
+    known_partitions: int = 0
+    waiting_bytes: int = 0
+    gone_partitions: int = 0
+    behind: tuple[str, ...] = ()
+    behind_count: int = 0
+    beyond_bounds: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerFacts:
+    """A listener of brokers: the requests that came to it, and those of replicas that fetch.
+
+    ``name`` and ``security_protocol`` are None where lines were cut off before them.
+    """
+
+    name: str | None
+    security_protocol: str | None
+    requests: int
+    replica_fetches: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLogFacts:
+    """The figures of all request logs that were read; the rest of the facts says what is in them.
+
+    ``requests`` are those that clients and brokers sent themselves, ``forwarded`` those that
+    brokers forwarded to the controller for clients. ``refused`` are requests that brokers' own logs
+    say they could not read. Of ``cut`` lines only the request's header is known; ``text`` lines are
+    those of 2.7 and earlier that do not surely say what was asked. ``left_out_fields`` are
+    mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a version
+    that is deprecated, as at the level INFO. ``listeners`` may be the first of ``listener_count``,
+    and ``requests_beyond`` are those of listeners that were too many to be told apart.
+    """
+
+    files: int
+    server_logs: int
+    lines: int
+    requests: int
+    forwarded: int = 0
+    refused: int = 0
+    cut: int = 0
+    text: int = 0
+    unused: int = 0
+    left_out_fields: int = 0
+    only_deprecated: bool = False
+    timezone: str = "UTC"
+    listeners: tuple[ListenerFacts, ...] = ()
+    listener_count: int = 0
+    requests_beyond: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is a request log, and no line in it is a request."""
+        return bool(self.files) and not (self.requests + self.forwarded + self.cut + self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class TlsReason:
+    """Why connections were not opened, or not to their end, and how many."""
+
+    reason: str
+    connections: int
+
+
+@dataclass(frozen=True, slots=True)
+class TlsFacts:
+    """The TLS connections of all captures, by what became of them.
+
+    ``opened`` were opened from handshake to end, ``partly`` up to some record, ``unopened`` not at
+    all: these are in the tables as they were captured. The rarest of very many reasons are left
+    out, so ``partly_opened`` and ``not_opened`` say how many there are. ``lost_bytes`` of what was
+    sent are missing from the captures, ``unread_bytes`` of TLS came after the last record that
+    opened. ``sources`` may be the first of ``source_files``.
+    """
+
+    opened: int
+    partly_opened: int = 0
+    not_opened: int = 0
+    partly: tuple[TlsReason, ...] = ()
+    unopened: tuple[TlsReason, ...] = ()
+    plain_bytes: int = 0
+    lost_bytes: int = 0
+    unread_bytes: int = 0
+    damaged_places: int = 0
+    sources: tuple[str, ...] = ()
+    source_files: int = 0
+
 
 SOURCES_SHOWN = 1000
 """So many capture files the facts name, the first by path; the table of packets has them all."""
@@ -415,3 +538,34 @@ class Facts:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:
             raise ValueError(f"not the facts of a report: {error}") from error
+
+
+def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
+    """The uses of versions with the gravest of what the audit says of each, on any release."""
+    gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
+    apart: set[Client] = set()
+    for one in reversed(findings(audit)):
+        client = one.client.client
+        if one.verdict == "not judged":
+            apart.add(client)
+        if one.version is not None:
+            gravest[client, one.api_key, one.version] = one
+            # A connection that names no software got that of the client's other connections.
+            gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
+    return tuple(_marked(use, gravest, apart) for use in uses)
+
+
+def _marked(
+    use: VersionUse,
+    gravest: dict[tuple[Client, int | None, int], AuditFinding],
+    apart: set[Client],
+) -> VersionUse:
+    found = gravest.get((use.client, use.api_key, use.version))
+    if found is None:
+        return replace(use, verdict="not judged") if use.client in apart else use
+    return replace(
+        use,
+        verdict=found.verdict,
+        last_accepted_in=found.last_accepting_release,
+        removed_in=found.first_refusing_release,
+    )

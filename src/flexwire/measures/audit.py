@@ -1,10 +1,10 @@
-"""What an audit is made from, summed up by the tasks that write the tables.
+"""What an audit is made from, summed up over rows of tables: as they are written, or finished.
 
-It is what `flexwire.spark.answers` asks of finished tables. Facts of a connection are joined by
-its name in the driver, part by part (`flexwire.spark.sums.by_connection`). What comes of it is
-bounded by clients times versions and by brokers times APIs, of which so many are judged
-(`flexwire.spark.sums.chosen_clients`), and for clients against which something is found by the
-different names of their groups and topics.
+Facts of a connection are joined by its name in the driver, part by part
+(`flexwire.measures.by_connection`). The result is bounded by clients times versions and by brokers
+times APIs. So many of these are judged (`flexwire.measures.audit_rows`); the others are counted.
+For clients against which something is found, the result grows with the different names of their
+groups and topics.
 """
 
 from __future__ import annotations
@@ -19,8 +19,36 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.spark.cluster_told import CLUSTER_MESSAGES, ClusterSums, cluster_rows
-from flexwire.spark.conducts import (
+from flexwire.measures.audit_rows import (
+    AUDITED,
+    CONFIGURATION,
+    CONNECTIONS,
+    KAFKA,
+    MECHANISM,
+    MOST_CLIENTS,
+    MOST_USES,
+    NAMES,
+    OF_LOG,
+    REPLICA,
+    SENT,
+    TOLD,
+    WHAT,
+    Candidates,
+    Chosen,
+    by_analysis,
+    hashes,
+    kafka_rows,
+    logged_connections,
+    logged_rows,
+    named_rows,
+    offered,
+    sent_rows,
+    told_rows,
+)
+from flexwire.measures.bounded import Distinct, hash_of
+from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
+from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
+from flexwire.measures.evidence import (
     API_VERSIONS,
     OFFERS_MESSAGE,
     SHOWN,
@@ -31,42 +59,16 @@ from flexwire.spark.conducts import (
     evidence_of,
     key_of,
 )
-from flexwire.spark.sums.audit_rows import (
-    AUDITED,
-    CONFIGURATION,
-    KAFKA,
-    MECHANISM,
-    OF_LOG,
-    REPLICA,
-    SENT,
-    TOLD,
-    WHAT,
-    kafka_rows,
-    logged_connections,
-    logged_rows,
-    offered,
-    sent_rows,
-    told_rows,
-)
-from flexwire.spark.sums.by_connection import CONNECTION, Kind, RowsByConnection
-from flexwire.spark.sums.chosen_clients import (
-    MOST_CLIENTS,
-    MOST_USES,
-    Candidates,
-    Chosen,
-    hashes,
-)
-from flexwire.spark.sums.groups import Coded, Groups, coded
-from flexwire.spark.sums.owners import attributed, owning
-from flexwire.spark.sums.values import Distinct, hash_of
+from flexwire.measures.groups import Coded, Groups, coded
 from flexwire.tables.spec_places import KINDS
+from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from flexwire.measures.evidence import Evidence, Key, Offers, Software
     from flexwire.protocol.audit import Party
-    from flexwire.spark.conducts import Evidence, Key, Offers, Software
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -92,12 +94,21 @@ class AuditSums:
         # Which clients are judged, once that is known, where not all are.
         self._chosen: Chosen | None = None
 
-    def add_frames(self, frames: pa.RecordBatch) -> None:
-        """Add rows of the table of frames."""
-        self._rows.add(SENT, sent_rows(frames))
+    def add(self, table: str, rows: pa.RecordBatch) -> None:
+        """Add rows of the table of frames, of connections or of a message, or of `NAMES`."""
+        own = by_analysis(rows)
+        if table == FRAMES:
+            self._rows.add(SENT, sent_rows(own))
+        elif table == CONNECTIONS:
+            self._rows.add(KAFKA, kafka_rows(own))
+        elif table == NAMES:
+            for told in named_rows(own):
+                self._rows.add(TOLD, told)
+        else:
+            self._add_message(table.removeprefix(f"{MESSAGES}/"), rows, own)
 
-    def add_messages(self, message: str, rows: pa.RecordBatch) -> None:
-        """Add rows of a message's table."""
+    def _add_message(self, message: str, rows: pa.RecordBatch, own: pa.RecordBatch) -> None:
+        # The name of a connection says its broker.
         if message in CLUSTER_MESSAGES:
             self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
@@ -105,12 +116,8 @@ class AuditSums:
                 self._offer(broker, *one)
             self._prune(2 * MOST_BROKERS)
         elif message.endswith(_REQUEST):
-            for told in told_rows(message, rows):
+            for told in told_rows(message, own):
                 self._rows.add(TOLD, told)
-
-    def add_connections(self, connections: pa.RecordBatch) -> None:
-        """Add rows of the table of connections."""
-        self._rows.add(KAFKA, kafka_rows(connections))
 
     def add_logged(self, rows: pa.RecordBatch) -> None:
         """Add what lines of request logs say of connections, as `LOGGED` has it."""

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.measures.bounded import Distinct, hash_of
+from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterTold
 from flexwire.protocol.audit import Named
 from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
 from flexwire.schema.catalog import catalog
-from flexwire.spark.conducts import OFFERS_MESSAGE, SHOWN, ClusterTold
-from flexwire.spark.sums.values import Distinct, hash_of
 from flexwire.tables.frames import ends_of
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ CLUSTER_ROWS: Final = pa.schema(
         # Of `SETS`: who sent it.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or the feature; of `SETS` as `conducts.configured_of` reads it. Null: a
+        # The configuration or the feature; of `SETS` as `evidence.configured_of` reads it. Null: a
         # broker has none.
         ("name", _TEXT),
         # The topic or broker that has it.

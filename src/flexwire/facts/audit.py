@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from flexwire.parties import AuditVerdict, Party, Role  # noqa: TC001 - msgspec reads them
-from flexwire.report.units import count, plural
+from flexwire.facts.units import count, plural
+from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +172,16 @@ class Audit:
     libraries: tuple[FirstRelease, ...] = ()
     left_out: LeftOut = NOTHING_LEFT_OUT
     cluster: tuple[ClusterGate, ...] = ()
+
+
+def findings(audit: Audit) -> list[AuditFinding]:
+    """The findings, the gravest first, in an order that does not depend on theirs."""
+    return sorted(
+        audit.findings,
+        key=lambda one: (
+            VERDICTS.index(one.verdict),
+            -one.requests,
+            audit.releases.index(one.release) if one.release in audit.releases else -1,
+            repr(one),
+        ),
+    )

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.report.facts import ConnectionFacts, OtherConnection
+from flexwire.facts.facts import ConnectionFacts, OtherConnection
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import NOT_KAFKA, WITHHELD_BYTES
-from flexwire.report.facts import TaggedFieldUse
-from flexwire.spark.sums.bounded import merge_all, prune
+from flexwire.facts.facts import TaggedFieldUse
+from flexwire.measures.bounded import merge_all, prune
 
 MOST_FIELDS: Final = 10_000
 """So many different tagged fields are counted by themselves."""

@@ -1,39 +1,143 @@
-"""What the report says of frames, summed up over batches of their table."""
+"""What the report says of frames, of APIs and of clients, summed up over the table of frames."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNPAIRED
-from flexwire.logs.request_log.requests import NOWHERE
-from flexwire.parties import Client
-from flexwire.report.facts import LenientUse, Source, Timeline, TimelineBucket, Totals
-from flexwire.spark.sums.failures import FAILURES, SAMPLE_BYTES, FailureSums
-from flexwire.spark.sums.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
-from flexwire.spark.sums.latencies import LatencySums
-from flexwire.spark.sums.reasons import ReasonCounts
-from flexwire.spark.sums.traffic import (
-    REQUEST,
-    RESPONSE,
-    Traffic,
-    api_facts,
-    client_facts,
-    frames_of,
-    version_uses,
+from flexwire.errors import UnknownMessageError
+from flexwire.facts.facts import (
+    ApiFacts,
+    ClientFacts,
+    LenientUse,
+    Source,
+    Timeline,
+    TimelineBucket,
+    Totals,
+    VersionUse,
 )
+from flexwire.logs.request_log.requests import NOWHERE
+from flexwire.measures.failures import FAILURES, SAMPLE_BYTES, FailureSums, ReasonCounts
+from flexwire.measures.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
+from flexwire.measures.latencies import LatencySums
+from flexwire.parties import Client
+from flexwire.protocol import api_name
 from flexwire.tables.frames import LENIENT
+from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from typing import TypeVar
 
-    from flexwire.report.facts import ApiFacts, ClientFacts, VersionUse
-    from flexwire.spark.sums.groups import Key
+    from flexwire.facts.facts import Latency
+    from flexwire.measures.groups import Key
 
     Array = np.ndarray[Any, np.dtype[Any]]
+    _Key = TypeVar("_Key")
+
+
+REQUEST, RESPONSE = "request", "response"
+
+
+class Traffic(NamedTuple):
+    """Frames of one client, api version, direction and outcome: how many, and their sums."""
+
+    client: Client
+    api_key: int | None
+    api_version: int | None
+    direction: str
+    outcome: str
+    has_message: bool
+    frames: int
+    bytes: int
+    unanswered: int
+    withheld: int
+
+
+def frames_of(traffic: Iterable[Traffic], direction: str) -> int:
+    """Give how many frames go in a direction."""
+    return sum(one.frames for one in traffic if one.direction == direction)
+
+
+def bytes_of(traffic: Iterable[Traffic], direction: str) -> int:
+    """Give how many bytes go in a direction."""
+    return sum(one.bytes for one in traffic if one.direction == direction)
+
+
+def api_facts(traffic: Iterable[Traffic], latencies: Mapping[int, Latency]) -> tuple[ApiFacts, ...]:
+    """Give the facts of each api key."""
+    return tuple(
+        ApiFacts(
+            api_key=api_key,
+            name=name_of(api_key),
+            requests=frames_of(some, REQUEST),
+            responses=frames_of(some, RESPONSE),
+            request_bytes=bytes_of(some, REQUEST),
+            response_bytes=bytes_of(some, RESPONSE),
+            failures=sum(one.frames for one in some if one.outcome == FAILED),
+            versions=tuple(
+                sorted({one.api_version for one in some if one.api_version is not None})
+            ),
+            latency=latencies.get(api_key),
+            may_wait=may_wait(api_key),
+        )
+        for api_key, some in _by(traffic, lambda one: one.api_key).items()
+        if api_key is not None
+    )
+
+
+def client_facts(
+    traffic: Iterable[Traffic], connections: Mapping[Client, Collection[str]]
+) -> tuple[ClientFacts, ...]:
+    """Give the facts of each client that named itself in a message."""
+    by_client = _by((one for one in traffic if one.has_message), lambda one: one.client)
+    return tuple(
+        ClientFacts(
+            client=client,
+            connections=len(connections[client]),
+            requests=frames_of(some, REQUEST),
+            bytes_sent=bytes_of(some, REQUEST),
+            bytes_received=bytes_of(some, RESPONSE),
+            apis=len({one.api_key for one in some} - {None}),
+        )
+        for client, some in by_client.items()
+    )
+
+
+def version_uses(traffic: Iterable[Traffic]) -> tuple[VersionUse, ...]:
+    """Give who sent which version of which api, and how often."""
+    requests = (one for one in traffic if one.direction == REQUEST)
+    by_use = _by(requests, lambda one: (one.client, one.api_key, one.api_version))
+    return tuple(
+        VersionUse(client, key, name_of(key), version, sum(one.frames for one in some))
+        for (client, key, version), some in by_use.items()
+        if key is not None and version is not None
+    )
+
+
+def name_of(api_key: int) -> str | None:
+    """Give the name of an api, where a release has it."""
+    try:
+        return api_name(api_key)
+    except UnknownMessageError:
+        return None
+
+
+def may_wait(api_key: int) -> bool:
+    """Return whether the broker may wait for records before it responds."""
+    return f"{name_of(api_key)}Response" in CARRYING_RESPONSES
+
+
+def _by(traffic: Iterable[Traffic], key: Callable[[Traffic], _Key]) -> dict[_Key, list[Traffic]]:
+    found: dict[_Key, list[Traffic]] = {}
+    for one in traffic:
+        found.setdefault(key(one), []).append(one)
+    return found
+
 
 CLIENT = ("client_id", "client_software_name", "client_software_version")
 """The columns of the table of frames that tell clients apart."""

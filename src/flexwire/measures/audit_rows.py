@@ -1,26 +1,41 @@
-"""What the rows of tables say of clients, as the audit's sums have it: rows by connection."""
+"""What rows of tables say of clients and connections, and which clients of very many are judged.
+
+Clients name themselves, and a request log is read from whoever wrote it: each line may be another
+client. What an audit holds of one is a hundred times what is needed to choose. So all are counted
+first, by hashes, and evidence is gathered of those that were chosen. The others are counted.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.spark.cluster_told import CONFIGURING, cluster_rows
-from flexwire.spark.conducts import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
-from flexwire.spark.sums.by_connection import CONNECTION, Kind
-from flexwire.spark.sums.groups import Coded, Groups, coded, coded_steps
+from flexwire.measures.bounded import hashes_and_texts
+from flexwire.measures.by_connection import CONNECTION, Kind
+from flexwire.measures.cluster import CONFIGURING, DESCRIBED_MESSAGE, cluster_rows
+from flexwire.measures.evidence import (
+    MECHANISMS_MESSAGE,
+    OFFERS_MESSAGE,
+    PORT,
+    REPLICAS_MESSAGE,
+    SOFTWARE,
+)
+from flexwire.measures.groups import Coded, Groups, coded, coded_steps
 from flexwire.tables.frames import ends_of
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.request_logs import LOGGED
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from flexwire.tables.spec_places import KINDS, entity_paths
+from flexwire.tables.wanted import FRAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     Array = np.ndarray[Any, np.dtype[Any]]
+
 
 SENT, TOLD, KAFKA, OF_LOG = "sent", "told", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
@@ -64,6 +79,35 @@ AUDITED: Final = {
 
 Those of request logs are told in parts, of which `logged_connections` makes whole ones.
 """
+
+CONNECTIONS: Final = "connections"
+"""The table of connections."""
+NAMES: Final = "names"
+"""What is no table: rows of a connection, with the ``kind`` and ``name`` of what requests named."""
+COLUMNS: Final = {
+    FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
+    CONNECTIONS: (
+        *(CONNECTION, "client", "broker", "seen_from_start", "closed_by", "is_kafka"),
+        "principal",
+    ),
+}
+"""The columns that are read of a table; earlier tables of connections lack the principal."""
+EVIDENT: Final[dict[str, tuple[str, ...]]] = {
+    REPLICAS_MESSAGE: ("replica_id", "replica_state"),
+    **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
+}
+"""The messages that tell more than names, with the fields of the body that do, if not all."""
+
+
+def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows whose connections are named apart, where a table has those of several analyses.
+
+    Each analysis names connections by their ends, so names repeat from one to the next.
+    """
+    if ANALYSIS not in rows.schema.names:
+        return rows
+    names = pc.binary_join_element_wise(rows[CONNECTION], rows[ANALYSIS].cast(_TEXT), "\n")
+    return rows.set_column(rows.schema.get_field_index(CONNECTION), CONNECTION, names)
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
@@ -157,6 +201,13 @@ def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             )
 
 
+def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Give what requests named, of rows of `NAMES`."""
+    for kind in KINDS:
+        some = rows.filter(pc.equal(rows["kind"], kind))
+        yield from _told(some, kind, some["name"])
+
+
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Give the requests of replicas that fetch, of rows of the table of `REPLICAS_MESSAGE`."""
     older, newer = (pc.struct_field(rows["body"], path) for path in _REPLICAS)
@@ -228,3 +279,86 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
         groups.values(), lowest.tolist(), highest.tolist(), strict=True
     ):
         yield broker, api_key, *versions
+
+
+MOST_CLIENTS: Final = 50_000
+"""So many clients are judged."""
+MOST_USES: Final = 300_000
+"""So many different uses of versions they have, each with another evidence around it."""
+MOST_USES_OF_ONE: Final = 20_000
+"""One with more is not judged: no client has a hundredth of that."""
+
+# Any odd number: hashes of several columns are one after it.
+_FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(29)
+
+
+class Chosen(NamedTuple):
+    """The hashes of the clients that are judged, ascending, and what is left out."""
+
+    clients: Array
+    left_out: int
+    requests: int
+
+
+def hashes(columns: Iterable[pa.Array], rows: int) -> Array:
+    """A hash of what each row has in these columns of texts and whole numbers; null is a value."""
+    told = np.zeros(rows, np.uint64)
+    for column in columns:
+        if pa.types.is_string(column.type):
+            each, _ = hashes_and_texts(pc.fill_null(column, "").cast(pa.binary()))
+        else:
+            each = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+            each = each.astype(np.int64).view(np.uint64)
+        is_null = np.asarray(column.is_null()).astype(np.uint64)
+        told = (told ^ each) * _FOLD + is_null
+        told ^= told >> _SHIFT
+    return told
+
+
+class Candidates:
+    """All clients, and how many requests and different uses each has."""
+
+    def __init__(self) -> None:
+        self._clients = _Counts()
+        self._uses = _Counts()
+
+    def add(self, clients: Array, uses: Array, requests: Array) -> None:
+        """Take in rows: of which client, by its hash, which use of its own, and how many."""
+        self._clients.add(clients, requests)
+        self._uses.add(clients * _FOLD + uses, np.zeros(len(uses), np.int64), clients)
+
+    def chosen(self) -> Chosen | None:
+        """Those that are judged; None where all are."""
+        every, requests = self._clients.keys, self._clients.sums
+        # Each use is of a client that is there.
+        place = np.searchsorted(every, self._uses.others)
+        uses = np.bincount(place, minlength=len(every))
+        fits = uses <= MOST_USES_OF_ONE
+        if len(every) <= MOST_CLIENTS and uses.sum() <= MOST_USES and fits.all():
+            return None
+        order = np.lexsort((every, -requests))
+        order = order[fits[order]]
+        order = order[: np.searchsorted(np.cumsum(uses[order]), MOST_USES, "right")]
+        kept = order[:MOST_CLIENTS]
+        left_out = int(requests.sum() - requests[kept].sum())
+        return Chosen(np.sort(every[kept]), len(every) - len(kept), left_out)
+
+
+class _Counts:
+    """The sum of numbers by key, and what else is known of a key."""
+
+    def __init__(self) -> None:
+        self.keys = np.zeros(0, np.uint64)
+        self.sums = np.zeros(0, np.int64)
+        self.others = np.zeros(0, np.uint64)
+
+    def add(self, keys: Array, numbers: Array, others: Array | None = None) -> None:
+        """Take in rows."""
+        every = np.concatenate([self.keys, keys])
+        counts = np.concatenate([self.sums, numbers])
+        known = np.concatenate([self.others, keys if others is None else others])
+        self.keys, first, of = np.unique(every, return_index=True, return_inverse=True)
+        self.sums = np.zeros(len(self.keys), np.int64)
+        np.add.at(self.sums, of, counts)
+        self.others = known[first]

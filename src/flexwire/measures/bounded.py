@@ -1,25 +1,136 @@
-"""What is counted of many values in bounded memory: how many are different, and the median.
+"""What is counted in bounded memory: names, how often a number occurs, how many values differ.
 
-Neither depends on the order in which parts are merged.
+What is counted does not depend on the order in which parts are merged. Of names so many are kept,
+no longer than so long: those that come first in the alphabet. The others are counted as one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import numpy as np
 
 from flexwire.columnar.program import address
 from flexwire.kernels.columns import hashing_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.engine import kernel
-from flexwire.spark.sums.counted import Counted, occurring
-from flexwire.spark.sums.runs import changes
+from flexwire.measures.groups import changes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
     import pyarrow as pa
 
-    from flexwire.spark.sums.runs import Words
+    from flexwire.measures.groups import Words
+
+
+MOST_DIFFERENT: Final = 10_000
+"""So many different numbers are counted exactly; with more, all have four significant digits."""
+_DIGITS = 4
+
+
+def occurring(numbers: Words) -> tuple[Words, Words]:
+    """Give the different numbers in order, and how often there is each."""
+    if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
+        # Sooner than sorting them.
+        counts = np.bincount(numbers)
+        different = np.flatnonzero(counts)
+        return different, counts[different]
+    return np.unique(numbers, return_counts=True)
+
+
+@dataclass(slots=True)
+class Counted:
+    """The different ``values`` in order, and how often there is each."""
+
+    values: Words = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: Words = field(default_factory=lambda: np.zeros(0, np.int64))
+    is_rounded: bool = False
+
+    def add(self, values: Words, counts: Words) -> None:
+        """Take in numbers, as `occurring` gives them."""
+        self._unite(
+            np.concatenate([self.values, values.astype(np.int64)]),
+            np.concatenate([self.counts, counts.astype(np.int64)]),
+        )
+        # Once rounded, all that follows is: so the order of merging means nothing.
+        self.is_rounded |= len(self.values) > MOST_DIFFERENT
+        if self.is_rounded:
+            self._unite(_rounded(self.values), self.counts)
+
+    def merge(self, other: Counted) -> None:
+        """Take in what was counted elsewhere."""
+        self.is_rounded |= other.is_rounded
+        self.add(other.values, other.counts)
+
+    def at_ranks(self, ranks: Sequence[int]) -> Words:
+        """Give the numbers at ranks, counted from 1 for the least."""
+        found: Words = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
+        return found
+
+    @property
+    def total(self) -> int:
+        """How many numbers were counted."""
+        return int(self.counts.sum())
+
+    def _unite(self, values: Words, counts: Words) -> None:
+        self.values, places = np.unique(values, return_inverse=True)
+        self.counts = np.zeros(len(self.values), np.int64)
+        np.add.at(self.counts, places, counts)
+
+
+def _rounded(values: Words) -> Words:
+    """Give numbers with four significant digits; those that have no more stay as they are."""
+    sizes = np.abs(values)
+    unit = np.ones(len(values), np.int64)
+    while (is_longer := sizes // unit >= 10**_DIGITS).any():
+        unit[is_longer] *= 10
+    rounded: Words = np.sign(values) * ((sizes + unit // 2) // unit * unit)
+    return rounded
+
+
+LONGEST_NAME = 1000
+"""Of a longer name so many characters are kept."""
+
+
+class Mergeable(Protocol):
+    """What is counted of one name."""
+
+    def merge(self, other: Self) -> None:
+        """Take in what was counted elsewhere."""
+
+
+_Name = TypeVar("_Name", bound="Hashable")
+_Counted = TypeVar("_Counted", bound=Mergeable)
+
+
+def shortened(name: str) -> str:
+    """A name that is not too long to be kept; the same names are the same afterwards."""
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
+
+
+def prune(
+    held: dict[_Name, _Counted],
+    most: int,
+    rest: Callable[[_Name], _Counted],
+    *,
+    order: Callable[[_Name], Any],
+) -> None:
+    """Keep ``most`` of the names held, and merge what was counted of each other into its rest."""
+    if len(held) > most:
+        for name in sorted(held, key=order)[most:]:
+            rest(name).merge(held.pop(name))
+
+
+def merge_all(
+    held: dict[_Name, _Counted], others: dict[_Name, _Counted], make: Callable[[], _Counted]
+) -> None:
+    """Take in what was counted elsewhere, name by name; what ``others`` hold stays as it is."""
+    for name, one in others.items():
+        if name not in held:
+            held[name] = make()
+        held[name].merge(one)
+
 
 _WORD = (1 << 64) - 1
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.report.facts import LATENCY_EDGES_MS, Latency, LatencyBucket
-from flexwire.spark.sums.counted import Counted, occurring
+from flexwire.facts.facts import LATENCY_EDGES_MS, Latency, LatencyBucket
+from flexwire.measures.bounded import Counted, occurring
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.measures.audit import AuditSums
-from flexwire.measures.audit_rows import AUDITED, SENT
+from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT
 from flexwire.measures.by_connection import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
-from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.evidence import AuditTables, TableEvidence
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
+from flexwire.tables.wanted import FRAMES
 from tests.spark.test_audit_sums import by_connection_of, only_opens, owner_of, read, summed
 from tests.spark.traffic import Traffic, made, request
 
@@ -156,8 +157,8 @@ def random_tables(seed: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
 
 def of_sums(frames: pa.RecordBatch, connections: pa.RecordBatch) -> Evidence:
     sums = AuditSums()
-    sums.add_frames(frames)
-    sums.add_connections(connections)
+    sums.add(FRAMES, frames)
+    sums.add(CONNECTIONS, connections)
     return sums.evidence()
 
 
@@ -189,5 +190,4 @@ def test_queries_over_tables_find_the_same_owners(spark: SparkSession) -> None:
             spark.createDataFrame(pa.Table.from_batches([connections])),
             lambda _: None,
         )
-        with table_evidence(tables, ()) as gathered:
-            assert gathered.evidence() == of_sums(frames, connections)
+        assert TableEvidence(tables, ()).evidence() == of_sums(frames, connections)

@@ -17,7 +17,7 @@ from flexwire.answers.unused_topics import ANSWER as UNUSED_TOPICS
 from flexwire.answers.unused_topics import unused_topics
 from flexwire.codec import message
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.storage.listing import list_files

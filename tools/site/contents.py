@@ -84,7 +84,7 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.capture.tls",
     "flexwire.tap",
     "flexwire.client",
-    "flexwire.guide",
+    "flexwire.specs.guide",
     "flexwire.report",
     "flexwire.spark",
     "flexwire.spark.answers",

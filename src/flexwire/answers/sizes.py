@@ -9,9 +9,16 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
-from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
 from flexwire.facts.answers import Picture
+from flexwire.specs.cost.columns import (
+    AS_SENT,
+    BLOCKS,
+    ERROR_TAGS,
+    READ,
+    SAMPLE,
+    WITHOUT_ERROR_TAGS,
+    measure,
+)
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:

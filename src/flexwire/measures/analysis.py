@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from heapq import nsmallest
 from importlib.metadata import version as installed_version
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.facts.facts import (
     SOURCES_SHOWN,
@@ -26,6 +26,7 @@ from flexwire.facts.facts import (
     marked,
 )
 from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.measures.connections import ConnectionSums
 from flexwire.measures.failures import record_failures
 from flexwire.measures.frames import FrameSums
@@ -33,7 +34,7 @@ from flexwire.measures.headers import RecordHeaderSums
 from flexwire.measures.records import RecordSums
 from flexwire.measures.tagged import TaggedFieldSums
 from flexwire.schema.catalog import catalog
-from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS
+from flexwire.survey.ranges import FRAMES, RECORDS
 from flexwire.tables.request_logs import FORWARDED
 
 if TYPE_CHECKING:
@@ -127,7 +128,8 @@ def bucket_us(span_us: int) -> int:
     return next((one for one in _WIDTHS_US if one * _SLICES > span_us), _WIDTHS_US[-1])
 
 
-CONNECTIONS, PACKETS = "connections", "packets"
+PACKETS: Final = "packets"
+"""The table of packets."""
 
 
 class AnalysisSums:
@@ -156,17 +158,15 @@ class AnalysisSums:
             self._frames.failures.add(record_failures(rows))
         elif table == CONNECTIONS:
             self._connections.add(rows)
-            self.audit.add_connections(rows)
+            self.audit.add(table, rows)
         elif table == PACKETS:
             self._add_packets(rows)
         elif table != FORWARDED:
             # What brokers forward they were sent, and that is in the other tables.
             self._tagged.add(rows)
+            self.audit.add(table, rows)
             if table == FRAMES:
                 self._frames.add(rows)
-                self.audit.add_frames(rows)
-            else:
-                self.audit.add_messages(table.removeprefix(f"{MESSAGES}/"), rows)
 
     def _add_packets(self, rows: pa.RecordBatch) -> None:
         for row in rows.to_pylist():

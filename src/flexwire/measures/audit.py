@@ -1,10 +1,10 @@
-"""What an audit is made from, summed up by the tasks that write the tables.
+"""What an audit is made from, summed up over rows of tables: as they are written, or finished.
 
-It is what `flexwire.spark.answers` asks of finished tables. Facts of a connection are joined by
-its name in the driver, part by part (`flexwire.measures.by_connection`). What comes of it is
-bounded by clients times versions and by brokers times APIs, of which so many are judged
-(`flexwire.measures.audit_rows`), and for clients against which something is found by the
-different names of their groups and topics.
+Facts of a connection are joined by its name in the driver, part by part
+(`flexwire.measures.by_connection`). The result is bounded by clients times versions and by brokers
+times APIs. So many of these are judged (`flexwire.measures.audit_rows`); the others are counted.
+For clients against which something is found, the result grows with the different names of their
+groups and topics.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ import pyarrow.compute as pc
 from flexwire.measures.audit_rows import (
     AUDITED,
     CONFIGURATION,
+    CONNECTIONS,
     KAFKA,
     MECHANISM,
     MOST_CLIENTS,
     MOST_USES,
+    NAMES,
     OF_LOG,
     REPLICA,
     SENT,
@@ -33,10 +35,12 @@ from flexwire.measures.audit_rows import (
     WHAT,
     Candidates,
     Chosen,
+    by_analysis,
     hashes,
     kafka_rows,
     logged_connections,
     logged_rows,
+    named_rows,
     offered,
     sent_rows,
     told_rows,
@@ -57,6 +61,7 @@ from flexwire.measures.evidence import (
 )
 from flexwire.measures.groups import Coded, Groups, coded
 from flexwire.tables.spec_places import KINDS
+from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -89,12 +94,21 @@ class AuditSums:
         # Which clients are judged, once that is known, where not all are.
         self._chosen: Chosen | None = None
 
-    def add_frames(self, frames: pa.RecordBatch) -> None:
-        """Add rows of the table of frames."""
-        self._rows.add(SENT, sent_rows(frames))
+    def add(self, table: str, rows: pa.RecordBatch) -> None:
+        """Add rows of the table of frames, of connections or of a message, or of `NAMES`."""
+        own = by_analysis(rows)
+        if table == FRAMES:
+            self._rows.add(SENT, sent_rows(own))
+        elif table == CONNECTIONS:
+            self._rows.add(KAFKA, kafka_rows(own))
+        elif table == NAMES:
+            for told in named_rows(own):
+                self._rows.add(TOLD, told)
+        else:
+            self._add_message(table.removeprefix(f"{MESSAGES}/"), rows, own)
 
-    def add_messages(self, message: str, rows: pa.RecordBatch) -> None:
-        """Add rows of a message's table."""
+    def _add_message(self, message: str, rows: pa.RecordBatch, own: pa.RecordBatch) -> None:
+        # The name of a connection says its broker.
         if message in CLUSTER_MESSAGES:
             self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
@@ -102,12 +116,8 @@ class AuditSums:
                 self._offer(broker, *one)
             self._prune(2 * MOST_BROKERS)
         elif message.endswith(_REQUEST):
-            for told in told_rows(message, rows):
+            for told in told_rows(message, own):
                 self._rows.add(TOLD, told)
-
-    def add_connections(self, connections: pa.RecordBatch) -> None:
-        """Add rows of the table of connections."""
-        self._rows.add(KAFKA, kafka_rows(connections))
 
     def add_logged(self, rows: pa.RecordBatch) -> None:
         """Add what lines of request logs say of connections, as `LOGGED` has it."""

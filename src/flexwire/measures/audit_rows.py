@@ -15,13 +15,21 @@ import pyarrow.compute as pc
 
 from flexwire.measures.bounded import hashes_and_texts
 from flexwire.measures.by_connection import CONNECTION, Kind
-from flexwire.measures.cluster import CONFIGURING, cluster_rows
-from flexwire.measures.evidence import MECHANISMS_MESSAGE, PORT, REPLICAS_MESSAGE, SOFTWARE
+from flexwire.measures.cluster import CONFIGURING, DESCRIBED_MESSAGE, cluster_rows
+from flexwire.measures.evidence import (
+    MECHANISMS_MESSAGE,
+    OFFERS_MESSAGE,
+    PORT,
+    REPLICAS_MESSAGE,
+    SOFTWARE,
+)
 from flexwire.measures.groups import Coded, Groups, coded, coded_steps
 from flexwire.tables.frames import ends_of
+from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.request_logs import LOGGED
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from flexwire.tables.spec_places import KINDS, entity_paths
+from flexwire.tables.wanted import FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -71,6 +79,35 @@ AUDITED: Final = {
 
 Those of request logs are told in parts, of which `logged_connections` makes whole ones.
 """
+
+CONNECTIONS: Final = "connections"
+"""The table of connections."""
+NAMES: Final = "names"
+"""What is no table: rows of a connection, with the ``kind`` and ``name`` of what requests named."""
+COLUMNS: Final = {
+    FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
+    CONNECTIONS: (
+        *(CONNECTION, "client", "broker", "seen_from_start", "closed_by", "is_kafka"),
+        "principal",
+    ),
+}
+"""The columns that are read of a table; earlier tables of connections lack the principal."""
+EVIDENT: Final[dict[str, tuple[str, ...]]] = {
+    REPLICAS_MESSAGE: ("replica_id", "replica_state"),
+    **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
+}
+"""The messages that tell more than names, with the fields of the body that do, if not all."""
+
+
+def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows whose connections are named apart, where a table has those of several analyses.
+
+    Each analysis names connections by their ends, so names repeat from one to the next.
+    """
+    if ANALYSIS not in rows.schema.names:
+        return rows
+    names = pc.binary_join_element_wise(rows[CONNECTION], rows[ANALYSIS].cast(_TEXT), "\n")
+    return rows.set_column(rows.schema.get_field_index(CONNECTION), CONNECTION, names)
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
@@ -162,6 +199,13 @@ def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
             yield from _told(
                 rows if of is None else rows.select([CONNECTION]).take(of), kind, names
             )
+
+
+def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Give what requests named, of rows of `NAMES`."""
+    for kind in KINDS:
+        some = rows.filter(pc.equal(rows["kind"], kind))
+        yield from _told(some, kind, some["name"])
 
 
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:

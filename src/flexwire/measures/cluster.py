@@ -8,7 +8,6 @@ brokers the features are known.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.measures.bounded import Distinct, hash_of
-from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN
+from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterTold
 from flexwire.protocol.audit import Named
 from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
 from flexwire.schema.catalog import catalog
@@ -45,7 +44,7 @@ CLUSTER_ROWS: Final = pa.schema(
         # Of `SETS`: who sent it.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or the feature; of `SETS` as `conducts.configured_of` reads it. Null: a
+        # The configuration or the feature; of `SETS` as `evidence.configured_of` reads it. Null: a
         # broker has none.
         ("name", _TEXT),
         # The topic or broker that has it.
@@ -182,15 +181,6 @@ def _sets(message: str, rows: pa.RecordBatch) -> list[pa.Table]:
 @cache
 def _gone_names(kind: ConfiguredKind) -> pa.Array:
     return pa.array(sorted(name for of, name in ever_gone() if of == kind), _TEXT)
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterTold:
-    """What was told of a cluster, as `ClusterSeen` has it."""
-
-    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
-    described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
 
 
 class _Names:

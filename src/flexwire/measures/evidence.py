@@ -1,4 +1,4 @@
-"""What an audit knows of clients, put together from rows that Spark or the sums of tasks give."""
+"""What an audit knows of clients, put together from the uses of versions that were summed up."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from flexwire.protocol.audit import (
     ClusterSeen,
     Conduct,
     Configured,
+    Named,
     Party,
     Use,
     fitting_releases,
@@ -20,8 +21,8 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from flexwire.measures.cluster import ClusterTold
     from flexwire.protocol.audit import Asked
+    from flexwire.protocol.configurations import ConfiguredKind
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"
@@ -29,14 +30,16 @@ MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 API_VERSIONS: Final = 18
 SOFTWARE: Final = ("client_software_name", "client_software_version")
-KEY: Final = ("client_id", "address", "principal")
-"""What tells clients apart; software is per connection, and a client that never asks has none."""
 PORT: Final = r":\d+$"
 """What an end has after its address. An IPv6 address stands in brackets, and has colons too."""
 SHOWN: Final = 20
 """The names of a client's groups, and of its topics, that are kept; all are counted."""
 
 Key = tuple[str | None, str | None, str | None]
+"""What tells clients apart: the client id, the address and the principal.
+
+Software is per connection, and a client that never asks has none.
+"""
 Software = tuple[str | None, str | None]
 Offers = dict[str, dict[int, Versions]]
 """By broker and API: what all of its ApiVersions responses offer, so that no doubt is left."""
@@ -90,7 +93,7 @@ class SeenClient:
     whole: bool = True
     mechanisms: set[str] = field(default_factory=set)
     is_replica: bool = False
-    # Each as `cluster_told.configured_of` reads it.
+    # Each as `configured_of` reads it.
     configured: set[str] = field(default_factory=set)
 
 
@@ -113,6 +116,15 @@ class Evidence:
     def clients(self) -> dict[Party, Conduct]:
         """Those that are neither brokers nor controllers."""
         return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterTold:
+    """What was told of a cluster, as `ClusterSeen` has it."""
+
+    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.facts.answers import moment_notes
-from flexwire.measures.analysis import CONNECTIONS, PACKETS, AnalysisSums
+from flexwire.measures.analysis import PACKETS, AnalysisSums
+from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.inputs import NO_MARKS, CaptureMarks, Unreadable
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts

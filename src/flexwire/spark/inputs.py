@@ -26,7 +26,7 @@ from flexwire.facts.captures import (
 )
 from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.storage.filesystems import scheme_of, shown

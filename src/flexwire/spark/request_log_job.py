@@ -23,8 +23,8 @@ from flexwire.errors import CaptureError
 from flexwire.facts.facts import ListenerFacts, RequestLogFacts
 from flexwire.logs.request_log import BadLine, LoggedRequest, LogReader, read_lines
 from flexwire.logs.request_log.lines import LogFile, LogPiece, pieces_of
-from flexwire.measures.analysis import CONNECTIONS, PACKETS, AnalysisSums
-from flexwire.measures.audit_rows import replica_rows
+from flexwire.measures.analysis import PACKETS, AnalysisSums
+from flexwire.measures.audit_rows import CONNECTIONS, replica_rows
 from flexwire.measures.evidence import REPLICAS_MESSAGE
 from flexwire.spark.capture_job import ALWAYS, SummedFiles, merged_sums
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks

@@ -19,7 +19,7 @@ import json
 import secrets
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.spark.publishing.manifest import Place as Files
+    from flexwire.storage.pages import Entry
 
     Row = tuple[Any, ...]
 
@@ -159,7 +159,17 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
     mark_place(Place(str(tables.root)), sources)
 
 
-def mark_place(tables: Files, sources: Iterable[str]) -> None:
+class _Files(Protocol):
+    """Files by name, as marks are written beside them."""
+
+    def entries(self, prefix: str) -> Iterator[Entry]:
+        """All files whose names begin so."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whole."""
+
+
+def mark_place(tables: _Files, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {

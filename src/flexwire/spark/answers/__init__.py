@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire import answers
 from flexwire.answers.asking.labels import read_labels, to_labels
-from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.evidence import AuditTables, TableEvidence
 from flexwire.spark.answers.judging import audit_rows, gather_audit
 from flexwire.spark.stored import output_of
 from flexwire.spark.stored import read as read_stored
@@ -124,8 +124,8 @@ def audit_tables(
     labels: Labels | None = None,
 ) -> Audit:
     """Audit tables as `gather_audit` does; ``messages`` are those that have one."""
-    with table_evidence(tables, messages) as gathered:
-        return gather_audit(gathered, releases, brokers, labels=labels)
+    evidence = TableEvidence(tables, messages)
+    return gather_audit(evidence, releases, brokers, labels=labels)
 
 
 def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables:

@@ -12,9 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from flexwire import answers
+from flexwire.answers.asking.audit import AuditTables, TableEvidence, audit_rows, gather_audit
 from flexwire.answers.asking.labels import read_labels, to_labels
-from flexwire.spark.answers.evidence import AuditTables, TableEvidence
-from flexwire.spark.answers.judging import audit_rows, gather_audit
 from flexwire.spark.stored import output_of
 from flexwire.spark.stored import read as read_stored
 from flexwire.spark.tables import Tables

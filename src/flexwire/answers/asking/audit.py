@@ -1,12 +1,21 @@
-"""From what was gathered of clients to the facts of the audit, and to the rows of its table."""
+"""The audit of clients and of a cluster: what finished tables prove, and how that is judged.
+
+Tables are summed up by the measure of a running analysis: each task sums up its rows, and the
+driver merges these sums one after the other. So both audits say the same, with the same bounds.
+"""
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import ArrayType, StructType
 
 from flexwire.answers.asking.labels import team_of
 from flexwire.errors import UnknownMessageError
@@ -19,6 +28,8 @@ from flexwire.facts.audit import (
     NewestShare,
     PinningSetting,
 )
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import COLUMNS, CONNECTIONS, EVIDENT, NAMES
 from flexwire.measures.evidence import Touched, key_of
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
@@ -34,14 +45,66 @@ from flexwire.protocol.audit import (
 )
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
+from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import AUDIT_TABLE
+from flexwire.tables.spec_places import entity_paths
+from flexwire.tables.wanted import FRAMES, MESSAGES
+from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import Column
 
     from flexwire.answers.asking.labels import Labels
     from flexwire.measures.evidence import Evidence, Gathered, Key
     from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
+
+    Tables = Callable[[str], DataFrame | None]
+
+
+_NAMES = "array<struct<kind: string, name: string>>"
+
+
+def names_in(table_of: Tables, message: str) -> DataFrame | None:
+    """Return a row for each name in a message's table, with its ``kind`` and its connection's key.
+
+    ``table_of`` returns the table of a message. None for a response, and where there is no name.
+    """
+    table = table_of(message) if message.endswith("Request") else None
+    if table is None:
+        return None
+    some = [
+        _of_kind(values, kind)
+        for path, kind in entity_paths(message)
+        if (values := _values(table, path)) is not None
+    ]
+    if not some:
+        return None
+    nothing = F.array().cast(_NAMES)
+    every = F.concat(*[F.coalesce(one, nothing) for one in some])
+    return table.select(*connection_key(table.columns), F.inline(every))
+
+
+def _of_kind(values: Column, kind: str) -> Column:
+    # Spark gives a function of two arguments the index as well, so that this is one of one.
+    return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
+
+
+def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
+    """The strings at a path, whatever arrays it goes through; None where no such column is."""
+    column, kind = F.col("body"), table.schema["body"].dataType
+    in_array = False
+    for name in path:
+        if not isinstance(kind, StructType) or name not in kind.names:
+            return None
+        column, kind = column.getField(name), kind[name].dataType
+        if isinstance(kind, ArrayType):
+            if in_array:
+                column = F.flatten(F.filter(column, lambda one: one.isNotNull()))
+            in_array, kind = True, kind.elementType
+    return column if in_array else F.array(column)
+
 
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
@@ -215,3 +278,89 @@ def audit_rows(audit: Audit) -> pa.RecordBatch:
     """The findings as rows of their table."""
     rows = [audit_row(one) for one in audit.findings]
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
+
+
+_SUMS: Final = pa.schema([("sums", pa.binary())])
+
+
+class AuditTables(NamedTuple):
+    """The tables to audit; ``message`` gives that of one message, None where there is none."""
+
+    frames: DataFrame
+    connections: DataFrame
+    message: Callable[[str], DataFrame | None]
+
+
+class TableEvidence:
+    """What an audit is made from, summed up over tables; ``messages`` have one."""
+
+    def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
+        self._tables = tables
+        self._messages = messages
+        self._sums = AuditSums(spills=True)
+
+    def evidence(self) -> Evidence:
+        """Return what was seen of every client. Reads the tables once."""
+        tables = self._tables
+        found = [
+            _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
+            _summed(CONNECTIONS, _columns(tables.connections, COLUMNS[CONNECTIONS])),
+        ]
+        for name, fields in EVIDENT.items():
+            if (table := tables.message(name)) is not None:
+                found.append(_summed(f"{MESSAGES}/{name}", _message(table, fields)))
+        self._sums = AuditSums(spills=True)
+        self._merge(found)
+        return self._sums.evidence()
+
+    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+        """Return which groups and topics these clients named in requests, after `evidence`."""
+        named = (names_in(self._tables.message, one) for one in self._messages)
+        self._merge([_summed(NAMES, one) for one in named if one is not None])
+        return self._sums.touched(parties)
+
+    def _merge(self, found: list[DataFrame]) -> None:
+        """Add what tasks sum up; the driver holds the sums of one task at a time."""
+        if not found:
+            return
+        every = reduce(DataFrame.unionByName, found).persist()
+        try:
+            # An iterator alone would run one task after the other.
+            every.count()
+            for row in every.toLocalIterator():
+                # Written by the tasks of this job.
+                self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - see above
+        finally:
+            every.unpersist()
+
+
+def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Return these columns of a table, and its key; one that earlier tables lack is null."""
+    there = {*table.columns}
+    lacking = F.lit(None).cast("string")
+    others = [one for one in names if one not in (key := connection_key(table.columns))]
+    return table.select(
+        *key, *(F.col(one) if one in there else lacking.alias(one) for one in others)
+    )
+
+
+def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
+    """Return what a message's table tells, of its body only these ``fields`` if there are any."""
+    body: Column = F.col("body")
+    if fields:
+        # So Spark reads no other columns of a file.
+        body = F.struct(*(F.col(f"body.{one}") for one in fields)).alias("body")
+    return table.select(*connection_key(table.columns), "body_version", body)
+
+
+def _summed(table: str, rows: DataFrame) -> DataFrame:
+    """Return a row for each task: the sums of its rows of a table."""
+    return map_in_arrow(rows, partial(_sum, table), _SUMS)
+
+
+def _sum(table: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    sums = AuditSums()
+    for rows in batches:
+        sums.add(table, rows)
+    yield pa.RecordBatch.from_pylist([{"sums": pickle.dumps(sums)}], _SUMS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -67,6 +68,7 @@ def render(
     return made
 
 
+@cache
 def _environment() -> Environment:
     with needed_by("the guide", "docs"):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional

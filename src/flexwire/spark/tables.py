@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.spark.publishing.manifest import Place as Files
-
     Row = tuple[Any, ...]
 
 
@@ -170,7 +168,7 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
     mark_place(Place(str(tables.root)), sources)
 
 
-def mark_place(tables: Files, sources: Iterable[str]) -> None:
+def mark_place(tables: Place, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {

@@ -217,8 +217,9 @@ def _click_option(one: dataclasses.Field[Any], told: Option) -> Callable[..., An
     kind: click.ParamType[Any] | None = None
     if isinstance(default, float):
         kind = click.FloatRange(told.least, told.most, min_open=told.is_open)
-    elif isinstance(default, int):
-        kind, default = click.IntRange(told.least, told.most), default // told.unit
+    elif told.least is not None:
+        kind = click.IntRange(told.least, told.most)
+        default = None if default is None else default // told.unit
     return click.option(
         told.flag,
         one.name,
@@ -326,7 +327,7 @@ def to_config(told: dict[str, Any]) -> dict[str, Any]:
     for one in dataclasses.fields(TapConfig):
         if (option := one.metadata.get("option")) is not None:
             given = told[one.name]
-            config[one.name] = given if option.unit == 1 else given * option.unit
+            config[one.name] = given if given is None or option.unit == 1 else given * option.unit
     rotate, keep_mib, processes = told["max_bytes"], told["keep_mib"], told["processes"]
     if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(

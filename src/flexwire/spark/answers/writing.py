@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.spark.answers import LOG_ANSWERS
-from flexwire.spark.publishing.local import ANSWERS
+from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.tables import FORMAT
 from flexwire.tables.output import MARKER
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.spark.answers.asking import Given
-    from flexwire.spark.publishing.manifest import Place
+    from flexwire.storage.place import Place
 
 _OF_LOGS: Final = frozenset(one.name for one in LOG_ANSWERS)
 

@@ -21,7 +21,7 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.client.notation import HostPort, is_address, is_unspecified
 from flexwire.client.tls import HANDSHAKE_SECONDS, outcome, why
 from flexwire.errors import CaptureError
-from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.protocol.frames import FrameRoom
 from flexwire.tap.ends import FLUSH_SECONDS, End
 from flexwire.tap.filtering import FrameFilter, TopicNames, WhenKept
@@ -120,7 +120,7 @@ class Manner:
     out: Path
     max_bytes: int = DEFAULT_FILE_BYTES
     prefix: str = "tap"
-    frame_limit: int = DEFAULT_FRAME_LIMIT
+    frame_limit: int = SENT_FRAME_LIMIT
     most_held: int = MOST_HELD
     security: TapSecurity = PLAIN
     advertised_host: str | None = None

@@ -15,7 +15,7 @@ from flexwire.arguments import to_int
 from flexwire.capture.files.comments import ALL_FRAMES, CaptureFilter
 from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.client.notation import HostPort
-from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.tap.connections import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
 from flexwire.tap.limits import MOST_HELD
 from flexwire.tap.listeners import Listeners, PortRange, StablePorts
@@ -76,7 +76,7 @@ class Tap:
         *,
         max_bytes: int = DEFAULT_FILE_BYTES,
         prefix: str = "tap",
-        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        frame_limit: int = SENT_FRAME_LIMIT,
         most_held: int = MOST_HELD,
         security: TapSecurity = PLAIN,
         advertised_host: str | None = None,

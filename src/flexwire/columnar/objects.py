@@ -43,7 +43,7 @@ def message_column(
 def _column(wire: types.Type, kind: pa.DataType, values: Sequence[Any]) -> pa.Array:
     match wire:
         case types.Array():
-            offsets, elements = [0], []
+            offsets, elements = [0], list[Any]()
             for array in values:
                 elements += array or ()
                 offsets.append(len(elements))

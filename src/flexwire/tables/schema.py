@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.columnar.objects import TAGGED_FIELD_USES
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
 from flexwire.tables.spec_places import RECORDS_FIELDS
+from flexwire.tables.tagged import TAGGED_FIELD_USES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

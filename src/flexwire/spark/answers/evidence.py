@@ -7,8 +7,9 @@ say the same, with the same bounds.
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 
-class AuditTables(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AuditTables:
     """The tables to audit; ``message`` gives that of one message, None where there is none."""
 
     frames: DataFrame

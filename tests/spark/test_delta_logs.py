@@ -55,7 +55,7 @@ def add(out: Place, offsets: dict[Partition, int], *, append: bool = True) -> di
     with delta_staging(out, [], uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()
-    return writing.next_offsets
+    return dict(writing.next_offsets or {})
 
 
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(

@@ -18,7 +18,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -70,6 +70,7 @@ from flexwire.spark.inputs import (
     CaptureMarks,
     Inputs,
     Unreadable,
+    begun,
     input_sources,
     opened_beside,
     output_place,
@@ -78,20 +79,16 @@ from flexwire.spark.inputs import (
 )
 from flexwire.spark.log_job import plan_logs, write_log_tables
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
-from flexwire.spark.publishing.local import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
+    AUDIT_CSV,
+    AUDIT_JSON,
     DELTA,
+    FACTS,
     PARQUET,
-    begun,
+    REPORT,
     check_here,
-    facts_of_known,
-    found,
-    here,
-    known_offsets,
-    staged,
     to_format,
-    went_on,
 )
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.request_log_job import (
@@ -120,8 +117,8 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log.lines import LogFile
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.progress import Progress
-    from flexwire.spark.publishing.local import Staging
-    from flexwire.spark.publishing.output import Writing
+    from flexwire.spark.publishing.local import LocalStaging
+    from flexwire.spark.publishing.output import Staging
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 
@@ -324,7 +321,8 @@ def _run(
     )
     with begun(to, traffic, how.format, append=how.append, logs=logs) as place:
         if place.known:
-            return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
+            known = place.facts_of_known()
+            return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
@@ -352,7 +350,7 @@ def _run(
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
             _publish(place, facts, every)
-    return Analysis(found(place), facts, clock.seconds, notes=notes)
+    return Analysis(place.published, facts, clock.seconds, notes=notes)
 
 
 def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
@@ -387,7 +385,7 @@ def _release(asked: object) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -405,14 +403,14 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Writing
+    place: Staging
     progress: Progress
     clock: Clock
     how: _How
 
     @property
-    def local(self) -> Staging:
-        return here(self.place, f"an analysis of {CROWDED}")
+    def local(self) -> LocalStaging:
+        return cast("LocalStaging", self.place.here(f"an analysis of {CROWDED}"))
 
     @property
     def tables(self) -> Tables:
@@ -512,8 +510,8 @@ class _Job:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
-            went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
+            plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
+            self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
             return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
@@ -557,7 +555,7 @@ class _Job:
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
             return replace(facts, unanswered=unasked)
-        written = staged(self.place)
+        written = self.place.staged
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)

@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import Look

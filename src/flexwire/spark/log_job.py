@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from flexwire.logs.following import Resumed
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
 

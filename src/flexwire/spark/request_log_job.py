@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Place
+    from flexwire.storage.place import Place
 
 
 LEAST_TASK: Final = 16 << 20

@@ -19,7 +19,7 @@ import json
 import secrets
 from dataclasses import dataclass
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.pandas.types import to_arrow_schema
 
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from flexwire.storage.pages import Entry
 
     Row = tuple[Any, ...]
 
@@ -159,17 +157,7 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
     mark_place(Place(str(tables.root)), sources)
 
 
-class _Files(Protocol):
-    """Files by name, as marks are written beside them."""
-
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """All files whose names begin so."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file whole."""
-
-
-def mark_place(tables: _Files, sources: Iterable[str]) -> None:
+def mark_place(tables: Place, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {

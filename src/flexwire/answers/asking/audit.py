@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -283,7 +283,8 @@ def audit_rows(audit: Audit) -> pa.RecordBatch:
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 
-class AuditTables(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class AuditTables:
     """The tables to audit; ``message`` gives that of one message, None where there is none."""
 
     frames: DataFrame

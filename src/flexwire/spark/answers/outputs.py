@@ -38,7 +38,7 @@ from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explained, stopped
 from flexwire.spark.inputs import mark_notes
-from flexwire.spark.publishing.local import ANSWERS
+from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.session import Start
 from flexwire.spark.settings import answering, are_small, java_for
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import Answer, Task
     from flexwire.facts.captures import Sampled
-    from flexwire.spark.publishing.manifest import Place
+    from flexwire.storage.place import Place
     from flexwire.tables.parquet import Ranges
     from flexwire.tables.spec_places import Path
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import Brokers
     from flexwire.records.inflation import Inflation
     from flexwire.spark.progress import Clock, Progress
-    from flexwire.spark.publishing.local import Staging
+    from flexwire.spark.publishing.local import LocalStaging
 
 
 # A small job is mostly waiting for Spark to plan and commit it.
@@ -69,7 +69,7 @@ class ObjectTables:
     """The stages of one analysis in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging
+    place: LocalStaging
     progress: Progress
     clock: Clock
     show_credentials: bool

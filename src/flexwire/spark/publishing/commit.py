@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from flexwire.schema.catalog import Carried
     from flexwire.spark.publishing.drop import Arrange
-    from flexwire.spark.publishing.manifest import Place
+    from flexwire.storage.place import Place
 
 
 LARGEST_WORK: Final = 1 << 18

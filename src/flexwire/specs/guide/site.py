@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -352,6 +352,7 @@ def render(
     return made
 
 
+@cache
 def _environment() -> Environment:
     with needed_by("the guide", "docs"):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from flexwire import answers
 from flexwire.answers import ANSWERS
 from flexwire.answers.asking.asking import MOST_ROWS, SHOWN_ROWS
 from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from flexwire.report.charts import PARTS
-from flexwire.spark import answers
 from tests.docs.test_tables_page import code, spark_type
 from tests.each import each
 from tests.spark.asked import BUSY, TALKERS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.reading import open_tables
 from flexwire.spark.answers.storage import storage
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.internal_topics import (
     last_commits,
     open_log,
@@ -21,7 +21,7 @@ from flexwire.spark.internal_topics import (
 from flexwire.spark.internal_topics.cluster import cluster_state, metadata_records
 from flexwire.spark.internal_topics.cluster_history import partition_history
 from flexwire.spark.session import session
-from flexwire.spark.settings import SMALL_CONF
+from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from tests.spark.internal_topics.snapshots import VIEWS
 

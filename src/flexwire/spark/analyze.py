@@ -50,7 +50,7 @@ from flexwire.spark.answers.internal_logs import check_moment, with_internal, wi
 from flexwire.spark.answers.labels import to_labels
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.writing import write_answers
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.capture_job import (
@@ -97,7 +97,14 @@ from flexwire.spark.request_log_job import (
     write_request_log_tables,
 )
 from flexwire.spark.session import Start, tasks_at_once
-from flexwire.spark.settings import answering, are_small, configured
+from flexwire.spark.settings import (
+    DEFAULT_MEMORY,
+    SMALL_CAPTURE_BYTES,
+    SMALL_JAVA,
+    answering,
+    are_small,
+    configured,
+)
 from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.listing import local_files
@@ -128,7 +135,6 @@ if TYPE_CHECKING:
 # Below so many bytes of captures, compiling takes longer than running what was compiled: where
 # Spark reads all of it, and where it only runs tasks.
 SMALL_BYTES = 64 * 1024 * 1024
-SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
@@ -185,7 +191,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     spark: SparkSession | None = None,
     master: str | None = None,
     progress: Progress = silent,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
     show_credentials: bool = False,
     title: str = TITLE,
@@ -316,7 +322,7 @@ def _run(
     every = [*traffic, *logs]
     if how.by_objects:
         check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(weight, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
+    is_small = sum(map(weight, every)) < (SMALL_BYTES if how.by_objects else SMALL_CAPTURE_BYTES)
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(

@@ -26,7 +26,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.arguments import to_list, to_text
 from flexwire.extras import needed_by
-from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
+from flexwire.spark.tables import arrow_schema, spark_schema
 from flexwire.spark.tasks import begin_task, map_in_arrow
 from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place

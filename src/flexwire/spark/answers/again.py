@@ -19,10 +19,11 @@ from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.boundaries import boundary_notes
 from flexwire.spark.answers.reading import tables_of
+from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.session import Start
-from flexwire.spark.settings import answering, are_small, java_for
+from flexwire.spark.settings import DEFAULT_MEMORY, answering, are_small, java_for
 from flexwire.spark.stored import output_of
 from flexwire.tables.output import Output
 from flexwire.tables.schema import schema_of
@@ -41,7 +42,7 @@ def answers_of(
     labels: str | Path | None = None,
     *,
     master: str | None = None,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
 ) -> list[Given]:
     """The answers ``asked``, as `chosen` has them, about the analysis in ``out``.
@@ -73,7 +74,7 @@ def answers_of(
     )
     is_small = are_small(found)
     with explain():
-        spark = start.session(java_for(found))
+        spark = start.session(with_archive(java_for(found)))
     asking = answering(spark, is_small=is_small)
     with stopped(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, found, is_small=is_small)

@@ -23,8 +23,8 @@ from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
 from flexwire.report.sampled_facts import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
-from flexwire.spark.tables import BATCH_ROWS
 from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.pieces import COMPRESSED

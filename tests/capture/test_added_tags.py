@@ -19,7 +19,7 @@ from flexwire.capture.files.comments import (
     filter_comment,
 )
 from flexwire.client.notation import HostPort
-from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
+from flexwire.facts.captures import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
 from flexwire.storage.listing import list_sources
 from flexwire.survey.request import Marks, looks, marks_of
 from flexwire.tap.config import TapConfig

@@ -21,7 +21,7 @@ from tests.each import each
 from tests.spark.asked import BUSY, TALKERS
 
 if TYPE_CHECKING:
-    from flexwire.report.answer_facts import Kind
+    from flexwire.facts.answers import Kind
     from flexwire.spark.answers.answer import Answer
 
 PAGE = Path(__file__).parents[2] / "docs" / "answers.md"

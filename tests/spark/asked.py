@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.tables.schema import Column
 

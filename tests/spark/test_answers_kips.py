@@ -10,10 +10,10 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
-from flexwire.cost.sampling import BLOCKS
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.reading import AnalysisTables
 from flexwire.spark.tables import spark_schema
+from flexwire.specs.cost.columns import BLOCKS
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of
 

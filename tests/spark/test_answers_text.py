@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
-from flexwire.report import units
-from flexwire.report.answer_facts import ShownColumn
+from flexwire.facts import units
+from flexwire.facts.answers import ShownColumn
 from flexwire.report.answer_text import WIDTH, lines
 from flexwire.report.answers import cell
 from flexwire.spark.answers import ANSWERS, again

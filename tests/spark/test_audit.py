@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from flexwire.facts.audit import AuditFinding
     from flexwire.report import Facts
-    from flexwire.report.audit_facts import AuditFinding
 
 pytestmark = pytest.mark.spark
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 from flexwire.cli.analyze import analysis_form
+from flexwire.facts.audit import ClusterGate
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.cluster import CLUSTER_MESSAGES, CONFIGURING, ClusterSums, cluster_rows
 from flexwire.protocol.audit import Named
 from flexwire.report import render
-from flexwire.report.audit_facts import ClusterGate
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit_cluster, audit_tables, gather_audit
-from flexwire.spark.cluster_told import CLUSTER_MESSAGES, CONFIGURING, ClusterSums, cluster_rows
-from flexwire.spark.sums.audit import AuditSums
 from flexwire.survey.ranges import MESSAGES
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.capture.made_metadata import TIME, log, value

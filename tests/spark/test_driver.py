@@ -13,12 +13,12 @@ import pytest
 
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import AnalysisError
+from flexwire.facts.audit import Audit
+from flexwire.facts.facts import SOURCES_SHOWN, Facts
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
-from flexwire.report.audit_facts import Audit
-from flexwire.report.facts import SOURCES_SHOWN, Facts
 from flexwire.report.tables import ROW_LIMIT
 from flexwire.spark.capture_job import range_bytes
-from flexwire.spark.parts import facts_of
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_WORK, LeftWork
 from flexwire.spark.publishing.compaction import compact
@@ -32,7 +32,6 @@ from flexwire.spark.publishing.manifest import (
     part_name,
     settle,
 )
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import mark_place
 from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import FlexwireError
+from flexwire.measures.analysis import AnalysisSums
 from flexwire.spark.capture_job import keep_sums, merged_sums
 from flexwire.spark.delta import layout as delta_place
 from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.commit import _Job
 from flexwire.spark.publishing.manifest import Committed, part_name, settle
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.schema import FRAMES_TABLE

@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.internal_logs import with_internal
 from flexwire.spark.answers.reading import open_tables

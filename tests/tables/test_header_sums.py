@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from flexwire.measures import headers
+from flexwire.measures.headers import ADDED, READ, add_up
 from flexwire.records.conventions.spring import TYPES_KEY
-from flexwire.tables import header_sums
-from flexwire.tables.header_sums import ADDED, READ, add_up
 from flexwire.tables.schema import RECORDS
 
 KEYS = [b"trace", b"type", b"\xff", b"", TYPES_KEY.encode()]
@@ -72,7 +72,7 @@ def expected() -> tuple[Counter[Any], Counter[Any]]:
 def test_sums_are_those_of_each_header(
     rows: int, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(header_sums, "_MANY", many)
+    monkeypatch.setattr(headers, "_MANY", many)
     whole = pa.Table.from_pylist(RECORDS_SEEN, pa.schema([RECORDS.field(one) for one in READ]))
     told = pa.Table.from_batches(add_up("records", whole.to_batches(rows)), ADDED).to_pylist()
     sums, judged = Counter[Any](), Counter[Any]()
@@ -80,7 +80,7 @@ def test_sums_are_those_of_each_header(
     most: dict[Any, int] = {}
     for one in told:
         by = (one["topic"], one["source"], one["client_id"], one["header"])
-        for name in header_sums.SUMS:
+        for name in headers.SUMS:
             sums[*by, name] += one[name] or 0
         if one["judged"]:
             judged[*by, one["value"], one["is_spring"]] += one["judged"]

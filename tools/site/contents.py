@@ -84,7 +84,7 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.capture.tls",
     "flexwire.tap",
     "flexwire.client",
-    "flexwire.guide",
+    "flexwire.specs.guide",
     "flexwire.report",
     "flexwire.spark",
     "flexwire.spark.answers",
@@ -94,4 +94,4 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.errors",
 )
 # Rooms with public names of their own that only other rooms call.
-NOT_PUBLIC: Final[frozenset[str]] = frozenset({"flexwire.spark.sums"})
+NOT_PUBLIC: Final[frozenset[str]] = frozenset()

@@ -73,7 +73,7 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.report.sampled_facts import part_columns
+    from flexwire.facts.captures import part_columns
     from flexwire.spark.answers.again import answers_of, notes_of, sampled_in
     from flexwire.spark.answers.asking import ALL
     from flexwire.spark.answers.writing import to_send
@@ -122,7 +122,7 @@ def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
 def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     """Write a plan, and print what is in it and what is not."""
     from flexwire.cli.options import InputError
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
     from flexwire.spark.answers.reset_plan import reset_plan
     from flexwire.storage.place import Place
 
@@ -161,8 +161,8 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
 def _print(given: Given, most: int) -> None:
     from textwrap import fill
 
+    from flexwire.facts.units import plural
     from flexwire.report.answer_text import WIDTH, lines
-    from flexwire.report.units import plural
 
     if not given.count:
         print(given.answer.question)

@@ -27,14 +27,15 @@ from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
+from flexwire.facts.answers import Unanswered
+from flexwire.facts.captures import part_columns
 from flexwire.logs.request_log import Zone
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
-from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import part_columns
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import (
     ANSWERS,
@@ -77,7 +78,6 @@ from flexwire.spark.inputs import (
 )
 from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_job import plan_logs, write_log_tables
-from flexwire.spark.parts import facts_of
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
@@ -105,7 +105,6 @@ from flexwire.spark.settings import (
     are_small,
     configured,
 )
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.listing import local_files
 from flexwire.storage.local import make_private_directory
@@ -117,11 +116,9 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from flexwire.facts.audit import Audit
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.report.audit_facts import Audit
-    from flexwire.report.facts import Facts
-    from flexwire.report.log_facts import LogFacts
-    from flexwire.report.request_log_facts import RequestLogFacts
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.labels import Labels
     from flexwire.spark.capture_job import Surveyed

@@ -17,14 +17,19 @@ from flexwire.arguments import to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.extras import needed_by
+from flexwire.facts.captures import (
+    NO_ADDED_TAGS,
+    AddedTags,
+    Sampled,
+    added_tags,
+    sampled_files,
+    sampled_notes,
+)
+from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
-from flexwire.report.facts import UnreadableFile
-from flexwire.report.sampled_facts import Sampled, sampled_files, sampled_notes
-from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags, added_tags
-from flexwire.report.tls_facts import TlsFacts, TlsReason
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.output import DELTA
 from flexwire.spark.publishing.stored import stored_staging
@@ -40,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.capture.tls import OpenedCaptures
+    from flexwire.facts.facts import Facts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.report.facts import Facts
     from flexwire.spark.publishing.output import Staging
     from flexwire.storage.source import Source
     from flexwire.survey.request import Marks

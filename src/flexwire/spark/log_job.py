@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
+from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
 from flexwire.logs.finding import logs_among
 from flexwire.logs.following import resumed
 from flexwire.logs.planning import Transactions, known_transactions, pieces_of, tasks_of, walked
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, settle, write_there
@@ -110,7 +110,7 @@ def plan_logs(
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.replicas`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.finding`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """

@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 import flexwire
 from flexwire.errors import FlexwireError
-from flexwire.report.facts import SOURCES_SHOWN
+from flexwire.facts.facts import SOURCES_SHOWN
 from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES

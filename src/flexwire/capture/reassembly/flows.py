@@ -32,8 +32,7 @@ with needed_by("flexwire.capture.reassembly", "columnar"):
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.capture.reassembly.streams import Lent
 

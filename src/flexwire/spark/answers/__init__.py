@@ -43,7 +43,7 @@ from flexwire.spark.answers.diverging_replicas import ANSWER as DIVERGING_REPLIC
 from flexwire.spark.answers.diverging_replicas import diverging_replicas
 from flexwire.spark.answers.errors import ANSWER as ERRORS
 from flexwire.spark.answers.errors import errors
-from flexwire.spark.answers.evidence import AuditTables, table_evidence
+from flexwire.spark.answers.evidence import AuditTables, TableEvidence
 from flexwire.spark.answers.group_members import ANSWER as GROUP_MEMBERS
 from flexwire.spark.answers.group_members import group_members
 from flexwire.spark.answers.group_offsets import ANSWER as GROUP_OFFSETS
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.report.audit_facts import Audit
+    from flexwire.facts.audit import Audit
     from flexwire.spark.answers.answer import Answer
     from flexwire.spark.answers.labels import Labels
 
@@ -271,8 +271,8 @@ def audit_tables(
     labels: Labels | None = None,
 ) -> Audit:
     """Audit tables as `gather_audit` does; ``messages`` are those that have one."""
-    with table_evidence(tables, messages) as gathered:
-        return gather_audit(gathered, releases, brokers, labels=labels)
+    evidence = TableEvidence(tables, messages)
+    return gather_audit(evidence, releases, brokers, labels=labels)
 
 
 def tables_to_audit(spark: SparkSession, tables: Tables | Output) -> AuditTables:

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
-from flexwire.report.answer_facts import moment_notes
-from flexwire.report.facts import Facts
+from flexwire.facts.answers import moment_notes
+from flexwire.facts.facts import Facts
 from flexwire.spark.answers import ANSWERS
 from flexwire.spark.answers.asking import ALL, MOST_ROWS, Given, ask, chosen
 from flexwire.spark.answers.boundaries import boundary_notes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from flexwire.report.sampled_facts import Sampled
+    from flexwire.facts.captures import Sampled
     from flexwire.spark.answers.answer import Answer
 
 

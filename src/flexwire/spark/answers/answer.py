@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column as SparkColumn
 
-    from flexwire.report.answer_facts import Picture, ShownColumn
+    from flexwire.facts.answers import Picture, ShownColumn
     from flexwire.spark.answers.reading import AnalysisTables
     from flexwire.tables.schema import Column
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
-from flexwire.report.answer_facts import AnswerFacts, Unanswered
+from flexwire.facts.answers import AnswerFacts, Unanswered
+from flexwire.facts.units import shorten
 from flexwire.report.audit_files import plain, to_csv
-from flexwire.report.units import shorten
 from flexwire.schema.coerce import nearest
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.report.answer_facts import ShownColumn
+    from flexwire.facts.answers import ShownColumn
     from flexwire.spark.answers.reading import AnalysisTables
 
 ALL: Final = "all"

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.topic_names import is_grown, with_topic_names
 from flexwire.tables.keys import frame_key

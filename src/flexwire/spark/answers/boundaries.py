@@ -10,8 +10,8 @@ from pyspark.sql.window import Window
 
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import ShownColumn
-from flexwire.report.units import human_bytes, plural
+from flexwire.facts.answers import ShownColumn
+from flexwire.facts.units import human_bytes, plural
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.keys import ANALYSIS, connection_key

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.errors import CodecError
+from flexwire.facts.answers import ShownColumn
 from flexwire.protocol.telemetry import PUSHES, read_client_metrics
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.tasks import begin_task, map_in_arrow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.facts.answers import ShownColumn
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics.cluster_acls import COLUMNS, acls

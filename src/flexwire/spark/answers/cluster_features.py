@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.answers import ShownColumn
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics.cluster_brokers import brokers

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.answers import ShownColumn
+from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
 from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
-from flexwire.spark.conducts import SHOWN
 from flexwire.spark.internal_topics.cluster_configs import configs
 from flexwire.spark.internal_topics.cluster_features import features
 from flexwire.spark.tables import spark_schema

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from flexwire.facts.answers import ShownColumn
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.internal_logs import listeners
 from flexwire.spark.answers.nothing import no_rows

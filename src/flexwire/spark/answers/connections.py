@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.arguments import to_int
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.clients import address
 from flexwire.tables.keys import connection_key

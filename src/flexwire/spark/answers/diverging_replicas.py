@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from flexwire.facts.answers import ShownColumn
 from flexwire.logs.diverging import divergences
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.tables import spark_schema

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.error_codes import body_of, columns_of

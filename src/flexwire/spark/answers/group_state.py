@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.answers.open_transactions import with_stable_lag

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from pyspark.sql.window import Window
 
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.spark.answers import group_events as event
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.classic_groups import (

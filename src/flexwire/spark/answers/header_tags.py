@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.protocol.headers import first_with_tags
-from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.schema.spec import MessageType
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.tagged_fields import software

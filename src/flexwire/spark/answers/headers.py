@@ -10,15 +10,15 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.answers import Picture, ShownColumn
+from flexwire.measures.headers import ADDED, READ, SUMS, add_up
 from flexwire.records.conventions.fixed_width import FixedWidth
 from flexwire.records.conventions.spring import SpringJson
 from flexwire.records.conventions.typed_values import TypedValues
 from flexwire.records.conventions.utf8 import CONTROL, Utf8
 from flexwire.records.typed import Typed, ValueType
-from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.topic_names import is_grown, with_topic_names
-from flexwire.tables.header_sums import ADDED, READ, SUMS, add_up
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:

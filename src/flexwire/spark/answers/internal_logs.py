@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
+from flexwire.facts.answers import Unanswered
 from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
 from flexwire.logs.finding import logs_among
 from flexwire.logs.planning import between
 from flexwire.logs.positions import end_offset
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Unanswered
 from flexwire.spark.internal_topics import open_log
 from flexwire.spark.internal_topics.as_of import END, AsOf
 from flexwire.spark.internal_topics.cluster import ClusterState, cluster_state

@@ -9,6 +9,16 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.errors import UnknownMessageError
+from flexwire.facts.audit import (
+    Audit,
+    AuditFinding,
+    ClusterGate,
+    FirstRelease,
+    LeftOut,
+    NewestShare,
+    PinningSetting,
+)
+from flexwire.measures.evidence import Touched, key_of
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
     LIBRARIES,
@@ -21,27 +31,17 @@ from flexwire.protocol.audit import (
     libraries_are_about,
     newest_version,
 )
-from flexwire.report.audit_facts import (
-    Audit,
-    AuditFinding,
-    ClusterGate,
-    FirstRelease,
-    LeftOut,
-    NewestShare,
-    PinningSetting,
-)
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.labels import team_of
-from flexwire.spark.conducts import Touched, key_of
 from flexwire.tables.schema import AUDIT_TABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from flexwire.measures.evidence import Evidence, Gathered, Key
     from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
     from flexwire.spark.answers.labels import Labels
-    from flexwire.spark.conducts import Evidence, Gathered, Key
 
 # What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]

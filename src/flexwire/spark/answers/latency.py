@@ -12,8 +12,8 @@ from pyspark.sql.window import Window
 
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.report.facts import least_of
+from flexwire.facts.answers import Picture, ShownColumn
+from flexwire.facts.facts import least_of
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.carried import record_bytes_of
 from flexwire.spark.answers.clients import address

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
-from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.schema import Column

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.cost.columns import ERROR_TAGS, WITHOUT_ERROR_TAGS
-from flexwire.cost.sampling import AS_SENT, BLOCKS, READ, SAMPLE, measure
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
+from flexwire.specs.cost.columns import (
+    AS_SENT,
+    BLOCKS,
+    ERROR_TAGS,
+    READ,
+    SAMPLE,
+    WITHOUT_ERROR_TAGS,
+    measure,
+)
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:

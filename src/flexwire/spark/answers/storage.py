@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture, ShownColumn
+from flexwire.facts.facts import least_of
 from flexwire.logs.planning import Outcome
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.report.facts import least_of
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.tables.keys import ANALYSIS

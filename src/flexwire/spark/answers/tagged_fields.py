@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.report.answer_facts import Picture, ShownColumn
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers.answer import Answer
 from flexwire.tables.keys import connection_key

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import CaptureError
+from flexwire.facts.answers import Picture, ShownColumn
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.report.answer_facts import Picture, ShownColumn
 from flexwire.spark.answers.answer import Answer
 from flexwire.spark.answers.nothing import no_rows
 from flexwire.spark.internal_topics import unreadable

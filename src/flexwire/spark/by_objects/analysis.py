@@ -23,8 +23,8 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.errors import CaptureError
+from flexwire.facts.facts import UnreadableFile
 from flexwire.records.inflation import INFLATION
-from flexwire.report.facts import UnreadableFile
 from flexwire.spark.by_objects.bodies import decode_bodies
 from flexwire.spark.by_objects.connections import connections_table
 from flexwire.spark.by_objects.frames import PACKETS, assemble_frames

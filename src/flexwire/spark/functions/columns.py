@@ -18,10 +18,15 @@ from flexwire.errors import AnalysisError
 from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.schema.spec import snake_case
-from flexwire.spark.functions import headers, messages, records
-from flexwire.spark.functions import headers as typed
-from flexwire.spark.functions import messages as frames
-from flexwire.spark.functions import records as dynamic
+from flexwire.spark.functions import messages, records
+from flexwire.spark.functions.headers import (
+    HEADER_TYPES,
+    convention_of,
+    find_convention,
+    header_lists,
+    header_values,
+    list_type,
+)
 from flexwire.spark.functions.messages import (
     ABSENT,
     CONVENTION,
@@ -168,7 +173,7 @@ def from_kafka_variant(
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
-    task = partial(dynamic.message_variants, read_options(options, *_OF_MESSAGES))
+    task = partial(records.message_variants, read_options(options, *_OF_MESSAGES))
     return arrow_function("from_kafka_variant", task, VARIANT)(data, message, version)
 
 
@@ -292,8 +297,8 @@ def kafka_headers(
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CORRUPT)
-    task = partial(typed.header_lists, typed.find_convention(convention), chosen)
-    return arrow_function("kafka_headers", task, typed.list_type(chosen))(headers)
+    task = partial(header_lists, find_convention(convention), chosen)
+    return arrow_function("kafka_headers", task, list_type(chosen))(headers)
 
 
 def header(
@@ -318,10 +323,10 @@ def header(
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CONVENTION)
-    name = to_choice(type, "type", tuple(typed.HEADER_TYPES))
-    convention = typed.convention_of(chosen.convention, to_text(key, "key"), name)
-    task = partial(typed.header_values, convention, key, name, chosen)
-    return arrow_function("header", task, typed.HEADER_TYPES[name])(headers)
+    name = to_choice(type, "type", tuple(HEADER_TYPES))
+    convention = convention_of(chosen.convention, to_text(key, "key"), name)
+    task = partial(header_values, convention, key, name, chosen)
+    return arrow_function("header", task, HEADER_TYPES[name])(headers)
 
 
 def kafka_frame(
@@ -351,7 +356,9 @@ def kafka_frame(
         given += [(api_key, "api_key"), (api_version, "api_version")]
     for column, name in given:
         check_column(column, name)
-    make = arrow_function("kafka_frame", partial(frames.frames, chosen), frames.frame_type(chosen))
+    make = arrow_function(
+        "kafka_frame", partial(messages.frames, chosen), messages.frame_type(chosen)
+    )
     return make(*(column for column, _ in given))
 
 
@@ -399,14 +406,14 @@ def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
 def _of_any_message(options: Options) -> dict[str, Any]:
     columns = tuple(RECORD_COLUMNS)
     of: dict[str, tuple[Any, pa.DataType]] = {
-        "from_kafka_variant": (dynamic.message_variants, VARIANT),
-        "to_kafka": (dynamic.encoded_messages, pa.binary()),
+        "from_kafka_variant": (records.message_variants, VARIANT),
+        "to_kafka": (records.encoded_messages, pa.binary()),
         "kafka_records": (
             partial(records.record_lists, columns),
             records.list_type(columns, options),
         ),
-        "kafka_headers": (dynamic.header_lists, headers.list_type(options)),
-        "kafka_frame": (frames.frames, frames.frame_type(options)),
+        "kafka_headers": (records.header_lists, list_type(options)),
+        "kafka_frame": (messages.frames, messages.frame_type(options)),
     }
     return {
         name: arrow_function(name, partial(work, options), kind)

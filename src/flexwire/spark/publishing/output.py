@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse, to_flag, to_text
 from flexwire.errors import StorageError
-from flexwire.report.facts import Facts
+from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import mark_place
 from flexwire.tables.output import CountedOutput, Output

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
-from flexwire.report.sampled_facts import sampled_notes
+from flexwire.facts.captures import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS

@@ -40,7 +40,8 @@ from flexwire.logs.reading import (
     read_piece,
 )
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.spark.sources.options import OF_INFLATION, Options
+from flexwire.spark.functions.messages import OF_INFLATION
+from flexwire.spark.sources.options import Options
 from flexwire.spark.sources.requests import (
     ReadAllAvailable,
     ReadMaxRows,

@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from flexwire.arguments import to_flag, to_int, to_list, to_text
+from flexwire.arguments import (
+    DEFAULT_MEMORY,
+    DEFAULT_ZONE,
+    DELTA,
+    PARQUET,
+    to_flag,
+    to_int,
+    to_list,
+    to_text,
+)
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
@@ -83,9 +92,7 @@ from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
     AUDIT_JSON,
-    DELTA,
     FACTS,
-    PARQUET,
     REPORT,
     check_here,
     to_format,
@@ -98,7 +105,6 @@ from flexwire.spark.request_log_job import (
 )
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import (
-    DEFAULT_MEMORY,
     SMALL_CAPTURE_BYTES,
     SMALL_JAVA,
     answering,
@@ -203,7 +209,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     append: bool = False,
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
-    timezone: str = "UTC",
+    timezone: str = DEFAULT_ZONE,
     keys: Iterable[str | Path] = (),
     as_of: Moment | None = None,
     max_inflated: int = MAX_INFLATED,

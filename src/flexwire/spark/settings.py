@@ -25,8 +25,6 @@ ONE_COMPILER_BYTES: Final = 1 << 30
 
 SMALL_CAPTURE_BYTES: Final = 4 << 30
 """Of fewer bytes of captures, compiling takes longer than running what was compiled."""
-DEFAULT_MEMORY: Final = "2g"
-"""What Java has, unless somebody says it."""
 BATCH_BYTES: Final = 16 * 1024 * 1024
 """A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap."""
 BATCH_ROWS: Final = 10_000

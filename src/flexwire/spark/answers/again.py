@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from flexwire.arguments import refuse
+from flexwire.arguments import DEFAULT_MEMORY, refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.answers import moment_notes
 from flexwire.facts.facts import Facts
@@ -23,7 +23,7 @@ from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import explained, stopped
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.session import Start
-from flexwire.spark.settings import DEFAULT_MEMORY, answering, are_small, java_for
+from flexwire.spark.settings import answering, are_small, java_for
 from flexwire.spark.stored import output_of
 from flexwire.tables.output import Output
 from flexwire.tables.schema import schema_of

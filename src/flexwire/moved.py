@@ -19,7 +19,19 @@ if TYPE_CHECKING:
 
 __all__ = ["MOVED", "install"]
 
+_STATE: Final = "flexwire.answers.state"
+_ANSWERS: Final = (
+    "batches", "boundaries", "captured_internal_records", "chargeback", "client_metrics",
+    "cluster_acls", "cluster_brokers", "cluster_configs", "cluster_credentials",
+    "cluster_features", "cluster_gate", "cluster_history", "cluster_partitions", "cluster_quotas",
+    "cluster_topics", "cluster_voters", "connections", "diverging_replicas", "errors",
+    "group_members", "group_offsets", "group_state", "groups", "hanging_transactions",
+    "header_tags", "headers", "lag", "latency", "savings", "share_deliveries", "share_state",
+    "sizes", "storage", "tagged_fields", "throttling", "tiered_storage", "topic_readers",
+    "unread_state", "unused_groups", "unused_topics",
+)  # fmt: skip
 MOVED: Final = {
+    **{f"flexwire.spark.answers.{one}": f"flexwire.answers.{one}" for one in _ANSWERS},
     "flexwire.capture.assembly": "flexwire.capture.reassembly.assembly",
     "flexwire.capture.brokers": "flexwire.capture.reassembly.connections",
     "flexwire.capture.columns": "flexwire.capture.reassembly",
@@ -124,10 +136,34 @@ MOVED: Final = {
     "flexwire.report.audit_facts": "flexwire.facts.audit",
     "flexwire.report.facts": "flexwire.facts.facts",
     "flexwire.report.units": "flexwire.facts.units",
+    "flexwire.spark.answers.again": "flexwire.spark.answers.outputs",
+    "flexwire.spark.answers.answer": "flexwire.answers.asking.answer",
+    "flexwire.spark.answers.asking": "flexwire.answers.asking.asking",
+    "flexwire.spark.answers.carried": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.clients": "flexwire.answers.asking.answer",
+    "flexwire.spark.answers.error_codes": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.exchanges": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.internal_logs": "flexwire.answers.asking.internal_logs",
+    "flexwire.spark.answers.labels": "flexwire.answers.asking.labels",
+    "flexwire.spark.answers.nothing": "flexwire.answers.asking.answer",
+    "flexwire.spark.answers.reading": "flexwire.spark.answers.outputs",
+    "flexwire.spark.answers.reset_plan": "flexwire.answers.group_offsets",
+    "flexwire.spark.answers.throttles": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.topic_names": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.writing": "flexwire.spark.answers.outputs",
     "flexwire.spark.batches": "flexwire.spark.tables",
     "flexwire.spark.formats": "flexwire.spark.sources",
     "flexwire.spark.formats.kafka_capture": "flexwire.spark.sources.kafka_capture",
     "flexwire.spark.formats.kafka_log": "flexwire.spark.sources.kafka_log",
+    "flexwire.spark.internal_topics": "flexwire.answers.state",
+    "flexwire.spark.internal_topics.as_of": "flexwire.answers.state.log",
+    "flexwire.spark.internal_topics.cluster": "flexwire.answers.state.cluster",
+    "flexwire.spark.internal_topics.cluster_configs": "flexwire.answers.cluster_configs",
+    "flexwire.spark.internal_topics.cluster_folding": "flexwire.answers.state.cluster",
+    "flexwire.spark.internal_topics.cluster_history": "flexwire.answers.cluster_history",
+    "flexwire.spark.internal_topics.cluster_partitions": f"{_STATE}.cluster_partitions",
+    "flexwire.spark.internal_topics.cluster_voters": "flexwire.answers.cluster_voters",
+    "flexwire.spark.internal_topics.times": "flexwire.answers.state.log",
     "flexwire.spark.paths": "flexwire.spark.inputs",
     "flexwire.spark.ranges": "flexwire.spark.capture_job",
     "flexwire.spark.reading": "flexwire.spark.stored",
@@ -151,6 +187,7 @@ _ROOMS: Final = (
     "flexwire.cost",
     "flexwire.guide",
     "flexwire.net",
+    "flexwire.spark.internal_topics",
     "flexwire.spark.sums",
 )
 

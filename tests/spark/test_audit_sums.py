@@ -131,6 +131,20 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     assert (merged._rows._spilled is not None and merged._rows._spilled.is_used) == spills
 
 
+def test_connections_of_several_analyses_are_told_apart(captured: Captured) -> None:
+    sums = AuditSums()
+    for analysis in ("first", "second"):
+        for table, rows in captured.batches:
+            sums.add(table, rows.append_column("analysis", pa.repeat(analysis, len(rows))))
+    twice, once = sums.evidence().conducts, summed(captured).evidence().conducts
+    assert {*twice} == {*once}
+    for party, conduct in once.items():
+        found = twice[party]
+        assert found.connections == 2 * conduct.connections
+        assert found.whole == conduct.whole
+        assert [one.requests for one in found.uses] == [2 * one.requests for one in conduct.uses]
+
+
 def test_every_request_and_every_connection_counts_once(captured: Captured) -> None:
     """Beside a loop over plain rows that knows nothing of groups."""
     kafka, sent = sent_on_kafka(captured)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers.storage import ANSWER as STORAGE
 from flexwire.errors import FlexwireError
 from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.storage import ANSWER as STORAGE
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta import layout, ledger
 from flexwire.spark.delta.ledger import IN, Ledger, entry, next_offsets, with_offsets
 from flexwire.spark.delta.output import delta_staging

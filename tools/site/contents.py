@@ -89,7 +89,7 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.spark",
     "flexwire.spark.answers",
     "flexwire.spark.functions",
-    "flexwire.spark.internal_topics",
+    "flexwire.answers.state",
     "flexwire.wire",
     "flexwire.errors",
 )

@@ -21,9 +21,9 @@ from flexwire.cli.terminal import note, print_line, progress_bar
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
+    from flexwire.answers.state.log import Moment
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.spark.analyze import Analysis
-    from flexwire.spark.internal_topics.as_of import Moment
 
 
 _TABLES: Final = (PARQUET, DELTA)
@@ -48,8 +48,8 @@ def _moment(
 ) -> Moment | None:
     if not texts:
         return None
+    from flexwire.answers.state.log import parse_moment
     from flexwire.errors import ArgumentError
-    from flexwire.spark.internal_topics.as_of import parse_moment
 
     try:
         return parse_moment(texts)
@@ -207,9 +207,9 @@ def analyze(
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
+    from flexwire.answers.asking.asking import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
-    from flexwire.spark.answers.asking import parse_names
 
     with progress_bar() as progress:
         done = run(

@@ -388,11 +388,12 @@ def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None
 
 def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
     from flexwire.errors import CaptureError
+    from flexwire.schema.spec import camel_case
 
     named = dataclasses.asdict(counts)
     del named["open_connections"]
     if output is Format.JSON:
-        _print_line("stopped", **{_camel(name): count for name, count in named.items()})
+        _print_line("stopped", **{camel_case(name): count for name, count in named.items()})
     else:
         for name, count in named.items():
             if count:
@@ -405,11 +406,6 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
             "the end is missing; the log says why",
             source=str(out),
         )
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def _print_line(kind: str, **told: Any) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNPAIRED
+from flexwire.capture.pairing.state import FAILED, UNPAIRED
 from flexwire.errors import UnknownMessageError
 from flexwire.facts.facts import (
     ApiFacts,
@@ -21,6 +21,7 @@ from flexwire.facts.facts import (
     VersionUse,
 )
 from flexwire.logs.request_log.requests import NOWHERE
+from flexwire.measures.definitions import OF_KAFKA
 from flexwire.measures.failures import FAILURES, SAMPLE_BYTES, FailureSums, ReasonCounts
 from flexwire.measures.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
 from flexwire.measures.latencies import LatencySums
@@ -184,7 +185,7 @@ class FrameSums:
 
     def add(self, frames: pa.RecordBatch) -> None:
         """Add rows of the table of frames."""
-        is_kafka = pc.fill_null(pc.not_equal(frames["outcome"], NOT_KAFKA), fill_value=False)
+        is_kafka = OF_KAFKA.of(frames)
         rows = frames.select(_COLUMNS)
         if is_kafka.false_count:
             rows = rows.filter(is_kafka)

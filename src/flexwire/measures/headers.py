@@ -112,28 +112,73 @@ class _Key:
 
 
 @dataclass(frozen=True, slots=True)
-class _Values:
-    """The values of record headers: of which key and record each is, and what is known of it."""
+class _Entries:
+    """The record headers of some records, in their order.
 
+    ``keys`` are the different keys, ``codes`` says which of them each header has, and ``parents``
+    in which record it stands. ``order`` puts the headers of a key together, each key's in the order
+    of the records, and ``begins`` says where in it each key begins. ``is_first``: no earlier header
+    of the record has that key, so these count the records.
+    """
+
+    keys: pa.Array
     codes: Words
     parents: Words
+    values: pa.BinaryArray
+    order: Words
+    begins: Words
+    is_first: Words
+
+    @classmethod
+    def of(cls, headers: pa.ListArray, is_counted: Words | None = None) -> _Entries:
+        """Return the headers of the records that count: of all without ``is_counted``."""
+        entries = headers.flatten()
+        parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
+        if is_counted is not None:
+            seen = is_counted[parents]
+            entries, parents = entries.filter(pa.array(seen)), parents[seen]
+        keys = pc.struct_field(entries, "key").dictionary_encode()
+        codes = _narrow(np.asarray(keys.indices), len(keys.dictionary))
+        order, begins = grouped(codes)
+        is_first = np.ones(len(codes), np.bool_)
+        is_same = (codes[order[1:]] == codes[order[:-1]]) & (
+            parents[order[1:]] == parents[order[:-1]]
+        )
+        is_first[order[1:]] = ~is_same
+        values = pc.struct_field(entries, "value")
+        return cls(keys.dictionary, codes, parents, values, order, begins, is_first)
+
+    def __len__(self) -> int:
+        """Return how many headers there are."""
+        return len(self.codes)
+
+
+def _narrow(codes: Words, different: int) -> Words:
+    # Numbers of two bytes are put in order without being compared.
+    return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What is known of the values of record headers."""
+
+    is_first: Words
     lengths: Words
     hashes: Words
     nulls: Words | None
     texts: Words | None
 
     @classmethod
-    def of(cls, values: pa.BinaryArray, codes: Words, parents: Words) -> _Values:
+    def of(cls, entries: _Entries) -> _Values:
+        values = entries.values
         hashes, texts = hashes_and_texts(values)
         nulls = bits(values.is_null()) if values.null_count else None
         are_texts = None if texts.all() else texts
-        return cls(codes, parents, extents(values), hashes, nulls, are_texts)
+        return cls(entries.is_first, extents(values), hashes, nulls, are_texts)
 
     def count(self, key: _Key, rows: Words, topics: set[str]) -> None:
-        """Count some rows, in the order of their keys and for each key in that of the records."""
-        codes, parents = self.codes[rows], self.parents[rows]
-        again = (codes[1:] == codes[:-1]) & (parents[1:] == parents[:-1])
-        key.records += len(rows) - int(np.count_nonzero(again))
+        """Count some rows."""
+        key.records += int(np.count_nonzero(self.is_first[rows]))
         key.topics |= topics
         if self.nulls is not None:
             null = self.nulls[rows]
@@ -163,17 +208,15 @@ class RecordHeaderSums:
         facts, counts = own, None
         if isinstance(records, RunRows):
             own, facts, counts = records.own, records.facts, records.counts
-        headers = own["headers"]
-        entries = headers.flatten()
-        if not len(entries):
-            return
-        parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
+        is_counted = None
         is_control = bits(facts["is_control"].fill_null(fill_value=True))
         if is_control.any():
-            seen = ~(is_control if counts is None else np.repeat(is_control, counts))[parents]
-            entries, parents = entries.filter(pa.array(seen)), parents[seen]
-            if not len(entries):
-                return
+            is_counted = ~(is_control if counts is None else np.repeat(is_control, counts))
+        if not len(own["headers"].flatten()):
+            return
+        entries = _Entries.of(own["headers"], is_counted)
+        if not len(entries):
+            return
         starts = run_starts(facts, ("topic", "topic_id"))
         names = [shortened(one) for one in topic_names(facts).take(pa.array(starts)).to_pylist()]
         runs = None
@@ -181,19 +224,14 @@ class RecordHeaderSums:
             sizes = np.diff(starts, append=len(facts))
             if counts is not None:
                 sizes = np.add.reduceat(counts, starts)
-            runs = np.repeat(np.arange(len(starts), dtype=np.int32), sizes)[parents]
-        self._add(entries, parents, runs, names)
+            runs = np.repeat(np.arange(len(starts), dtype=np.int32), sizes)[entries.parents]
+        self._add(entries, runs, names)
         self._bound()
 
-    def _add(
-        self, entries: pa.StructArray, parents: Words, runs: Words | None, names: list[str]
-    ) -> None:
-        keys = pc.struct_field(entries, "key").dictionary_encode()
-        codes = _narrow(np.asarray(keys.indices), len(keys.dictionary))
-        values = _Values.of(pc.struct_field(entries, "value"), codes, parents)
-        order, begins = grouped(codes)
-        texts = [shortened(key.decode(errors="replace")) for key in keys.dictionary.to_pylist()]
-        parts = dict(enumerate(np.split(order, begins[1:])))
+    def _add(self, entries: _Entries, runs: Words | None, names: list[str]) -> None:
+        values = _Values.of(entries)
+        texts = [shortened(key.decode(errors="replace")) for key in entries.keys.to_pylist()]
+        parts = dict(enumerate(np.split(entries.order, entries.begins[1:])))
         if self._last_kept is not None:
             beyond = [code for code, text in enumerate(texts) if text > self._last_kept]
             if beyond:
@@ -234,11 +272,6 @@ class RecordHeaderSums:
         return tuple(told)
 
 
-def _narrow(codes: Words, different: int) -> Words:
-    # Numbers of two bytes are put in order without being compared.
-    return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
-
-
 def _topics(runs: Words | None, rows: Words, names: list[str]) -> set[str]:
     if runs is None:
         return {names[0]}
@@ -275,32 +308,65 @@ _JUDGED: Final = ("value", "is_spring")
 _HOW: Final = [*((name, "sum") for name in SUMS), ("least", "min"), ("most", "max")]
 # Sums of so many rows are added up before there are more.
 _MANY: Final = 200_000
-# Headers of a record are compared with so many of their neighbours; of more they are sorted.
-_FEW: Final = 16
 # Up to this number a table of all numbers is faster than one by hash.
 _TABLE: Final = 1 << 20
 
 
 def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Add up the headers of records: `ADDED` of their columns `READ`."""
-    held: list[pa.RecordBatch] = []
-    judged: list[pa.RecordBatch] = []
+    sums = HeadersByClient()
     for batch in batches:
+        sums.add(batch)
+        if sums.judged_rows > _MANY:
+            yield sums.take_judged()
+    yield from sums.result()
+
+
+class HeadersByClient:
+    """Sums up records and their headers by topic, message, client and key: exact, and so unbounded.
+
+    Records that did not read and control records do not count.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[pa.RecordBatch] = []
+        self._judged: list[pa.RecordBatch] = []
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Take in the columns `READ` of rows of the records table."""
         is_record = pc.invert(batch["is_control"].fill_null(True))
         is_record = pc.and_(is_record, batch["offset"].is_valid())
         records = _Records(batch if pc.all(is_record).as_py() else batch.filter(is_record))
-        held.append(records.payload())
-        held.append(records.headers())
-        judged.append(records.judged())
-        if sum(map(len, judged)) > _MANY:
-            yield _counted(judged)
-            judged = []
-        if sum(map(len, held)) > _MANY:
-            held = [_together(held)]
-    if held:
-        yield _together(held)
-    if judged:
-        yield _counted(judged)
+        self._held += [records.payload(), records.headers()]
+        self._judged.append(records.judged())
+        self._unite()
+
+    def merge(self, other: HeadersByClient) -> None:
+        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        self._held += other._held
+        self._judged += other._judged
+        self._unite()
+
+    def _unite(self) -> None:
+        if sum(map(len, self._held)) > _MANY:
+            self._held = [_together(self._held)]
+
+    @property
+    def judged_rows(self) -> int:
+        """How many values that are to be judged are held."""
+        return sum(map(len, self._judged))
+
+    def take_judged(self) -> pa.RecordBatch:
+        """Return the values that are to be judged, and hold them no more."""
+        judged, self._judged = self._judged, []
+        return _counted(judged)
+
+    def result(self) -> Iterator[pa.RecordBatch]:
+        """Return the sums as rows of `ADDED`; rows with the same key may be added up again."""
+        if self._held:
+            yield _together(self._held)
+        if self._judged:
+            yield _counted(self._judged)
 
 
 def _counted(judged: list[pa.RecordBatch]) -> pa.RecordBatch:
@@ -334,11 +400,7 @@ class _Records:
         self.topics = pc.coalesce(rows["topic"], rows["topic_id"])
         of = [self.topics, rows["source"], rows["client_id"]]
         self.groups, self.first = _numbered(*map(_codes, of))
-        headers = rows["headers"]
-        self.parents = headers.value_parent_indices().to_numpy()
-        flat = headers.flatten()
-        self.keys, self.values = flat.field("key"), flat.field("value")
-        self.key_codes = _codes(self.keys)
+        self.entries = _Entries.of(rows["headers"])
 
     def _of(self, records: Numbers) -> dict[str, pa.Array]:
         named = (self.topics, self.rows["source"], self.rows["client_id"])
@@ -361,10 +423,11 @@ class _Records:
 
     def headers(self) -> pa.RecordBatch:
         """Sums of their headers, by key."""
-        groups, first = _numbered(self.groups[self.parents], self.key_codes)
+        entries = self.entries
+        groups, first = _numbered(self.groups[entries.parents], entries.codes)
         count = len(first)
-        has_value = self.values.is_valid().to_numpy(zero_copy_only=False)
-        sizes = pc.binary_length(self.values).fill_null(0).to_numpy().astype(np.int64)
+        has_value = bits(entries.values.is_valid())
+        sizes = pc.binary_length(entries.values).fill_null(0).to_numpy().astype(np.int64)
         of_value, with_value = sizes[has_value], groups[has_value]
         values = np.bincount(with_value, minlength=count)
         least = np.full(count, np.iinfo(np.int64).max)
@@ -372,47 +435,36 @@ class _Records:
         np.minimum.at(least, with_value, of_value)
         np.maximum.at(most, with_value, of_value)
         sums = {
-            "records": np.bincount(groups[self._is_first_of_key()], minlength=count),
+            "records": np.bincount(groups[entries.is_first], minlength=count),
             "headers": np.bincount(groups, minlength=count),
             "values": values,
             "value_bytes": np.bincount(groups, sizes, count).astype(np.int64),
         }
         bounds = {"least": least, "most": most}
-        of = self._of(self.parents[first]) | {"header": self.keys.take(pa.array(first))}
+        of = self._of(entries.parents[first]) | {"header": self._keys(first)}
         return _added(
             **of,
             **_arrays(sums),
             **{name: pa.array(one, mask=values == 0) for name, one in bounds.items()},
         )
 
-    def _is_first_of_key(self) -> Numbers:
-        """Of each header whether its record has no earlier one of the same key."""
-        found = np.ones(len(self.parents), bool)
-        for distance in range(1, _FEW):
-            is_same = self.parents[distance:] == self.parents[:-distance]
-            if not is_same.any():
-                return found
-            is_same &= self.key_codes[distance:] == self.key_codes[:-distance]
-            found[distance:] &= ~is_same
-        # Where a record has many.
-        pairs = self.parents * (int(self.key_codes.max()) + 1) + self.key_codes
-        found[:] = False
-        found[np.unique(pairs, return_index=True)[1]] = True
-        return found
+    def _keys(self, places: Numbers) -> pa.Array:
+        return self.entries.keys.take(pa.array(self.entries.codes[places]))
 
     def judged(self) -> pa.RecordBatch:
         """The values that are to be judged, a row each."""
+        entries = self.entries
         offset, base = self.rows["offset"], self.rows["base_offset"]
         is_one = pc.or_kleene(pc.equal(offset, base), pc.less(base, 0)).fill_null(False)
-        records = is_one.to_numpy(zero_copy_only=False) | (offset.to_numpy() % _ONE_OF == 0)
-        is_valid = self.values.is_valid().to_numpy(zero_copy_only=False)
-        some = np.flatnonzero(records[self.parents] & is_valid)
-        is_types = pc.equal(self.keys, TYPES_KEY.encode()).to_numpy(zero_copy_only=False)
+        records = bits(is_one) | (offset.to_numpy() % _ONE_OF == 0)
+        some = np.flatnonzero(records[entries.parents] & bits(entries.values.is_valid()))
+        is_types = bits(pc.equal(entries.keys, TYPES_KEY.encode()))[entries.codes]
         is_spring = np.zeros(len(self.rows), bool)
-        is_spring[self.parents[is_types]] = True
-        parents, place = self.parents[some], pa.array(some)
-        of = self._of(parents) | {"header": self.keys.take(place)}
-        return _added(**of, value=self.values.take(place), is_spring=pa.array(is_spring[parents]))
+        is_spring[entries.parents[is_types]] = True
+        parents = entries.parents[some]
+        of = self._of(parents) | {"header": self._keys(some)}
+        values = entries.values.take(pa.array(some))
+        return _added(**of, value=values, is_spring=pa.array(is_spring[parents]))
 
 
 def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:

@@ -8,9 +8,10 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.state import NOT_KAFKA, WITHHELD_BYTES
+from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.facts import TaggedFieldUse
 from flexwire.measures.bounded import merge_all, prune
+from flexwire.measures.definitions import OF_KAFKA
 
 MOST_FIELDS: Final = 10_000
 """So many different tagged fields are counted by themselves."""
@@ -49,6 +50,9 @@ class _Use:
 class TaggedFieldSums:
     """Sums up the tagged fields of messages and of their headers.
 
+    A field of a header is of the message "RequestHeader" or "ResponseHeader", and its versions are
+    the header's.
+
     Of known fields only those count that do not have their default: Kafka writes no others. Of very
     many fields (`MOST_FIELDS`) the first in order are counted by themselves, and the others
     together.
@@ -59,10 +63,7 @@ class TaggedFieldSums:
         self._rest = _Use()
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows of a message table, for the bodies, or of the frames table, for headers.
-
-        Frames of connections that are not Kafka do not count.
-        """
+        """Take in rows of a message table, for the bodies, or of the frames table, for headers."""
         if "tagged_fields" in rows.schema.names:
             self._add_bodies(rows)
         else:
@@ -86,10 +87,9 @@ class TaggedFieldSums:
         )
 
     def _add_headers(self, frames: pa.RecordBatch) -> None:
-        lists = frames["header_unknown_tagged_fields"]
-        if not len(lists.flatten()):
+        if not len(frames["header_unknown_tagged_fields"].flatten()):
             return
-        frames = frames.filter(pc.not_equal(frames["outcome"], NOT_KAFKA))
+        frames = frames.filter(OF_KAFKA.of(frames))
         lists = frames["header_unknown_tagged_fields"]
         fields, parents = lists.flatten(), pc.list_parent_indices(lists)
         is_request = pc.equal(frames["direction"].take(parents), "request")

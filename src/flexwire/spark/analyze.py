@@ -23,6 +23,19 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from flexwire import answers as every
+from flexwire.answers import KNOWN
+from flexwire.answers.asking.asking import (
+    Given,
+    are_named,
+    chosen,
+    in_order,
+    with_internal,
+    without_logs,
+)
+from flexwire.answers.asking.internal_logs import check_moment
+from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.state.log import moment_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
     DEFAULT_ZONE,
@@ -46,20 +59,8 @@ from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import (
-    ANSWERS,
-    LOG_ANSWERS,
-    STATE_ANSWERS,
-    audit_rows,
-    audit_tables,
-    gather_audit,
-    tables_to_audit,
-)
-from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
-from flexwire.spark.answers.labels import to_labels
-from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.writing import write_answers
+from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
+from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
@@ -85,7 +86,6 @@ from flexwire.spark.inputs import (
     to_key_logs,
     with_tls,
 )
-from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_job import plan_logs, write_log_tables
 from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
@@ -122,13 +122,13 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.asking.labels import Labels
+    from flexwire.answers.state.log import AsOf, Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.labels import Labels
     from flexwire.spark.capture_job import Surveyed
-    from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.local import LocalStaging
     from flexwire.spark.publishing.output import Staging
@@ -233,7 +233,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
     messages. ``by_objects`` reads as the reference does, far slower. ``keys`` open TLS.
 
-    ``answers`` are "all", "none", names of `flexwire.spark.answers.ANSWERS`, or your own. By
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own. By
     default they are those about logs. ``labels`` name the team of a client id. State is of the
     logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate
     beyond ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
@@ -273,10 +273,10 @@ def _answers(
 ) -> tuple[Answer, ...] | None:
     if answers is None and labels is None:
         return None
-    labelled = [one for one in ANSWERS if one.labelled is not None]
+    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
     asked = labelled if answers is None else answers
     # The audit takes labels too.
-    return chosen(asked, ANSWERS, labels, needs_taker=False)
+    return chosen(asked, KNOWN, labels, needs_taker=False)
 
 
 def _start(
@@ -554,7 +554,7 @@ class _Job:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         answers = self.options.answers
         if answers is None:
-            answers = (*LOG_ANSWERS, *STATE_ANSWERS) if facts.logs is not None else ()
+            answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
         lacking = without_logs(answers, logs, are_named=self.options.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)

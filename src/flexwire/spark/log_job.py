@@ -31,7 +31,6 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.filesystems import shown
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.survey import Asked
@@ -46,6 +45,7 @@ from flexwire.tables.log_rows import (
     superseded_between,
 )
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -18,8 +18,8 @@ from pyspark.sql.functions import spark_partition_id
 from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.errors import ArgumentError, JavaError
 from flexwire.spark.java import find_java, without_vector
-from flexwire.spark.progress import is_connect
 from flexwire.spark.settings import ALWAYS, at_start, on_this_machine
+from flexwire.tasks import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,12 +14,15 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.columnar.objects import TAGGED_FIELD_USES
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
+from flexwire.facts.answers import ShownColumn
 from flexwire.tables.spec_places import RECORDS_FIELDS
+from flexwire.tables.tagged import TAGGED_FIELD_USES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from flexwire.facts.answers import Kind
 
 
 # What a field of records is called where only its size is kept.
@@ -128,12 +131,39 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: what it means, and when it is null (never, where that is empty)."""
+    """A column of a table: what it means, and when it is null (never, where that is empty).
+
+    The report shows a column of an answer that has a ``heading``. ``kind`` is what its values are;
+    without one the type and the last word of the name say it. ``is_about`` marks what tells rows
+    apart.
+    """
 
     name: str
     type: pa.DataType
     meaning: str
     null: str = ""
+    heading: str = ""
+    kind: Kind | None = None
+    is_about: bool = False
+
+    def shown(self) -> ShownColumn:
+        """Return what the facts of an answer have of the column."""
+        kind = self.kind or _kind(self.name, self.type)
+        return ShownColumn(self.name, self.heading, kind, self.is_about)
+
+
+# What whole numbers and fractions are, by the last word of their name; others count something.
+_KINDS: dict[str, Kind] = {"us": "us", "bytes": "bytes", "share": "share"}
+
+
+def _kind(name: str, of: pa.DataType) -> Kind:
+    if pa.types.is_boolean(of):
+        return "flag"
+    if pa.types.is_temporal(of):
+        return "moment"
+    if pa.types.is_integer(of) or pa.types.is_floating(of):
+        return _KINDS.get(name.rpartition("_")[2], "count")
+    return "text"
 
 
 _STRING, _INT, _LONG, _FLAG = pa.string(), pa.int32(), pa.int64(), pa.bool_()

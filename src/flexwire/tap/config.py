@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import to_int
 from flexwire.errors import ArgumentError
-from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.tap.limits import MOST_HELD
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class TapConfig:
     security: TapSecurity = field(default_factory=_no_tls)
     stamping: Stamping | None = None
     prefix: str = "tap"
-    frame_limit: int = DEFAULT_FRAME_LIMIT
+    frame_limit: int = SENT_FRAME_LIMIT
 
     def __post_init__(self) -> None:
         to_int(self.most_held, "most_held", least=1)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 import flexwire
 from flexwire.client.notation import HostPort
@@ -26,6 +27,28 @@ if TYPE_CHECKING:
 
     from flexwire.tap.metrics import MetricsPort, TapStatistics
     from flexwire.tap.security import TapSecurity
+
+
+_Options = ParamSpec("_Options")
+_At: TypeAlias = "HostPort | tuple[str, int]"
+
+
+def _takes_options(
+    config: Callable[Concatenate[HostPort, HostPort, Path, _Options], TapConfig],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Tap, _At, _At, Path, _Options], None]]:
+    """Have a type checker and ``help`` know the options of `Tap`, which `TapConfig` declares."""
+
+    def decorate(
+        init: Callable[..., None],
+    ) -> Callable[Concatenate[Tap, _At, _At, Path, _Options], None]:
+        taken = inspect.signature(init)
+        named = [one for one in taken.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        declared = inspect.signature(config).parameters.values()
+        options = [one for one in declared if one.kind is one.KEYWORD_ONLY]
+        init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # functions may have one, and their type does not say so
+        return init
+
+    return decorate
 
 
 class Tap:
@@ -63,6 +86,7 @@ class Tap:
     `multiprocessing` has it.
     """
 
+    @_takes_options(TapConfig)
     def __init__(
         self,
         listen: HostPort | tuple[str, int],
@@ -70,7 +94,7 @@ class Tap:
         out: Path,
         **options: Any,
     ) -> None:
-        """``options`` are the fields of `flexwire.tap.config.TapConfig`, by name."""
+        """Take the fields of `flexwire.tap.config.TapConfig` as options, by name."""
         config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
         self._config = config
         self._listeners = Listeners(self._accepted)

@@ -19,7 +19,7 @@ from flexwire.capture.reassembly.connections import (
 )
 from flexwire.capture.reassembly.course import Beginning, Course, HeldBack, Waiting
 from flexwire.capture.reassembly.framing import (
-    DEFAULT_FRAME_LIMIT,
+    CAPTURED_FRAME_LIMIT,
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
     Found,
@@ -121,7 +121,7 @@ class FrameAssembler:
     def __init__(
         self,
         *,
-        limit: int = DEFAULT_FRAME_LIMIT,
+        limit: int = CAPTURED_FRAME_LIMIT,
         brokers: Brokers = _NONE_GIVEN,
         framer: type[Framer] = Framer,
         endless: bool = False,

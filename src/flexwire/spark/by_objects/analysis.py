@@ -39,13 +39,13 @@ from flexwire.spark.by_objects.records import (
 from flexwire.spark.by_objects.segments import read_captures
 from flexwire.spark.inputs import SHOWN, Unreadable
 from flexwire.spark.progress import Steps, watched_tasks
-from flexwire.spark.tables import Tables, outcomes_of, spark_schema, write_table
-from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.tables import Tables, outcomes_of, write_table
 from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import without_record_bytes
 from flexwire.tables.schema import RECORDS
 from flexwire.tables.spec_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from flexwire.tasks import map_in_arrow, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

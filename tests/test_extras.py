@@ -69,7 +69,7 @@ IMPORTS = [
     ("flexwire.spark", "pandas", "spark"),
     ("flexwire.spark.analyze", "pyspark", "spark"),
     ("flexwire.spark.functions", "pyspark", "spark"),
-    ("flexwire.spark.internal_topics", "numpy", "spark"),
+    ("flexwire.answers.state", "numpy", "spark"),
     ("flexwire.tap.security", "cryptography", "tls"),
 ]
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flexwire.measures.analysis import AnalysisSums
 from flexwire.records import Compression
 from flexwire.spark.analyze import analyze
 from flexwire.spark.capture_job import Surveyed
 from flexwire.spark.inputs import Unreadable
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, mark
 from flexwire.survey.survey import Asked
 from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture

@@ -89,9 +89,9 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.spark",
     "flexwire.spark.answers",
     "flexwire.spark.functions",
-    "flexwire.spark.internal_topics",
+    "flexwire.answers.state",
     "flexwire.wire",
     "flexwire.errors",
 )
 # Rooms with public names of their own that only other rooms call.
-NOT_PUBLIC: Final[frozenset[str]] = frozenset({"flexwire.spark.sums"})
+NOT_PUBLIC: Final[frozenset[str]] = frozenset()

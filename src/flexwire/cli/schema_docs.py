@@ -100,7 +100,7 @@ def schema_docs(
     replaced. Exits with 1 where specs are invalid, and reports all that is wrong with them, as lint
     does.
     """
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog
 
     if output == "markdown":

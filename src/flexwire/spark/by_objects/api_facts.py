@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.pairing.state import FAILED
-from flexwire.parties import Client
-from flexwire.report.facts import (
+from flexwire.facts.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
     Latency,
     LatencyBucket,
     VersionUse,
 )
-from flexwire.spark.sums.frames import CLIENT
-from flexwire.spark.sums.latencies import BUCKETS, edges
-from flexwire.spark.sums.traffic import may_wait, name_of
+from flexwire.measures.frames import CLIENT, may_wait, name_of
+from flexwire.measures.latencies import BUCKETS, edges
+from flexwire.parties import Client
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

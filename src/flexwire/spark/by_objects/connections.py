@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNBELIEVED
-from flexwire.report.facts import ConnectionFacts, OtherConnection
+from flexwire.facts.facts import ConnectionFacts, OtherConnection
+from flexwire.measures.connections import SHOWN
 from flexwire.spark.by_objects.frames import CONNECTION, FRAME
-from flexwire.spark.sums.connections import SHOWN
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.pairing.state import FAILED, UNPAIRED
-from flexwire.protocol import WITHHELD
-from flexwire.report.facts import (
+from flexwire.facts.facts import (
     ClientFacts,
     DecodeFailure,
     Facts,
@@ -21,6 +20,10 @@ from flexwire.report.facts import (
     TimelineBucket,
     Totals,
 )
+from flexwire.measures.analysis import Parts, bucket_us, facts_of, first_sources
+from flexwire.measures.failures import DIFFERENT_REASONS, SAMPLE_BYTES, SHOWN_FAILURES
+from flexwire.measures.frames import CLIENT
+from flexwire.protocol import WITHHELD
 from flexwire.spark.by_objects.api_facts import client_of, gather_apis, gather_version_uses
 from flexwire.spark.by_objects.connections import gather_connections, kafka_only
 from flexwire.spark.by_objects.record_facts import (
@@ -31,11 +34,6 @@ from flexwire.spark.by_objects.record_facts import (
     undecodable,
 )
 from flexwire.spark.by_objects.tag_facts import gather_tagged_fields
-from flexwire.spark.parts import Parts, facts_of, first_sources
-from flexwire.spark.sums.failures import SAMPLE_BYTES, SHOWN_FAILURES
-from flexwire.spark.sums.frames import CLIENT
-from flexwire.spark.sums.reasons import DIFFERENT_REASONS
-from flexwire.spark.sums.timeline import bucket_us
 from flexwire.tables.frames import LENIENT
 from flexwire.tables.keys import FRAME_KEY
 
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
     from flexwire.capture.reassembly.connections import Brokers
-    from flexwire.report.audit_facts import Audit
+    from flexwire.facts.audit import Audit
     from flexwire.spark.progress import Steps
 
 

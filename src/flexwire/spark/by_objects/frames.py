@@ -20,8 +20,8 @@ from flexwire.capture.pairing.rows import OF_FRAME
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import Brokers, CapturedFrame
 from flexwire.spark.tables import record_batches, row_tuples
-from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.schema import CONNECTIONS_TABLE
+from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

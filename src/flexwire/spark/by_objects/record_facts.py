@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.facts.facts import CompressionUse, RecordHeaderFacts, Side, TopicFacts
 from flexwire.records.inflation import BEYOND
-from flexwire.report.facts import CompressionUse, RecordHeaderFacts, Side, TopicFacts
 from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS
 from flexwire.tables.spec_places import RECORDS_FIELDS
 

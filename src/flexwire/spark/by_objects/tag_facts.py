@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.report.facts import TaggedFieldUse
+from flexwire.facts.facts import TaggedFieldUse
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import pyarrow as pa
 import pyspark
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.arguments import refuse, to_choice, to_list, to_text, to_version
 from flexwire.columnar import RECORD_COLUMNS
 from flexwire.columnar.decoding import column_names
 from flexwire.errors import AnalysisError
-from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.schema.spec import snake_case
 from flexwire.spark.functions import messages, records
@@ -39,7 +37,7 @@ from flexwire.spark.functions.messages import (
     read_options,
 )
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.tasks import spare_modules
+from flexwire.tasks import spare_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -92,28 +90,6 @@ def check_version(name: str, version: str) -> None:
     if tuple(map(int, version.split(".")[:2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise AnalysisError(f"{name} needs PySpark {oldest} or later, got {version}")
-
-
-def kafka_error_name(code: ColumnOrName) -> Column:
-    """Give the name of an error code: "NOT_COORDINATOR" of 16.
-
-    Args:
-        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
-            code that Kafka 4.4 does not have.
-    """
-    return _of({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
-
-
-def kafka_error_is_retriable(code: ColumnOrName) -> Column:
-    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
-    return _of({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
-
-
-def _of(told: dict[int, str], code: ColumnOrName) -> Column:
-    """What is told of a code, in SQL; null of one that nothing is told of."""
-    # As text it is one call of Java, and not hundreds.
-    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
-    return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]
 
 
 ColumnOrName: TypeAlias = Column | str

@@ -49,8 +49,7 @@ from flexwire.spark.sources.requests import (
     chosen,
     narrowed,
 )
-from flexwire.spark.tables import spark_schema
-from flexwire.spark.tasks import begin_task
+from flexwire.tasks import begin_task, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from flexwire.errors import SpecError
+from flexwire.facts.units import shorten
 from flexwire.printable import printable
-from flexwire.report.units import shorten
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.wire.schema import NullableStruct, Schema, struct_of
 from flexwire.wire.types import Array

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import flexwire
 from flexwire.extras import needed_by
+from flexwire.facts.units import TEXT_LIMIT, plural, safe
 from flexwire.printable import printable
 from flexwire.report.render import breakable
-from flexwire.report.units import TEXT_LIMIT, plural, safe
 from flexwire.specs.guide.rows import steps
 from flexwire.versions import Versions
 
@@ -352,6 +352,7 @@ def render(
     return made
 
 
+@cache
 def _environment() -> Environment:
     with needed_by("the guide", "docs"):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional

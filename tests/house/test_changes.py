@@ -23,21 +23,36 @@ PATCHES = sorted((ROOT / "tests" / "house" / "changes").glob("*.patch"))
 MOST_FILES = 2
 # What the change does, as an expression of Python where it was made.
 EFFECTS = {
+    "answer": "'large_frames' in list(KNOWN)",
     "error_text": "'release of the catalog' in refused(lambda: apis.api_name(9999))",
+    "frames_column": "'request_time' in [one.name for one in FRAMES]"
+    " and 'request_time' in PAIRED.names",
     "header_convention": "'hex' in ConventionName().choices"
     " and read_headers([(b'a', b'00ff')], 'hex') == [('a', bytes([0, 255]))]",
     "kafka_release": "catalog().releases[-1] == '4.4.1'",
     "lint_rule": "'ABOUT_TOO_LONG' in rules()",
+    "tap_option": "'most_connections' in [one.name for one in fields(TapConfig)]"
+    " and '--most-connections' in told('tap')",
     "zstd_dictionary": "inflated_by_dictionary()",
 }
 RUN = """
 import json, zstandard
+from dataclasses import fields
+from click.testing import CliRunner
+from flexwire.answers import KNOWN
+from flexwire.capture.pairing.rows import PAIRED
+from flexwire.cli.app import app
 from flexwire.cli.records_dump_options import ConventionName
 from flexwire.protocol import apis
 from flexwire.records import Compression, compression
 from flexwire.records.conventions import read_headers
 from flexwire.schema.catalog import catalog
 from flexwire.specs.lint.rules import rules
+from flexwire.tables.schema import FRAMES
+from flexwire.tap.config import TapConfig
+
+def told(command):
+    return CliRunner().invoke(app, [command, "--help"]).output
 
 def refused(ask):
     try:

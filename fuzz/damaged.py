@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.files.links import Segment, read_segments
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.errors import FlexwireError
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.survey import Asked, Survey, in_order
@@ -37,7 +37,7 @@ from tests.tables.test_ranges import Rows, rows_of, surveyed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
 
 Found = tuple[Asked, Survey, dict[str, bytes]]
 

@@ -20,6 +20,7 @@ import click
 import pyarrow as pa
 from click.testing import CliRunner
 
+from flexwire.answers.asking.asking import Given
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
@@ -32,7 +33,6 @@ from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels.running import Running
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
-from flexwire.spark.answers.asking import Given
 from flexwire.storage.place import Place
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
@@ -173,7 +173,7 @@ def _of_answers() -> Any:
         "notes_of": lambda _: [],
         "sampled_in": lambda _: (),
     }
-    with patch.multiple("flexwire.spark.answers.again", **again):
+    with patch.multiple("flexwire.spark.answers.outputs", **again):
         return _run(["answers", "out", "talkers"])[0]
 
 

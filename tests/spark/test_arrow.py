@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import catalog
-from flexwire.spark.tables import record_batches, row_tuples, spark_schema
+from flexwire.spark.tables import record_batches, row_tuples
 from flexwire.tables.spec_places import RECORDS_FIELDS
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     import pytest

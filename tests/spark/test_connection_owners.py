@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.answers.asking.audit import AuditTables, TableEvidence
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT
 from flexwire.measures.by_connection import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
-from flexwire.spark.answers.evidence import AuditTables, TableEvidence
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
 from flexwire.tables.wanted import FRAMES
 from tests.spark.test_audit_sums import by_connection_of, only_opens, owner_of, read, summed

@@ -58,7 +58,7 @@ def written(number: int) -> Iterator[Written]:
 class Listed(Store):
     """A store that only lists: what the driver asks of it in the end."""
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
         """The names of what is in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
@@ -81,7 +81,7 @@ def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", lambda *_: [])
     files = list(compact(None, committed, Drop(place)))  # type: ignore[arg-type]  # it is not touched
     assert len(files) == 2 * count
-    listed = Listed(place.root)
+    listed = Listed(place.url)
     vars(listed)["found"] = files
     settle(listed, files)
 

@@ -189,7 +189,7 @@ def by_spark(spark: SparkSession, captured: Captured, folder: Path) -> dict[str,
 
 
 def table(spark: SparkSession, rows: pa.RecordBatch, path: Path) -> DataFrame:
-    from flexwire.spark.tables import spark_schema  # noqa: PLC0415 - importing it takes a second
+    from flexwire.tasks import spark_schema  # noqa: PLC0415 - importing it takes a second
 
     pq.write_table(pa.Table.from_batches([rows]), path)
     return spark.read.schema(spark_schema(rows.schema)).parquet(str(path))

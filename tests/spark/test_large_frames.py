@@ -18,7 +18,8 @@ from flexwire.spark.by_objects.frames import FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.settings import configured
-from flexwire.spark.tables import spark_schema, write_table
+from flexwire.spark.tables import write_table
+from flexwire.tasks import spark_schema
 from tests.spark.traffic import START_US, Traffic, made, request
 
 if TYPE_CHECKING:
@@ -239,7 +240,7 @@ import logging, signal
 from threading import Timer
 from pyspark import SparkContext
 from flexwire.errors import AnalysisError
-from flexwire.spark.archive import SMALL_JAVA
+from flexwire.spark.settings import SMALL_JAVA
 from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import stopped
 from flexwire.spark.session import session

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.answers.asking import audit as judging
 from flexwire.facts.audit import LeftOut
 from flexwire.facts.facts import Facts
 from flexwire.measures import audit as audit_sums
@@ -21,7 +22,7 @@ from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, KAFKA, SENT, Candidates, hashes
 from flexwire.report import render
 from flexwire.report.audit_files import audit_json
-from flexwire.spark.answers import gather_audit, judging
+from flexwire.spark.answers import gather_audit
 from flexwire.spark.capture_job import answer_notes
 from tests.traced import traced
 

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.pairing.state import UNPAIRED
-from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameRoom
 from flexwire.spark.by_objects.frames import FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames
-from flexwire.spark.tables import record_batch
 from flexwire.tap.ends import End
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.recording import Recorder, Uncaptured
 from flexwire.tap.relay import AsTheyCome, Relay
+from flexwire.tasks import record_batch
 from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload
 from tests.spark.traffic import START_US

@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 import pytest
 
+from flexwire.answers.asking.audit import AuditTables, TableEvidence
+from flexwire.answers.chargeback import chargeback
+from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.spark import request_log_job
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.evidence import AuditTables, TableEvidence
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.topic_readers import topic_readers
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.inputs import input_sources
 from tests.capture.request_lines import PLACE, line, real_lines
 

@@ -11,10 +11,10 @@ import pytest
 from flexwire.capture.pairing.state import FAILED
 from flexwire.spark.by_objects.frames import FRAMES
 from flexwire.spark.by_objects.outcomes import SOFTWARE, frames_table
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.frames import BODY_OUTCOMES, DECODED, LENIENT, frame_rows
 from flexwire.tables.keys import FRAME_KEY
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -25,8 +25,7 @@ from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
     from flexwire.survey.survey import Survey
 
 Rows = dict[str, list[dict[str, Any]]]

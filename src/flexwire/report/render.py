@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
@@ -67,7 +68,9 @@ def render(facts: Facts) -> str:
     return page
 
 
+@cache
 def _environment() -> Environment:
+    # A process that renders several reports compiles the templates once.
     # Imported here: reading facts needs no template engine, which is an optional dependency.
     with needed_by("the report", "spark"):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  see above

@@ -36,7 +36,6 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles, fetched
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
@@ -48,6 +47,7 @@ from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, like
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflated import Meter, within_allowance
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -57,7 +57,8 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import Look

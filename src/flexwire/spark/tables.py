@@ -21,32 +21,29 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.facts.facts import SOURCES_SHOWN
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
 from flexwire.tables.schema import OUTCOMES, REQUEST_LOG_TABLES
+from flexwire.tasks import record_batch, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-    from flexwire.spark.publishing.manifest import Place as Files
 
     Row = tuple[Any, ...]
 
 
-# A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap.
-BATCH_BYTES = 16 * 1024 * 1024
-BATCH_ROWS = 10_000
 # PySpark 4.0 has no other time zone, and takes none.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
@@ -72,22 +69,10 @@ def record_batches(schema: pa.Schema, rows: Iterable[tuple[Row, int]]) -> Iterat
         yield record_batch(schema, held)
 
 
-def record_batch(schema: pa.Schema, rows: list[Row]) -> pa.RecordBatch:
-    """A batch of rows, which are tuples in the order of the schema's columns."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def row_tuples(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
     """The rows of batches as plain tuples."""
     for batch in batches:
         yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The same schema as Spark has it; every column may be null."""
-    return from_arrow_schema(schema)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -170,7 +155,7 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
     mark_place(Place(str(tables.root)), sources)
 
 
-def mark_place(tables: Files, sources: Iterable[str]) -> None:
+def mark_place(tables: Place, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {

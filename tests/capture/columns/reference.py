@@ -16,8 +16,7 @@ from flexwire.capture.pairing.state import (
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
 
     Row = dict[str, Any]
 

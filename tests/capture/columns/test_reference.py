@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.spark.by_objects.frames import CONNECTION, FRAME, FRAMES
 from flexwire.spark.by_objects.pairs import pair_frames, with_payloads
-from flexwire.spark.tables import record_batch
+from flexwire.tasks import record_batch
 from tests.capture.columns.conversing import conversations, judged
 from tests.capture.columns.reference import COLUMNS, paired_rows, read_rows
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.answers.asking.audit import TableEvidence
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import tables_to_audit
-from flexwire.spark.answers.evidence import TableEvidence
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables
 

@@ -39,13 +39,13 @@ from flexwire.spark.by_objects.records import (
 from flexwire.spark.by_objects.segments import read_captures
 from flexwire.spark.inputs import SHOWN, Unreadable
 from flexwire.spark.progress import Steps, watched_tasks
-from flexwire.spark.tables import Tables, outcomes_of, spark_schema, write_table
-from flexwire.spark.tasks import map_in_arrow
+from flexwire.spark.tables import Tables, outcomes_of, write_table
 from flexwire.tables.inflated import Meter, within_allowance
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.messages import without_record_bytes
 from flexwire.tables.schema import RECORDS
 from flexwire.tables.spec_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from flexwire.tasks import map_in_arrow, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import Brokers
     from flexwire.records.inflation import Inflation
     from flexwire.spark.progress import Clock, Progress
-    from flexwire.spark.publishing.local import Staging
+    from flexwire.spark.publishing.local import LocalStaging
 
 
 # A small job is mostly waiting for Spark to plan and commit it.
@@ -69,7 +69,7 @@ class ObjectTables:
     """The stages of one analysis in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging
+    place: LocalStaging
     progress: Progress
     clock: Clock
     show_credentials: bool

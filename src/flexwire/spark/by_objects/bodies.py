@@ -9,9 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.message_schema import NEEDED, table_schema
 from flexwire.tables.messages import Bodies
+from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

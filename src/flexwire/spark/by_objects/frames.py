@@ -17,11 +17,11 @@ import pyarrow as pa
 from flexwire.capture.files.links import Segment
 from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.pairing.rows import OF_FRAME
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.assembly import FrameAssembler
+from flexwire.capture.reassembly.connections import Brokers, CapturedFrame
 from flexwire.spark.tables import record_batches, row_tuples
-from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.schema import CONNECTIONS_TABLE
+from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

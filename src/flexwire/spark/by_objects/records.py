@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.asking.messages import known_name
 from flexwire.records.inflation import INFLATION, RECORD_COST, Inflation
 from flexwire.schema.resolve import ZERO_UUID
-from flexwire.spark.answers.topic_names import known_name
 from flexwire.spark.tables import record_batches, row_tuples
-from flexwire.spark.tasks import map_in_arrow
 from flexwire.tables.inflated import PLAIN, Meter
 from flexwire.tables.records import object_rows
 from flexwire.tables.schema import RECORDS
+from flexwire.tasks import map_in_arrow
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.packet_scan import UnusedPackets
 from flexwire.errors import CaptureError
 from flexwire.spark.tables import record_batches, row_tuples
-from flexwire.spark.tasks import map_in_arrow
+from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

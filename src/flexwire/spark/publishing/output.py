@@ -12,7 +12,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.errors import StorageError
@@ -35,7 +35,14 @@ REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv",
 ANSWERS: Final = "answers"
 
 
-def to_format(format: object, append: object) -> tuple[str, bool]:  # noqa: A002 - the option's name
+class OutputOptions(NamedTuple):
+    """The format of tables, and whether they grow."""
+
+    format: str
+    append: bool
+
+
+def to_format(format: object, append: object) -> OutputOptions:  # noqa: A002 - the option's name
     """Return a format and whether to append; `ArgumentError` where these do not go together."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
@@ -44,7 +51,7 @@ def to_format(format: object, append: object) -> tuple[str, bool]:  # noqa: A002
         raise refuse(
             "append", "format delta beside it, as an output of format parquet is replaced", append
         )
-    return named, added
+    return OutputOptions(named, added)
 
 
 @dataclass(frozen=True)

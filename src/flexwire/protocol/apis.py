@@ -66,10 +66,10 @@ def api_name(api_key: int) -> str:
 
 @per_catalog
 @cache
-def key_of(message: str) -> int:
+def api_key_of(message: str) -> int:
     """Return the api key of a request or response.
 
-    >>> key_of("ApiVersionsRequest")
+    >>> api_key_of("ApiVersionsRequest")
     18
     """
     key = catalog().entry(message).api_key

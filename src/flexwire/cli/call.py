@@ -353,7 +353,7 @@ def _once(cluster: Cluster, asked: dict[str, Any] | None, how: _Asking, seconds:
 
 def _request(message: str, body: str | None) -> dict[str, Any]:
     """The request as a line of --requests has it; a name that no API has is refused."""
-    from flexwire.client.broker import api_key_of
+    from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)
     return {"message": message, "body": None if body is None else read_json(body)}

@@ -19,9 +19,9 @@ from flexwire.answers.state.cluster import cluster_state, metadata_records
 from flexwire.answers.storage import storage
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.session import session
-from flexwire.spark.settings import SMALL_CONF
+from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from tests.spark.internal_topics.snapshots import VIEWS
 

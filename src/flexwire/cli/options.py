@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.cli.completion import message_names, release_names
 from flexwire.cli.terminal import note
 from flexwire.errors import FlexwireError, short
@@ -204,7 +205,7 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, a
 memory_option = click.option(
     "--memory",
     type=_Memory(512),
-    default="2g",
+    default=DEFAULT_MEMORY,
     show_default=True,
     help="How much memory Java gets for the analysis; on a cluster, the driver's.",
 )

@@ -36,7 +36,16 @@ from flexwire.answers.asking.asking import (
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
 from flexwire.answers.state.log import moment_of
-from flexwire.arguments import to_flag, to_int, to_list, to_text
+from flexwire.arguments import (
+    DEFAULT_MEMORY,
+    DEFAULT_ZONE,
+    DELTA,
+    PARQUET,
+    to_flag,
+    to_int,
+    to_list,
+    to_text,
+)
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
@@ -52,7 +61,7 @@ from flexwire.report.bounding import bounded
 from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
 from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.by_objects.analysis import ObjectTables
 from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.capture_job import (
@@ -83,9 +92,7 @@ from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
     AUDIT_JSON,
-    DELTA,
     FACTS,
-    PARQUET,
     REPORT,
     check_here,
     to_format,
@@ -97,7 +104,13 @@ from flexwire.spark.request_log_job import (
     write_request_log_tables,
 )
 from flexwire.spark.session import Start, tasks_at_once
-from flexwire.spark.settings import answering, are_small, configured
+from flexwire.spark.settings import (
+    SMALL_CAPTURE_BYTES,
+    SMALL_JAVA,
+    answering,
+    are_small,
+    configured,
+)
 from flexwire.spark.tables import Tables, outcomes_of
 from flexwire.storage.listing import local_files
 from flexwire.storage.local import make_private_directory
@@ -125,7 +138,6 @@ if TYPE_CHECKING:
 # Below so many bytes of captures, compiling takes longer than running what was compiled: where
 # Spark reads all of it, and where it only runs tasks.
 SMALL_BYTES = 64 * 1024 * 1024
-SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
@@ -182,7 +194,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     spark: SparkSession | None = None,
     master: str | None = None,
     progress: Progress = silent,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
     show_credentials: bool = False,
     title: str = TITLE,
@@ -197,7 +209,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     append: bool = False,
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
-    timezone: str = "UTC",
+    timezone: str = DEFAULT_ZONE,
     keys: Iterable[str | Path] = (),
     as_of: Moment | None = None,
     max_inflated: int = MAX_INFLATED,
@@ -229,41 +241,42 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
-    given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside, bounds)
-    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
+    tables, appends = to_format(format, append)
+    options = AnalysisOptions(
+        asked=Asked(
+            (),
+            _brokers(ports, brokers),
+            None if captured_release is None else _release(captured_release),
+            show_credentials=to_flag(show_credentials, "show_credentials"),
+            record_bytes=to_flag(record_bytes, "record_bytes"),
+            skip_unreadable=to_flag(skip_unreadable, "skip_unreadable"),
+            inflation=Inflation(max_inflated, max_ratio),
+        ),
+        by_objects=to_flag(by_objects, "by_objects"),
+        releases=tuple(map(_release, to_list(releases, "releases", "a list of releases"))),
+        title=to_text(title, "title"),
+        format=tables,
+        append=appends,
+        zone=Zone(timezone),
+        answers=_answers(answers, labels),
+        are_named=are_named(answers),
+        as_of=moment_of(as_of),
+        keys=to_key_logs(keys),
+        labels=to_labels(labels),
+    )
+    start = _start(spark, master, memory, worker_memory)
+    return _run(paths, out, spark, progress, start, options)
 
 
-def _asked(
-    answers: str | Iterable[str | Answer] | None, labels: str | Path | None, timezone: str
-) -> tuple[tuple[Answer, ...] | None, Zone]:
-    zone = Zone(timezone)
+def _answers(
+    answers: str | Iterable[str | Answer] | None, labels: str | Path | None
+) -> tuple[Answer, ...] | None:
     if answers is None and labels is None:
-        return None, zone
+        return None
     labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
     asked = labelled if answers is None else answers
     # The audit takes labels too.
-    return chosen(asked, KNOWN, labels, needs_taker=False), zone
-
-
-def _beside(
-    keys: Iterable[str | Path], labels: str | Path | None
-) -> tuple[tuple[str, ...], Labels]:
-    return to_key_logs(keys), to_labels(labels)
-
-
-def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
-    names = ("show_credentials", "record_bytes", "by_objects", "skip_unreadable")
-    one, other, third, last = map(to_flag, flags, names)
-    return one, other, third, last
-
-
-def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, ...]]:
-    every = to_list(asked, "releases", "a list of releases")
-    return None if captured is None else _release(captured), tuple(map(_release, every))
+    return chosen(asked, KNOWN, labels, needs_taker=False)
 
 
 def _start(
@@ -275,27 +288,22 @@ def _start(
     return Start(where, memory, worker_memory)
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """What `analyze` was asked."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisOptions:
+    """What `analyze` was asked; ``asked`` is what tasks are told of it, and has no files yet."""
 
-    show_credentials: bool
-    record_bytes: bool
+    asked: Asked
     by_objects: bool
-    skip_unreadable: bool
-    brokers: Brokers
-    captured_release: str | None
     releases: tuple[str, ...]
     title: str
     format: str
     append: bool
-    answers: tuple[Answer, ...] | None
     zone: Zone
+    answers: tuple[Answer, ...] | None
     are_named: bool
     as_of: AsOf
     keys: tuple[str, ...]
     labels: Labels
-    inflation: Inflation
 
 
 def _run(
@@ -304,35 +312,37 @@ def _run(
     spark: SparkSession | None,
     progress: Progress,
     start: Start,
-    how: _How,
+    options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
-    to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
-    check_moment(how.as_of, logs)
+    to, (files, logs, request_logs) = output_place(out), _inputs(paths, options)
+    check_moment(options.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
-    if how.by_objects:
-        check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(weight, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
+    if options.by_objects:
+        check_here(to, options.format, "an analysis by objects")
+    is_small = sum(map(weight, every)) < (
+        SMALL_BYTES if options.by_objects else SMALL_CAPTURE_BYTES
+    )
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, traffic, how.format, append=how.append, logs=logs) as place:
+    with begun(to, traffic, options.format, append=options.append, logs=logs) as place:
         if place.known:
             known = place.facts_of_known()
             return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            opened_beside(to, files, how.keys) as (captures, opened),
+            opened_beside(to, files, options.keys) as (captures, opened),
             # A session that the caller has goes on after us.
             stopped(running) if is_ours else nullcontext(),
             explain(),
             configured(running, is_small=is_small),
         ):
-            job = _Job(running, place, progress, clock, how)
+            job = _Job(running, place, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -344,7 +354,7 @@ def _run(
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
-                title = facts.title if not is_alone or how.title != TITLE else TITLE_OF_LOGS
+                title = facts.title if not is_alone or options.title != TITLE else TITLE_OF_LOGS
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
@@ -353,28 +363,28 @@ def _run(
     return Analysis(place.published, facts, clock.seconds, notes=notes)
 
 
-def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
+def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     """Captures, files of logs, and request logs."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
-    if how.by_objects:
+    if options.by_objects:
         local_files(
             inputs.captures, "expected a file on this machine, which by_objects alone reads"
         )
     of_requests = [one.source for one in inputs.request_logs]
     for is_asked, name, others in (
-        (how.by_objects, "by_objects", [*inputs.logs, *of_requests]),
-        (how.format != PARQUET, "format delta", of_requests),
+        (options.by_objects, "by_objects", [*inputs.logs, *of_requests]),
+        (options.format != PARQUET, "format delta", of_requests),
     ):
         if others and is_asked:
             what = "a request log" if others[0] in of_requests else "a file of a log"
             reason = f"{what}, which {name} does not take; leave one of them out"
-            if others[0] in of_requests and not how.by_objects:
+            if others[0] in of_requests and not options.by_objects:
                 reason += ": it is rotated by renaming, so that what was read could come again"
             raise CaptureError(reason, source=others[0].name)
     return inputs
 
 
-def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
+def _brokers(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
     return Brokers.parse(
         [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
         [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
@@ -406,7 +416,7 @@ class _Job:
     place: Staging
     progress: Progress
     clock: Clock
-    how: _How
+    options: AnalysisOptions
 
     @property
     def local(self) -> LocalStaging:
@@ -430,7 +440,7 @@ class _Job:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
             return AnalysisSums(0), Unreadable(), CaptureMarks()
-        if not self.how.by_objects:
+        if not self.options.by_objects:
             found, sums = self._write_by_columns(files)
             if not found.is_crowded:
                 return sums, found.unreadable, found.marks
@@ -440,19 +450,11 @@ class _Job:
 
     def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
-        asked = Asked(
-            tuple(files),
-            brokers=self.how.brokers,
-            release=self.how.captured_release,
-            show_credentials=self.how.show_credentials,
-            record_bytes=self.how.record_bytes,
-            range_bytes=range_bytes(total, self._tasks_at_once(total)),
-            skip_unreadable=self.how.skip_unreadable,
-            inflation=self.how.inflation,
-        )
+        size = range_bytes(total, self._tasks_at_once(total))
+        asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
-        found.unreadable.check(len(files), skip=self.how.skip_unreadable)
+        found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
         if not (found.packets or found.is_crowded) and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
@@ -472,12 +474,12 @@ class _Job:
             self.local,
             self.progress,
             self.clock,
-            self.how.show_credentials,
-            self.how.record_bytes,
-            self.how.brokers,
-            self.how.captured_release,
-            self.how.skip_unreadable,
-            self.how.inflation,
+            self.options.asked.show_credentials,
+            self.options.asked.record_bytes,
+            self.options.asked.brokers,
+            self.options.asked.release,
+            self.options.asked.skip_unreadable,
+            self.options.asked.inflation,
             sum(map(weight, files)),
         )
         return stages.write(list(map(str, paths)))
@@ -492,16 +494,19 @@ class _Job:
 
     def measure(self, sums: AnalysisSums | None) -> Facts:
         """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
-        brokers = (self.how.captured_release,) if self.how.captured_release else ()
+        brokers = (self.options.asked.release,) if self.options.asked.release else ()
         made_at_us = time.time_ns() // 1000
         if sums is None:
             facts = self._query(made_at_us, brokers)
         else:
             with self._stage("Measuring"):
-                labels = self.how.labels
-                audit = gather_audit(sums.audit, self.how.releases, brokers, labels=labels)
+                labels = self.options.labels
+                audit = gather_audit(sums.audit, self.options.releases, brokers, labels=labels)
                 facts = facts_of(
-                    sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
+                    sums.parts(self.options.asked.brokers),
+                    audit,
+                    title=self.options.title,
+                    made_at_us=made_at_us,
                 )
         self._write_audit(facts.audit)
         return facts
@@ -512,12 +517,12 @@ class _Job:
             total = sum(one.size for one in files)
             plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
             self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
+            return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
-        is_crowded = sums is None and not self.how.by_objects
+        is_crowded = sums is None and not self.options.by_objects
         notes = (BY_OBJECTS,) if is_crowded else gzip_note(files)
         return marks.told(unreadable.told(self.measure(sums))), notes + marks.notes()
 
@@ -529,10 +534,10 @@ class _Job:
 
     def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
-            zone = self.how.zone
+            zone = self.options.zone
             total = sum(one.weight for one in files)
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
-            shows = self.how.show_credentials
+            shows = self.options.asked.show_credentials
             return write_request_log_tables(
                 self.spark, plan, self.place.drop, zone, show_credentials=shows
             )
@@ -547,10 +552,10 @@ class _Job:
 
     def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers = self.how.answers
+        answers = self.options.answers
         if answers is None:
             answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.how.are_named)
+        lacking = without_logs(answers, logs, are_named=self.options.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
@@ -559,14 +564,14 @@ class _Job:
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
-            with with_internal(opened, self.spark, logs, self.how.as_of) as tables:
+            with with_internal(opened, self.spark, logs, self.options.as_of) as tables:
                 told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         part = part_columns(facts.sampled)
-        write_answers(self.place.files, given, grows=self.how.format == DELTA, part=part)
+        write_answers(self.place.files, given, grows=self.options.format == DELTA, part=part)
         return replace(
             facts,
-            answers=tuple(one.facts(self.how.as_of.told) for one in given),
+            answers=tuple(one.facts(self.options.as_of.told) for one in given),
             unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )
 
@@ -584,10 +589,12 @@ class _Job:
                     audit_tables,
                     tables_to_audit(self.spark, self.tables),
                     self.tables.message_names(),
-                    self.how.releases,
+                    self.options.releases,
                     brokers,
-                    labels=self.how.labels,
+                    labels=self.options.labels,
                 ),
-                given=self.how.brokers,
+                given=self.options.asked.brokers,
             )
-            return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)
+            return gather_facts(
+                measured, title=self.options.title, made_at_us=made_at_us, steps=steps
+            )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.arguments import to_list, to_text
+from flexwire.arguments import DELTA, to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.extras import needed_by
@@ -31,7 +31,6 @@ from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.spark.publishing.local import local_staging
-from flexwire.spark.publishing.output import DELTA
 from flexwire.spark.publishing.stored import stored_staging
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources

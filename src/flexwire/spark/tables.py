@@ -26,6 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.facts.facts import SOURCES_SHOWN
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
@@ -43,9 +44,6 @@ if TYPE_CHECKING:
     Row = tuple[Any, ...]
 
 
-# A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap.
-BATCH_BYTES = 16 * 1024 * 1024
-BATCH_ROWS = 10_000
 # PySpark 4.0 has no other time zone, and takes none.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (

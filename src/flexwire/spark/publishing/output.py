@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from flexwire.arguments import refuse, to_flag, to_text
+from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.errors import StorageError
 from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.drop import Drop
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from flexwire.storage.place import Place
 
 
-PARQUET: Final = "parquet"
-DELTA: Final = "delta"
 FORMATS: Final = (PARQUET, DELTA)
 
 REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"

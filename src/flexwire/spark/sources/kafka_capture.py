@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 from flexwire.errors import ArgumentError, EncodeError
 from flexwire.schema.catalog import using_carried
 from flexwire.spark.functions.variant import VARIANT, struct_variants
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.sources.kafka_capture_plan import plan, rows_of
 from flexwire.spark.sources.requests import (
     CONNECTIONS,
@@ -30,7 +31,6 @@ from flexwire.spark.sources.requests import (
     SupportsTriggerAvailableNow,
     chosen,
 )
-from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS
 from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
 from flexwire.tables.records import RunRows
 from flexwire.tasks import begin_task, spark_schema

@@ -12,8 +12,8 @@ published in the end.
 from __future__ import annotations
 
 import json
-import shutil
 import time
+import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
@@ -41,9 +41,7 @@ from flexwire.spark.answers import (
     LOG_ANSWERS,
     STATE_ANSWERS,
     audit_rows,
-    audit_tables,
     gather_audit,
-    tables_to_audit,
 )
 from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
 from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
@@ -51,11 +49,7 @@ from flexwire.spark.answers.labels import to_labels
 from flexwire.spark.answers.reading import tables_of
 from flexwire.spark.answers.writing import write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
-from flexwire.spark.by_objects.analysis import ObjectTables
-from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.capture_job import (
-    BY_OBJECTS,
-    CROWDED,
     LEAST_RANGE_BYTES,
     answer_notes,
     gzip_note,
@@ -77,17 +71,15 @@ from flexwire.spark.inputs import (
 from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_job import plan_logs, write_log_tables
 from flexwire.spark.parts import facts_of
-from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
+from flexwire.spark.progress import Clock, silent, watched_tasks
 from flexwire.spark.publishing.local import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     DELTA,
     PARQUET,
     begun,
-    check_here,
     facts_of_known,
     found,
-    here,
     known_offsets,
     staged,
     to_format,
@@ -102,9 +94,7 @@ from flexwire.spark.request_log_job import (
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import answering, are_small, configured
 from flexwire.spark.sums.analysis import AnalysisSums
-from flexwire.spark.tables import Tables, outcomes_of
-from flexwire.storage.listing import local_files
-from flexwire.storage.local import make_private_directory
+from flexwire.spark.tables import Tables
 from flexwire.survey.request import marks_of
 from flexwire.survey.survey import Asked
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
@@ -123,16 +113,14 @@ if TYPE_CHECKING:
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
-    from flexwire.spark.publishing.local import Staging
     from flexwire.spark.publishing.output import Writing
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 
-# Below so many bytes of captures, compiling takes longer than running what was compiled: where
-# Spark reads all of it, and where it only runs tasks.
-SMALL_BYTES = 64 * 1024 * 1024
+# Of fewer bytes, compiling takes longer than running what was compiled.
 SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
+_NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave it out"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that an analysis without a capture has nothing for.
@@ -225,7 +213,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
-    messages. ``by_objects`` reads as the reference does, far slower. ``keys`` open TLS.
+    messages. ``by_objects`` does nothing: it goes with the next release. ``keys`` open TLS.
 
     ``answers`` are "all", "none", names of `flexwire.spark.answers.ANSWERS`, or your own. By
     default they are those about logs. ``labels`` name the team of a client id. State is of the
@@ -235,7 +223,9 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
+    if to_flag(by_objects, "by_objects"):
+        warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=2)
+    flags = _flags(show_credentials, record_bytes, skip_unreadable)
     given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
     beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
@@ -261,10 +251,10 @@ def _beside(
     return to_key_logs(keys), to_labels(labels)
 
 
-def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
-    names = ("show_credentials", "record_bytes", "by_objects", "skip_unreadable")
-    one, other, third, last = map(to_flag, flags, names)
-    return one, other, third, last
+def _flags(*flags: object) -> tuple[bool, bool, bool]:
+    names = ("show_credentials", "record_bytes", "skip_unreadable")
+    one, other, last = map(to_flag, flags, names)
+    return one, other, last
 
 
 def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, ...]]:
@@ -287,7 +277,6 @@ class _How:
 
     show_credentials: bool
     record_bytes: bool
-    by_objects: bool
     skip_unreadable: bool
     brokers: Brokers
     captured_release: str | None
@@ -317,9 +306,7 @@ def _run(
     check_moment(how.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
-    if how.by_objects:
-        check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(weight, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
+    is_small = sum(map(weight, every)) < SMALL_COLUMN_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
@@ -361,21 +348,12 @@ def _run(
 def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
     """Captures, files of logs, and request logs."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
-    if how.by_objects:
-        local_files(
-            inputs.captures, "expected a file on this machine, which by_objects alone reads"
+    if inputs.request_logs and how.format != PARQUET:
+        raise CaptureError(
+            "a request log, which format delta does not take; leave one of them out: it is rotated "
+            "by renaming, so that what was read could come again",
+            source=inputs.request_logs[0].source.name,
         )
-    of_requests = [one.source for one in inputs.request_logs]
-    for is_asked, name, others in (
-        (how.by_objects, "by_objects", [*inputs.logs, *of_requests]),
-        (how.format != PARQUET, "format delta", of_requests),
-    ):
-        if others and is_asked:
-            what = "a request log" if others[0] in of_requests else "a file of a log"
-            reason = f"{what}, which {name} does not take; leave one of them out"
-            if others[0] in of_requests and not how.by_objects:
-                reason += ": it is rotated by renaming, so that what was read could come again"
-            raise CaptureError(reason, source=others[0].name)
     return inputs
 
 
@@ -413,37 +391,19 @@ class _Job:
     clock: Clock
     how: _How
 
-    @property
-    def local(self) -> Staging:
-        return here(self.place, f"an analysis of {CROWDED}")
-
-    @property
-    def tables(self) -> Tables:
-        return Tables(self.local.new / "tables")
-
-    def write_tables(
-        self, files: list[Source]
-    ) -> tuple[AnalysisSums | None, Unreadable, CaptureMarks]:
+    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
-
-        By columns, range by range; by objects where that is asked for, and where so many files
-        overlap in time that they cannot be merged. Objects sum up nothing.
         """
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
             return AnalysisSums(0), Unreadable(), CaptureMarks()
-        if not self.how.by_objects:
-            found, sums = self._write_by_columns(files)
-            if not found.is_crowded:
-                return sums, found.unreadable, found.marks
-            shutil.rmtree(self.tables.root)
-            make_private_directory(self.tables.root)
-        return None, self._write_by_objects(files), CaptureMarks.of(marks_of(files))
+        found, sums = self._write(files)
+        return sums, found.unreadable, found.marks
 
-    def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
         asked = Asked(
             tuple(files),
@@ -458,7 +418,7 @@ class _Job:
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
         found.unreadable.check(len(files), skip=self.how.skip_unreadable)
-        if not (found.packets or found.is_crowded) and found.reason is not None:
+        if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
 
@@ -466,48 +426,21 @@ class _Job:
         # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
-    def _write_by_objects(self, files: list[Source]) -> Unreadable:
-        paths = local_files(
-            files,
-            f"{CROWDED} are read by Python objects, on this machine only, so copy them here "
-            "first, or analyze fewer of them at once",
-        )
-        stages = ObjectTables(
-            self.spark,
-            self.local,
-            self.progress,
-            self.clock,
-            self.how.show_credentials,
-            self.how.record_bytes,
-            self.how.brokers,
-            self.how.captured_release,
-            self.how.skip_unreadable,
-            self.how.inflation,
-            sum(map(weight, files)),
-        )
-        return stages.write(list(map(str, paths)))
-
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         with self.clock.stage(name), watched_tasks(self.spark, self.progress, name):
             yield
 
-    def _table(self, path: Path) -> DataFrame:
-        return self.spark.read.parquet(str(path))
-
-    def measure(self, sums: AnalysisSums | None) -> Facts:
-        """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
+    def measure(self, sums: AnalysisSums) -> Facts:
+        """Do the audit, and put the facts together."""
         brokers = (self.how.captured_release,) if self.how.captured_release else ()
         made_at_us = time.time_ns() // 1000
-        if sums is None:
-            facts = self._query(made_at_us, brokers)
-        else:
-            with self._stage("Measuring"):
-                labels = self.how.labels
-                audit = gather_audit(sums.audit, self.how.releases, brokers, labels=labels)
-                facts = facts_of(
-                    sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
-                )
+        with self._stage("Measuring"):
+            labels = self.how.labels
+            audit = gather_audit(sums.audit, self.how.releases, brokers, labels=labels)
+            facts = facts_of(
+                sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
+            )
         self._write_audit(facts.audit)
         return facts
 
@@ -522,9 +455,8 @@ class _Job:
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
-        is_crowded = sums is None and not self.how.by_objects
-        notes = (BY_OBJECTS,) if is_crowded else gzip_note(files)
-        return marks.told(unreadable.told(self.measure(sums))), notes + marks.notes()
+        notes = (*gzip_note(files), *marks.notes())
+        return marks.told(unreadable.told(self.measure(sums))), notes
 
     def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
@@ -574,25 +506,3 @@ class _Job:
             answers=tuple(one.facts(self.how.as_of.told) for one in given),
             unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )
-
-    def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:
-        stage = "Measuring"
-        steps = Steps(self.progress, stage, QUERIES)
-        with self.clock.stage(stage):
-            measured = Measured(
-                frames=self._table(self.tables.frames),
-                connections=self._table(self.tables.connections),
-                records=self._table(self.tables.records),
-                packets=self._table(self.tables.packets),
-                outcomes=outcomes_of(self.spark, self.tables),
-                audit=partial(
-                    audit_tables,
-                    tables_to_audit(self.spark, self.tables),
-                    self.tables.message_names(),
-                    self.how.releases,
-                    brokers,
-                    labels=self.how.labels,
-                ),
-                given=self.how.brokers,
-            )
-            return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)

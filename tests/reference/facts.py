@@ -342,10 +342,11 @@ def topics(records: list[Row]) -> Json:
         name = row["topic"] or row["topic_id"] or "?"
         side = "produce" if row["source"] == "produce" else "fetch"
         groups[name, is_id, side].append(row)
-    return [_topic(*key, rows) for key, rows in groups.items()]
+    return [_topic(key, rows) for key, rows in groups.items()]
 
 
-def _topic(topic: str, is_id: bool, side: str, rows: list[Row]) -> Json:  # noqa: FBT001 - a part of the key
+def _topic(key: tuple[Any, ...], rows: list[Row]) -> Json:
+    topic, is_id, side = key
     # Control records mark the end of transactions; consumers do not see them.
     seen = [row for row in rows if row["offset"] is not None and not row["is_control"]]
     batches = list(
@@ -385,7 +386,7 @@ def _topic(topic: str, is_id: bool, side: str, rows: list[Row]) -> Json:  # noqa
 
 def record_headers(records: list[Row]) -> Json:
     """Return the values of each record header key."""
-    of_key: dict[str, list[tuple[str, int, bytes | None]]] = defaultdict(list)
+    of_key: dict[str, list[tuple[str, Any, bytes | None]]] = defaultdict(list)
     for number, row in enumerate(records):
         if row["is_control"]:
             continue

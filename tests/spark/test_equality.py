@@ -169,7 +169,7 @@ def ranges_of(out: Path) -> int:
 def test_tasks_of_spark_write_what_the_reference_says(spark: SparkSession, tmp_path: Path) -> None:
     capture, out = tmp_path / "capture", tmp_path / "out"
     files = write_capture(capture, 1, replace(HOSTS, formats=("pcapng",), noise=0.05))
-    assert analyze(capture, out, spark=spark, record_bytes=True).notes == ()
+    assert analyze([capture], out, spark=spark, record_bytes=True).notes == ()
     assert ranges_of(out) > 2
     found = tables_of(out)
     assert sum(row["repeated_bytes"] for row in found["connections"]) > 10_000

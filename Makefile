@@ -17,8 +17,8 @@ PYTHONS ?= $(PYTHON)
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
-# Two processes at once, and up to four where there are as many processors. Each gets the tests of
-# whole files, and one of them all tests that share the session of Spark (tests/conftest.py).
+# Two processes at once, and up to four where there are as many processors. Each runs the tests of
+# whole files. Two of them have a session of Spark (tests/conftest.py).
 PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
 LONG = spark or compiles or guard or cluster or kafka or browser or slow

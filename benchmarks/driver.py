@@ -38,12 +38,12 @@ from captures import make
 from processes import run
 
 from flexwire.capture.reassembly.connections import Brokers
+from flexwire.facts.audit import Audit
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
-from flexwire.report.audit_facts import Audit
 from flexwire.spark import capture_job
 from flexwire.spark.capture_job import _Writers
 from flexwire.spark.inputs import capture_sources
-from flexwire.spark.parts import facts_of
 from flexwire.spark.publishing import commit, compaction
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.drop import Drop
@@ -58,7 +58,6 @@ from flexwire.spark.publishing.manifest import (
     settle,
 )
 from flexwire.spark.session import session
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, mark
 from flexwire.storage.listing import list_sources
 from flexwire.storage.pages import Entry

@@ -69,7 +69,7 @@ IMPORTS = [
     ("flexwire.spark", "pandas", "spark"),
     ("flexwire.spark.analyze", "pyspark", "spark"),
     ("flexwire.spark.functions", "pyspark", "spark"),
-    ("flexwire.spark.internal_topics", "numpy", "spark"),
+    ("flexwire.answers.state", "numpy", "spark"),
     ("flexwire.tap.security", "cryptography", "tls"),
 ]
 
@@ -93,7 +93,8 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
 
 
 LIGHT = ["flexwire", "flexwire.messages", "flexwire.records", "flexwire.tap", "flexwire.report",
-         "flexwire.guide", "flexwire.check.lint", "flexwire.capture.messages"]  # fmt: skip
+         "flexwire.specs.guide", "flexwire.specs.lint.lint",
+         "flexwire.capture.messages"]  # fmt: skip
 
 
 def test_what_needs_no_extra_is_imported_without_any() -> None:

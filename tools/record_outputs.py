@@ -43,6 +43,8 @@ _VARIES: Final = (
     (re.compile(r"\b\d+(\.\d+)? (ms|s|seconds|minutes)\b"), "# s"),
     (re.compile(r"\b\d{2}/\d{2}/\d{2} \d{2}:\d{2}:\d{2}\b"), "DATE"),
     (re.compile(r"run-[0-9a-f-]{8,}"), "run-#"),
+    # When an analysis was made.
+    (re.compile(r'"made_at_us": \d+'), '"made_at_us": "#"'),
 )
 _NOISE: Final = re.compile(r"WARN|log4j|Picked up|SLF4J|setLogLevel|native-hadoop")
 

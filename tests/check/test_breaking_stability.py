@@ -11,11 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.report import compare
-from flexwire.check.breaking.unstable import stable
-from flexwire.check.config import Config
-from flexwire.check.lint import lint
 from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, editions_of, released_editions
@@ -23,12 +18,16 @@ from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import Source
 from flexwire.schema.spec import MessageType
+from flexwire.specs.breaking.changes import breaking_rules, stable
+from flexwire.specs.breaking.report import compare
+from flexwire.specs.lint.config import Config
+from flexwire.specs.lint.lint import lint
 from tests.check.released import by_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.check.report import Report
+    from flexwire.specs.finding import Report
 
 RELEASES = catalog().releases
 WORDS = frozenset({"IGNORABLE_REMOVED", "VERSION_RESTORED", "VERSION_UNSTABLE_AGAIN"})

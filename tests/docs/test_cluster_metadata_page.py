@@ -32,7 +32,7 @@ def test_its_blocks_do_what_they_show(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_it_names_every_view_and_every_argument() -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     views = {
         path.stem.removeprefix("cluster_")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.finding import Finding
 from flexwire.records.kip82 import MessageIterator
+from flexwire.specs.finding import Finding
 from fuzz.corpus import corpus
 from fuzz.law import LawBrokenError
 from fuzz.targets import TARGETS

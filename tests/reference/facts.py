@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, UNPAIRED, WITHHELD_BYTES
 from flexwire.errors import UnknownMessageError
+from flexwire.facts.facts import LATENCY_EDGES_MS
 from flexwire.protocol import WITHHELD, api_name
 from flexwire.records.inflation import BEYOND
-from flexwire.report.facts import LATENCY_EDGES_MS
 from flexwire.tables.frames import LENIENT
 from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS
 from flexwire.tables.spec_places import RECORDS_FIELDS

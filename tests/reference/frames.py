@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
 
     Row = dict[str, Any]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from flexwire.spark.publishing.local import FACTS
+from flexwire.spark.publishing.output import FACTS
 from flexwire.spark.tables import TABLES, finished_tables
 
 if TYPE_CHECKING:

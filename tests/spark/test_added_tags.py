@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from flexwire.capture.files.comments import added_tags_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
-from flexwire.report.sampled_facts import Sampled
-from flexwire.report.stamped_facts import AddedTags, StampedCaptures
+from flexwire.facts.captures import AddedTags, Sampled, StampedCaptures
 from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture

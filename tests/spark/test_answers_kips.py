@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
-from flexwire.cost.sampling import BLOCKS
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.reading import AnalysisTables
-from flexwire.spark.tables import spark_schema
+from flexwire.specs.cost.columns import BLOCKS
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def test_an_answer_has_the_columns_that_it_says(answers: dict[str, DataFrame]) -
     for name, answer in answers.items():
         expected = spark_schema(schema_of(OURS[name].columns))
         assert answer.schema.simpleString() == expected.simpleString()
-        assert {one.name for one in OURS[name].shown} <= {*answer.columns}
+        assert {one.name for one in OURS[name].shown_columns()} <= {*answer.columns}
         OURS[name].ordered(answer)
 
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import catalog
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.spec_places import RECORDS_FIELDS
+from flexwire.tasks import spark_schema
 
 
 def test_every_message_has_a_type_that_spark_takes() -> None:

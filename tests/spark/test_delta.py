@@ -31,8 +31,8 @@ from flexwire.spark.delta.ledger import Ledger
 from flexwire.spark.delta.logs import Added, Log
 from flexwire.spark.delta.output import delta_staging
 from flexwire.spark.delta.reading import output
+from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.manifest import settle
-from flexwire.spark.publishing.output import begun
 from flexwire.spark.stored import table as spark_table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
@@ -360,7 +360,7 @@ def test_formats_do_not_mix(out: Place, tmp_path: Path) -> None:
     analyze(out, "one", tmp_path)
     with (
         pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
-        begun(out, []),
+        begun(out, [], "parquet", append=False),
     ):
         pytest.fail("it would replace them")
     other = Place(str(tmp_path / "other"))

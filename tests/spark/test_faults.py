@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.publishing.local import PREFIX, staging
+from flexwire.spark.publishing.local import PREFIX, local_staging
 from tests.spark import faulty
 from tests.spark.cluster import Cluster, Driver
 from tests.spark.faulty import attempts, names, wait_for
@@ -141,7 +141,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     wait_for(killed.is_gone)
     assert found(out) == names(1)
     assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
-    with staging(out) as place:
+    with local_staging(out) as place:
         assert [one for one in out.glob(f"{PREFIX}*") if one != place.place] == []
     assert tree(out) == before
 

@@ -16,14 +16,20 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
+from flexwire.facts.facts import LATENCY_EDGES_MS
+from flexwire.measures.analysis import bucket_us
+from flexwire.measures.bounded import MOST_DIFFERENT
+from flexwire.measures.connections import SHOWN, ConnectionSums
+from flexwire.measures.failures import (
+    DIFFERENT_REASONS,
+    FAILURES,
+    SHOWN_FAILURES,
+    FailureSums,
+    ReasonCounts,
+)
+from flexwire.measures.frames import FrameSums
+from flexwire.measures.groups import Groups, coded
 from flexwire.protocol import WITHHELD
-from flexwire.report.facts import LATENCY_EDGES_MS
-from flexwire.spark.sums import ConnectionSums, FailureSums, FrameSums, bucket_us
-from flexwire.spark.sums.connections import SHOWN
-from flexwire.spark.sums.counted import MOST_DIFFERENT
-from flexwire.spark.sums.failures import FAILURES, SHOWN_FAILURES
-from flexwire.spark.sums.groups import Groups, coded
-from flexwire.spark.sums.reasons import DIFFERENT_REASONS, ReasonCounts
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Surveyor

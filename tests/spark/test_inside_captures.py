@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
+from flexwire.answers.client_metrics import client_metrics
+from flexwire.answers.share_deliveries import share_deliveries
+from flexwire.answers.state import internal_records
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.client_metrics import client_metrics
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
-from flexwire.spark.answers.share_deliveries import share_deliveries
-from flexwire.spark.internal_topics import internal_records
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tables.records import WITHHELD_RECORDS
 from tests.protocol.test_telemetry import pushed
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 

@@ -9,18 +9,19 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
+from flexwire.answers.asking.answer import AnalysisTables, LogTables
+from flexwire.answers.savings import ANSWER as SAVINGS
+from flexwire.answers.savings import savings
+from flexwire.answers.storage import ANSWER as STORAGE
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark import log_job
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
-from flexwire.spark.answers.savings import ANSWER as SAVINGS
-from flexwire.spark.answers.savings import savings
-from flexwire.spark.answers.storage import ANSWER as STORAGE
-from flexwire.spark.tables import spark_schema
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
+from flexwire.tasks import spark_schema
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
 from tests.capture.made_transactions import cleaned, random_transactions
 
@@ -89,7 +90,7 @@ def tables_of(spark: SparkSession, done: Analysis) -> AnalysisTables:
 def asked(spark: SparkSession, done: Analysis, answer: Any) -> list[dict[str, Any]]:
     rows = answer.ordered(answer.ask(tables_of(spark, done)))
     assert typed(rows) == typed_columns(answer)
-    shown = [one.name for one in answer.shown]
+    shown = [one.name for one in answer.shown_columns()]
     assert {*shown, *(one.removeprefix("-") for one in answer.order)} <= {*rows.columns}
     return [row.asDict() for row in rows.collect()]
 

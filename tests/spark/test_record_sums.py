@@ -19,13 +19,12 @@ import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.kernels.engine import kernel
-from flexwire.spark.sums import bounded, headers, records, tagged, values
-from flexwire.spark.sums.failures import SAMPLE_BYTES
-from flexwire.spark.sums.headers import OTHER_KEYS, RecordHeaderSums
-from flexwire.spark.sums.records import OTHER_TOPICS, RecordSums
-from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
-from flexwire.spark.sums.undecodable import record_failures
-from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.measures import bounded, headers, records, tagged
+from flexwire.measures.bounded import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.measures.failures import SAMPLE_BYTES, record_failures
+from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
+from flexwire.measures.records import OTHER_TOPICS, RecordSums
+from flexwire.measures.tagged import OTHER_FIELDS, TaggedFieldSums
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import Asked, Surveyor
@@ -40,7 +39,7 @@ from tests.tables.test_records import ODD, some_batch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.report.facts import RecordHeaderFacts, TaggedFieldUse, TopicFacts
+    from flexwire.facts.facts import RecordHeaderFacts, TaggedFieldUse, TopicFacts
 
 SEEDS = {"CLEAN": (1, 2), "STRANGE": (3, 4, 5), "EVERYTHING": (1, 6, 7)}
 HEADERS = pa.list_(RECORDS_SCHEMA.field("headers").type.value_type)
@@ -249,7 +248,7 @@ def test_without_kernels_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     told = [*rows_of("STRANGE").records, *hostile_rows()]
     assert kernel("sum_values") is not None
     expected = summed(RecordHeaderSums, told).facts()
-    monkeypatch.setattr(values, "kernel", lambda _: None)
+    monkeypatch.setattr(bounded, "kernel", lambda _: None)
     assert summed(RecordHeaderSums, told).facts() == expected
 
 
@@ -261,7 +260,7 @@ def test_kernel_and_objects_agree_on_any_bytes(monkeypatch: pytest.MonkeyPatch) 
     for part in (column, column.slice(3), column.slice(1, len(some)), column.slice(0, 0)):
         hashes, texts = hashes_and_texts(part)
         with monkeypatch.context() as patched:
-            patched.setattr(values, "kernel", lambda _: None)
+            patched.setattr(bounded, "kernel", lambda _: None)
             other_hashes, other_texts = hashes_and_texts(part)
         valid = part.is_valid().to_numpy(zero_copy_only=False)
         assert hashes[valid].tolist() == other_hashes[valid].tolist()

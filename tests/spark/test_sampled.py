@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from flexwire.capture.files.comments import CaptureFilter, filter_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
-from flexwire.report.sampled_facts import Sampled
+from flexwire.facts.captures import Sampled
 from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture

@@ -9,17 +9,17 @@ from uuid import UUID
 
 import pytest
 
+from flexwire.answers.asking.asking import with_internal
+from flexwire.answers.topic_readers import topic_readers
+from flexwire.answers.unused_groups import ANSWER as UNUSED_GROUPS
+from flexwire.answers.unused_groups import unused_groups
+from flexwire.answers.unused_topics import ANSWER as UNUSED_TOPICS
+from flexwire.answers.unused_topics import unused_topics
 from flexwire.codec import message
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.internal_logs import with_internal
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.topic_readers import topic_readers
-from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
-from flexwire.spark.answers.unused_groups import unused_groups
-from flexwire.spark.answers.unused_topics import ANSWER as UNUSED_TOPICS
-from flexwire.spark.answers.unused_topics import unused_topics
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.storage.listing import list_files
 from tests.capture.made_logs import TIME
 from tests.capture.made_metadata import log as metadata
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 HOUR, DAY = 3_600_000, 86_400_000

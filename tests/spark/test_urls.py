@@ -14,7 +14,7 @@ import pytest
 
 from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
-from flexwire.report.facts import UnreadableFile
+from flexwire.facts.facts import UnreadableFile
 from flexwire.spark import inputs
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit

@@ -7,9 +7,9 @@ import pickle
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
+from flexwire.measures.analysis import PACKETS, AnalysisSums, facts_of
+from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.answers import gather_audit
-from flexwire.spark.parts import facts_of
-from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
 from flexwire.survey.ranges import decoded_rows
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.records import RunRows

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from flexwire.capture.pairing.state import UNPAIRED
-from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameRoom
 from flexwire.tap.ends import End

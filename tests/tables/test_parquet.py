@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.tables import spark_schema
 from flexwire.tables import parquet
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS
+from flexwire.tasks import spark_schema
 from tests.tables.carrying import PRODUCE, Carrier, Topic, message_rows
 from tests.tables.test_records import DOCUMENTS
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.protocol import Conversation, Turn
 
 

@@ -20,11 +20,9 @@ from flexwire.cli.terminal import note, print_line, progress_bar
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
-    from flexwire.report.facts import Facts
-    from flexwire.report.log_facts import LogFacts
-    from flexwire.report.request_log_facts import RequestLogFacts
+    from flexwire.answers.state.log import Moment
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.spark.analyze import Analysis
-    from flexwire.spark.internal_topics.as_of import Moment
 
 
 _TABLES: Final = ("parquet", "delta")
@@ -49,8 +47,8 @@ def _moment(
 ) -> Moment | None:
     if not texts:
         return None
+    from flexwire.answers.state.log import parse_moment
     from flexwire.errors import ArgumentError
-    from flexwire.spark.internal_topics.as_of import parse_moment
 
     try:
         return parse_moment(texts)
@@ -208,9 +206,9 @@ def analyze(
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
+    from flexwire.answers.asking.asking import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
-    from flexwire.spark.answers.asking import parse_names
 
     with progress_bar() as progress:
         done = run(
@@ -263,7 +261,7 @@ def _print_form(done: Analysis) -> None:
 
 def _tell(done: Analysis, out: str) -> None:
     from flexwire.cli.analyze import print_audit
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     if not done.is_new:
         print("This input is in the tables already; nothing was done. Its report says:")
@@ -310,7 +308,7 @@ def _tell_notes(done: Analysis) -> None:
 
 
 def _of_logs(logs: LogFacts) -> str:
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     records, batches = plural(logs.records, "record"), plural(logs.batches, "batch", "batches")
     of, size = plural(logs.partitions, "partition"), plural(logs.bytes, "byte")
@@ -341,7 +339,7 @@ def _of_logs(logs: LogFacts) -> str:
 
 
 def _of_request_logs(logs: RequestLogFacts) -> str:
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     told = [
         (logs.forwarded, "forwarded to the controller, and not counted"),

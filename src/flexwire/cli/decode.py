@@ -227,7 +227,7 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
         return
     from flexwire.cli.decode import print_outline
     from flexwire.cli.explain import withheld_note
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     where = f"{form['where']}: " if "where" in form else ""
     withheld = withheld_note(form.get("withheldCredentials", 0))

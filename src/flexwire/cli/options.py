@@ -83,7 +83,6 @@ catalog_option = click.option(
     help="Use the catalog of message specs in this directory, which 'schema import' wrote.",
 )
 message_argument = click.argument("message", shell_complete=message_names)
-data_argument = click.argument("data")
 
 
 class _Version(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs

@@ -18,11 +18,11 @@ from flexwire.together import write_together
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.check.report import Report
-    from flexwire.guide.traffic import Traffic
     from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.parse import Mode
+    from flexwire.specs.finding import Report
+    from flexwire.specs.guide.traffic import Traffic
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
@@ -100,7 +100,7 @@ def schema_docs(
     replaced. Exits with 1 where specs are invalid, and reports all that is wrong with them, as lint
     does.
     """
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog
 
     if output == "markdown":
@@ -117,9 +117,9 @@ def schema_docs(
 
 def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:
     """Give the files of the web site."""
-    from flexwire.guide import bundled_messages, given_messages, render
     from flexwire.schema.catalog import catalog
     from flexwire.schema.editions import read_editions
+    from flexwire.specs.guide import bundled_messages, given_messages, render
 
     bundled = catalog()
     traffic = _traffic(capture) if capture else None
@@ -128,9 +128,9 @@ def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str,
         return render(bundled_messages(bundled), title, bundled.releases, traffic)
     report = _invalid(paths, mode)
     if report.findings:
-        from flexwire.check.formats import text
+        from flexwire.specs.lint import formats
 
-        print(text.write(report), end="")
+        print(formats.to_text(report), end="")
         sys.exit(1)
     editions, _ = read_editions(paths, mode)
     return render(
@@ -142,16 +142,16 @@ def _traffic(capture: str) -> Traffic:
     from flexwire.extras import needed_by
 
     with needed_by("--capture", "columnar"):
-        from flexwire.guide.traffic import read_traffic
+        from flexwire.specs.guide.traffic import read_traffic
     return read_traffic(capture)
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
     """What lint finds in specs that no guide can be written from."""
-    from flexwire.check.config import Config
-    from flexwire.check.lint import lint
-    from flexwire.check.rules import rules
     from flexwire.schema.sources import RELEASE, read_sources
+    from flexwire.specs.lint.config import Config
+    from flexwire.specs.lint.lint import lint
+    from flexwire.specs.lint.rules import rules
 
     errors = {name for name, rule in rules().items() if rule.level == "error"}
     wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import flexwire
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.client.answers import Answer, Frame
-from flexwire.client.connection import DEFAULT_SECONDS, Closing, Connection
+from flexwire.client.connection import DEFAULT_SECONDS, Connection
 from flexwire.client.notation import HostPort, parse_host_port, split_header_tag
 from flexwire.client.security import PLAINTEXT, Security, log_in
 from flexwire.client.writing import why_it_writes
+from flexwire.closing import Closing
 from flexwire.codec import Message, message
 from flexwire.codec.explain_cut import explain_cut
 from flexwire.errors import (
@@ -30,7 +31,7 @@ from flexwire.errors import (
     short,
 )
 from flexwire.protocol import (
-    DEFAULT_FRAME_LIMIT,
+    SENT_FRAME_LIMIT,
     api_name,
     expects_response,
     parse_response,
@@ -193,7 +194,7 @@ class Broker(Closing):
         *,
         client_id: str | None = DEFAULT_CLIENT_ID,
         timeout: float = DEFAULT_SECONDS,
-        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        frame_limit: int = SENT_FRAME_LIMIT,
     ) -> Self:
         """Connect, and log in where ``security`` says as whom.
 

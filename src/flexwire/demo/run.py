@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from flexwire.report.facts import Facts
+    from flexwire.facts.facts import Facts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.progress import Progress
     from flexwire.tap import TapStatistics

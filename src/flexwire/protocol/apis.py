@@ -64,6 +64,20 @@ def api_name(api_key: int) -> str:
     return entries[0].name.removesuffix("Request")
 
 
+@per_catalog
+@cache
+def key_of(message: str) -> int:
+    """Return the api key of a request or response.
+
+    >>> key_of("ApiVersionsRequest")
+    18
+    """
+    key = catalog().entry(message).api_key
+    if key is None:
+        raise UnknownMessageError(f"{message} has no api key")
+    return key
+
+
 def find_api(text: str) -> Entry:
     """Return the newest request of the API that a person means.
 

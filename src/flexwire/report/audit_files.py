@@ -18,15 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from flexwire.report.sampled_facts import part_columns
-from flexwire.report.stamped_facts import NO_ADDED_TAGS
+from flexwire.facts.captures import NO_ADDED_TAGS, part_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.report.audit_facts import Audit, AuditFinding
-    from flexwire.report.sampled_facts import Sampled
-    from flexwire.report.stamped_facts import AddedTags
+    from flexwire.facts.audit import Audit, AuditFinding
+    from flexwire.facts.captures import AddedTags, Sampled
 
 
 # What begins a formula, or is skipped before one; a few programs take the wide forms too.

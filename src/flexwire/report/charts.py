@@ -16,14 +16,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.extras import needed_by
-from flexwire.report import units
-from flexwire.report.facts import least_of
+from flexwire.facts import units
+from flexwire.facts.facts import least_of
 from flexwire.report.matrix import api_label, client_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from flexwire.report.facts import Facts, Latency, Timeline
+    from flexwire.facts.facts import Facts, Latency, Timeline
 
 
 BAR_LIMIT = 14

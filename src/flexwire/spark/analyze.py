@@ -23,31 +23,35 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from flexwire import answers as every
+from flexwire.answers import KNOWN
+from flexwire.answers.asking.asking import (
+    Given,
+    are_named,
+    chosen,
+    in_order,
+    with_internal,
+    without_logs,
+)
+from flexwire.answers.asking.internal_logs import check_moment
+from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.state.log import moment_of
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
+from flexwire.facts.answers import Unanswered
+from flexwire.facts.captures import part_columns
 from flexwire.logs.request_log import Zone
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
-from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import part_columns
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import (
-    ANSWERS,
-    LOG_ANSWERS,
-    STATE_ANSWERS,
-    audit_rows,
-    gather_audit,
-)
-from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
-from flexwire.spark.answers.labels import to_labels
-from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.writing import write_answers
+from flexwire.spark.answers import audit_rows, gather_audit
+from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
 from flexwire.spark.archive import SMALL_JAVA, with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
@@ -62,28 +66,24 @@ from flexwire.spark.inputs import (
     CaptureMarks,
     Inputs,
     Unreadable,
+    begun,
     input_sources,
     opened_beside,
     output_place,
     to_key_logs,
     with_tls,
 )
-from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_job import plan_logs, write_log_tables
-from flexwire.spark.parts import facts_of
 from flexwire.spark.progress import Clock, silent, watched_tasks
-from flexwire.spark.publishing.local import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
+    AUDIT_CSV,
+    AUDIT_JSON,
     DELTA,
+    FACTS,
     PARQUET,
-    begun,
-    facts_of_known,
-    found,
-    known_offsets,
-    staged,
+    REPORT,
     to_format,
-    went_on,
 )
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.request_log_job import (
@@ -93,7 +93,6 @@ from flexwire.spark.request_log_job import (
 )
 from flexwire.spark.session import Start, tasks_at_once
 from flexwire.spark.settings import answering, are_small, configured
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables
 from flexwire.survey.request import marks_of
 from flexwire.survey.survey import Asked
@@ -103,17 +102,15 @@ from flexwire.tables.schema import schema_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.asking.labels import Labels
+    from flexwire.answers.state.log import AsOf, Moment
+    from flexwire.facts.audit import Audit
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.report.audit_facts import Audit
-    from flexwire.report.facts import Facts
-    from flexwire.report.log_facts import LogFacts
-    from flexwire.report.request_log_facts import RequestLogFacts
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.labels import Labels
     from flexwire.spark.capture_job import Surveyed
-    from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
-    from flexwire.spark.publishing.output import Writing
+    from flexwire.spark.publishing.output import Staging
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 
@@ -215,7 +212,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
     messages. ``by_objects`` does nothing: it goes with the next release. ``keys`` open TLS.
 
-    ``answers`` are "all", "none", names of `flexwire.spark.answers.ANSWERS`, or your own. By
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own. By
     default they are those about logs. ``labels`` name the team of a client id. State is of the
     logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate
     beyond ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
@@ -226,10 +223,11 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     if to_flag(by_objects, "by_objects"):
         warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=2)
     flags = _flags(show_credentials, record_bytes, skip_unreadable)
-    given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
+    given = _given(ports, brokers), *_releases(captured_release, releases)
     asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
     beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside, bounds)
+    named = to_text(title, "title")
+    how = _How(*flags, *given, named, *to_format(format, append), *asked, *more, *beside, bounds)
     return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
 
 
@@ -239,10 +237,10 @@ def _asked(
     zone = Zone(timezone)
     if answers is None and labels is None:
         return None, zone
-    labelled = [one for one in ANSWERS if one.labelled is not None]
+    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
     asked = labelled if answers is None else answers
     # The audit takes labels too.
-    return chosen(asked, ANSWERS, labels, needs_taker=False), zone
+    return chosen(asked, KNOWN, labels, needs_taker=False), zone
 
 
 def _beside(
@@ -314,7 +312,8 @@ def _run(
     )
     with begun(to, traffic, how.format, append=how.append, logs=logs) as place:
         if place.known:
-            return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
+            known = place.facts_of_known()
+            return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
@@ -342,7 +341,7 @@ def _run(
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
             _publish(place, facts, every)
-    return Analysis(found(place), facts, clock.seconds, notes=notes)
+    return Analysis(place.published, facts, clock.seconds, notes=notes)
 
 
 def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
@@ -368,7 +367,7 @@ def _release(asked: object) -> str:
     return catalog().release(to_text(asked, "a release"))
 
 
-def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -386,7 +385,7 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Writing
+    place: Staging
     progress: Progress
     clock: Clock
     how: _How
@@ -448,8 +447,8 @@ class _Job:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
-            went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
+            plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
+            self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
             return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
@@ -486,13 +485,13 @@ class _Job:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         answers = self.how.answers
         if answers is None:
-            answers = (*LOG_ANSWERS, *STATE_ANSWERS) if facts.logs is not None else ()
+            answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
         lacking = without_logs(answers, logs, are_named=self.how.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
             return replace(facts, unanswered=unasked)
-        written = staged(self.place)
+        written = self.place.staged
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)

@@ -27,14 +27,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.report.answer_facts import moment_notes
+from flexwire.facts.answers import moment_notes
+from flexwire.measures.analysis import PACKETS, AnalysisSums
+from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.inputs import NO_MARKS, CaptureMarks, Unreadable
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles, fetched
-from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
@@ -46,16 +46,18 @@ from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, like
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflated import Meter, within_allowance
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
+    from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
-    from flexwire.report.facts import Facts
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import Look

@@ -62,15 +62,12 @@ class _Stages:
 @contextmanager
 def watched_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
     """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
+    from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
+
     progress(stage, 0, 0)
     watch = _handled if is_connect(spark) else _polled
     with watch(spark, _Stages(progress, stage)):
         yield
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """Whether a session is Spark Connect's, which has no ``sparkContext``."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 @contextmanager

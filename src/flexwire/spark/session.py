@@ -19,8 +19,8 @@ from pyspark.sql.functions import spark_partition_id
 
 from flexwire.errors import ArgumentError, JavaError
 from flexwire.spark.java import find_java, without_vector
-from flexwire.spark.progress import is_connect
 from flexwire.spark.scratch import keep_in, scratch_directory
+from flexwire.tasks import is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -21,12 +21,11 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import flexwire
 from flexwire.errors import FlexwireError
-from flexwire.report.facts import SOURCES_SHOWN
+from flexwire.facts.facts import SOURCES_SHOWN
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
@@ -36,11 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql.types import StructType
-
-    from flexwire.spark.publishing.manifest import Place as Files
-
-    Row = tuple[Any, ...]
 
 
 # A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap.
@@ -51,18 +47,6 @@ _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
     {_ZONE: "UTC"} if _ZONE in signature(to_arrow_schema).parameters else {}
 )
-
-
-def record_batch(schema: pa.Schema, rows: list[Row]) -> pa.RecordBatch:
-    """A batch of rows, which are tuples in the order of the schema's columns."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The same schema as Spark has it; every column may be null."""
-    return from_arrow_schema(schema)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
@@ -135,7 +119,7 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
     mark_place(Place(str(tables.root)), sources)
 
 
-def mark_place(tables: Files, sources: Iterable[str]) -> None:
+def mark_place(tables: Place, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {

@@ -17,8 +17,8 @@ import pytest
 
 from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly import flows
-from flexwire.capture.reassembly.assembly import CapturedFrame, connection_key
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.assembly import connection_key
+from flexwire.capture.reassembly.connections import Brokers, CapturedFrame
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.framing import Framer
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN

@@ -14,7 +14,7 @@ from flexwire.capture.pairing import state
 from flexwire.capture.pairing.apis import apis
 from flexwire.capture.pairing.pairing import PAIRED, Judgement, Said, Told, Turns, paired
 from flexwire.capture.reassembly import frames as gathering
-from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels.engine import kernel
 from flexwire.protocol.apis import is_released, request_entries

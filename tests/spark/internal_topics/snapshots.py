@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-ROOM = "flexwire.spark.internal_topics"
+ROOM = "flexwire.answers.state"
 VIEWS = {
     "topics": "topics",
     "partitions": "partitions",
@@ -42,8 +42,8 @@ def view(name: str, function: str, state: Any) -> DataFrame:
 
 def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
     """Compare ``most`` of them, the last ones; give those that a log goes before, by offset."""
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
     from flexwire.logs.metadata import find_metadata  # noqa: PLC0415 - beside the next
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     offsets = []
     for name, _ in find_metadata(logs).snapshots[-most:]:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 def view(name: str) -> Any:
     """The file of a view; the package has the function of the same name."""
-    return import_module(f"flexwire.spark.internal_topics.{name}")
+    return import_module(f"flexwire.answers.state.{name}")
 
 
 def fields(kind: pa.DataType) -> list[str]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from flexwire.capture.pairing.state import Clients, Waiting
-    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.capture.reassembly.frames import FrameColumns
 
     Words = np.ndarray[Any, Any]

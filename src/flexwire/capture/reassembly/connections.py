@@ -332,6 +332,28 @@ KAFKA = "Kafka"
 """The ``looks_like`` of a connection that reads as Kafka, but has no end that was given."""
 
 
+class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
+    """A frame of a connection, or bytes of it that are not a whole frame.
+
+    ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
+    same ports ends in "#2" and so on. ``index`` counts the frames of one direction from 0.
+    ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
+    of the stream. ``first_us`` and ``timestamp_us`` are when its first and last byte were seen.
+    With an ``error``, ``payload`` holds at most 1,024 of the bytes; if it ``is_placed`` they begin
+    with the frame's header, otherwise anywhere.
+    """
+
+    connection: str
+    direction: Direction
+    timestamp_us: int
+    first_us: int
+    index: int
+    size: int
+    payload: bytes
+    error: str | None = None
+    is_placed: bool = True
+
+
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     """A connection, when it has ended or the capture has.
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flexwire.parties import VERDICTS
+from flexwire.protocol.apis import key_of
 from flexwire.protocol.audit.configuring import judge_configured
 from flexwire.protocol.audit.evidence import (
     Conduct,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
-_API_VERSIONS = 18
+_ASKING = "ApiVersionsRequest"
 # The units of how long a client was seen, the longest first; below the last it is as good as none.
 _UNITS_US = (
     ("day", 86_400_000_000),
@@ -148,7 +149,7 @@ def _about_versions(
 
 def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) -> Told | None:
     """Return what one use says of its client on a release; None if nothing is against it."""
-    if use.api_key == _API_VERSIONS or use.version in stable_versions(use.api_key, release):
+    if use.api_key == key_of(_ASKING) or use.version in stable_versions(use.api_key, release):
         return None
     reads = read_versions(use.api_key, release)
     if use.version in reads:

@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import InputPartition
 
 from flexwire.errors import CaptureError
-from flexwire.report.sampled_facts import sampled_notes
+from flexwire.facts.captures import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.spark.tables import BATCH_ROWS
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
 from flexwire.survey.request import NAMES, Known, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
+from flexwire.tasks import begin_task
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:

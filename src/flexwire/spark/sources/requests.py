@@ -19,13 +19,14 @@ from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
 from flexwire.schema.catalog import Catalog, catalog, using_carried
+from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.sources.options import OF_INFLATION, Options
-from flexwire.spark.tables import spark_schema
+from flexwire.spark.sources.options import Options
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -127,7 +127,7 @@ def test_no_module_is_said_to_need_an_extra_that_is_not_there() -> None:
 
 def test_logs_in_columns_say_what_to_install() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'plans'"):
-        _ = flexwire.logs.plans  # type: ignore[attr-defined]  # what is asked
+        _ = flexwire.logs.plans
     program = (
         "from flexwire.logs import LogQuery\n"
         "try:\n"

@@ -523,7 +523,3 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
         run(captures, out, format="iceberg")
     with pytest.raises(FlexwireError, match="append: expected format delta beside it"):
         run(captures, out, append=True)
-    with pytest.raises(
-        StorageError, match="by objects is written in format parquet to a directory"
-    ):
-        run(captures, out, format="delta", by_objects=True)

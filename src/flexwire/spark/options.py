@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 class ReadingOptions(NamedTuple):
     """How inputs are read, besides what tasks are told."""
 
-    by_objects: bool
     zone: Zone
     keys: tuple[str, ...]
 
@@ -62,7 +61,7 @@ class AnalysisOptions(NamedTuple):
 
 def to_flags(*flags: object) -> dict[str, bool]:
     """Return what is true or false, by name; `ArgumentError` for what is neither."""
-    names = ("show_credentials", "record_bytes", "skip_unreadable", "by_objects")
+    names = ("show_credentials", "record_bytes", "skip_unreadable")
     return dict(zip(names, map(to_flag, flags, names), strict=True))
 
 

@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
-from flexwire.errors import StorageError
 from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import mark_place
@@ -23,7 +22,6 @@ from flexwire.tables.output import CountedOutput, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Self
 
     from flexwire.logs.files import Partition
     from flexwire.storage.place import Place
@@ -104,19 +102,3 @@ class Staging(ABC):
         """Remove what attempts that do not count have written since the tables were settled."""
         if left := [one.name for one in self.files.entries("_")]:
             self.files.remove(left)
-
-    def here(self, tried: str) -> Self:
-        """Return the same where Spark itself writes it; `StorageError` for the other forms."""
-        raise not_here(self.out, tried)
-
-
-def check_here(out: Place, format: str, tried: str) -> None:  # noqa: A002 - the option's own name
-    """Raise `StorageError` unless Spark itself can write there, before anything is begun."""
-    if out.path is None or format != PARQUET:
-        raise not_here(out, tried)
-
-
-def not_here(out: Place, tried: str) -> StorageError:
-    """Return the error for what is written in format parquet on this machine only."""
-    reason = f"{tried} is written in format parquet to a directory on this machine only, for now"
-    return StorageError(reason, url=str(out))

@@ -137,6 +137,16 @@ _specs_mode_option = click.option(
     "what KIP-482 says, or its first draft.",
 )
 
+# For commands that write what they read, which a first draft has no form for.
+read_mode_option = click.option(
+    "--specs-mode",
+    type=click.Choice(["strict", "legacy", "kip"]),
+    default="strict",
+    show_default=True,
+    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
+    "what KIP-482 says.",
+)
+
 
 def _to_encoding(_context: click.Context, _option: click.Parameter, value: str) -> Encoding:
     from flexwire.wire.encoding import Encoding

@@ -49,7 +49,6 @@ from flexwire.measures.bounded import Distinct, hash_of
 from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
 from flexwire.measures.evidence import (
-    API_VERSIONS,
     OFFERS_MESSAGE,
     SHOWN,
     SOFTWARE,
@@ -60,6 +59,8 @@ from flexwire.measures.evidence import (
     key_of,
 )
 from flexwire.measures.groups import Coded, Groups, coded
+from flexwire.protocol.apis import api_key_of
+from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.tables.spec_places import KINDS
 from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.versions import Versions
@@ -282,7 +283,7 @@ class _Part:
         asked = np.zeros(len(self._kafka), np.bool_)
         # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
         is_told = np.asarray(sent[SOFTWARE[0]].is_valid())
-        asked[at[is_told | (sent["api_key"].to_numpy() == API_VERSIONS)]] = True
+        asked[at[is_told | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
         # A version that was answered once on the connection is one that the broker reads.
         is_unanswered = pc.equal(sent["answers"], 0)
         found = {

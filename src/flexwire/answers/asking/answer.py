@@ -146,7 +146,10 @@ def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(made)
     def called(self: Answer, *given: Any, **named: Any) -> None:
-        named = dict(zip(_BY_POSITION, given, strict=False)) | named
+        by_position = dict(zip(_BY_POSITION, given, strict=False))
+        if len(by_position) < len(given) or by_position.keys() & named.keys():
+            raise TypeError("Answer takes each argument once")
+        named |= by_position
         shown = named.get("shown", ())
         if given or any(isinstance(one, ShownColumn) for one in shown):
             how = "Answer takes keywords, and columns with headings instead of ShownColumn"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from flexwire.errors import DecodeError, EncodeError, short
 from flexwire.records.conventions.convention import Convention, Evidence, InBulk
@@ -45,7 +45,7 @@ class TypedValues(Convention):
     """
 
     name = TypedDialect.DOCUMENT.value
-    in_bulk = InBulk(_condition(), "by type byte and size")
+    in_bulk: ClassVar[InBulk | None] = InBulk(_condition(), "by type byte and size")
     dialect = TypedDialect.DOCUMENT
 
     def read_value(self, key: str, data: bytes) -> Typed:

@@ -42,6 +42,11 @@ def tables_of(out: Path) -> dict[str, list[Row]]:
     return found
 
 
+def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    """The same tables, the rows of each in one order; one without rows is left out."""
+    return {name: _sorted(name, rows) for name, rows in tables.items() if rows}
+
+
 def schemas_of(out: Path) -> dict[str, dict[str, str]]:
     """The type of every column, in Arrow's words; of a table whose files differ, every type."""
     found: dict[str, dict[str, str]] = {}

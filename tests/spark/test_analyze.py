@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
 from flexwire.report import Facts
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.by_objects.record_facts import message_of_source
 from flexwire.tables.keys import FRAME_KEY
+from flexwire.tables.spec_places import RECORDS_FIELDS
 from tests.spark.traffic import (
     BROKER,
     CONNECTION,
@@ -218,7 +218,9 @@ def test_every_message_and_record_is_joined_with_its_frame(analyzed: Analyzed) -
     frames = analyzed.session.read.parquet(str(tables.frames))
     known = frames.select(*FRAME_KEY, F.struct("message", "time", "client_id").alias("frame"))
     records = analyzed.session.read.parquet(str(tables.records))
-    joined = records.withColumn("message", message_of_source()).join(known, [*FRAME_KEY]).collect()
+    messages = [part for one in RECORDS_FIELDS for part in (F.lit(one.source), F.lit(one.message))]
+    message = F.create_map(*messages)[F.col("source")]
+    joined = records.withColumn("message", message).join(known, [*FRAME_KEY]).collect()
     assert len(joined) == len(analyzed.records) > 0
     for name in ("FetchResponse", "ProduceRequest"):
         rows = analyzed.message(name).join(known, [*FRAME_KEY]).collect()

@@ -152,11 +152,10 @@ def test_the_topic_of_the_cluster_s_metadata_has_its_name(tables: AnalysisTables
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_objects", [False, True])
 def test_it_has_its_name_where_its_records_are_withheld(
-    spark: SparkSession, capture: Path, tmp_path: Path, *, by_objects: bool
+    spark: SparkSession, capture: Path, tmp_path: Path
 ) -> None:
-    done = analyze([capture], tmp_path / "out", spark=spark, by_objects=by_objects, answers=[])
+    done = analyze([capture], tmp_path / "out", spark=spark, answers=[])
     rows = done.output.table("records", ["topic", "topic_id", "error"]).to_pylist()
     withheld = [one for one in rows if one["topic"] == METADATA_TOPIC]
     assert len(withheld) == 2

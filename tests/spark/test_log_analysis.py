@@ -13,7 +13,6 @@ from flexwire.answers.asking.answer import AnalysisTables, LogTables
 from flexwire.answers.savings import ANSWER as SAVINGS
 from flexwire.answers.savings import savings
 from flexwire.answers.storage import ANSWER as STORAGE
-from flexwire.errors import CaptureError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
@@ -304,10 +303,3 @@ def test_without_logs_no_row(spark: SparkSession, done: Analysis) -> None:
         rows = answer.ordered(answer.ask(none))
         assert typed(rows) == typed_columns(answer)
         assert rows.collect() == []
-
-
-def test_what_does_not_take_logs_says_so(tmp_path: Path) -> None:
-    write_log(tmp_path / "orders-0", segments(0))
-    with pytest.raises(CaptureError, match="a file of a log, which by_objects does not take"):
-        analyze([tmp_path], tmp_path / "out", by_objects=True)
-    assert not (tmp_path / "out").exists()

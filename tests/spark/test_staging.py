@@ -192,8 +192,8 @@ def tree(out: Path) -> dict[str, tuple[int, bytes]]:
 def test_an_analysis_that_fails_leaves_nothing(out: Path, error: BaseException) -> None:
     files = tree(out)
     with pytest.raises(type(error)), local_staging(out) as place:  # noqa: PT012  # it is what fails
-        (place.work / "wire").mkdir(parents=True)
-        (place.work / "wire" / "part-0.parquet").write_bytes(b"payload")
+        (place.new / "tables" / "frames").mkdir(parents=True)
+        (place.new / "tables" / "frames" / "part-0.parquet").write_bytes(b"payload")
         assert place.place.stat().st_mode & 0o777 == 0o700
         raise error
     assert tree(out) == files

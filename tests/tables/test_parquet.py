@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.tables import write_table
 from flexwire.tables import parquet
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.parquet import TableWriter
@@ -53,7 +52,7 @@ def test_spark_reads_the_schema_that_it_would_write(
 ) -> None:
     schema = SCHEMAS[name]
     ours = write(tmp_path / "ours.parquet", schema.empty_table(), schema)
-    write_table(spark.createDataFrame([], spark_schema(schema)), tmp_path / "theirs")
+    spark.createDataFrame([], spark_schema(schema)).write.parquet(str(tmp_path / "theirs"))
     theirs = spark.read.parquet(str(tmp_path / "theirs")).schema
     assert spark.read.parquet(str(ours)).schema == theirs
 

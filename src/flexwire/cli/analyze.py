@@ -255,13 +255,10 @@ def _formats(
 
 
 def _print_form(done: Analysis) -> None:
-    from flexwire.cli.analyze import analysis_form
-
     print(json.dumps(analysis_form(done), ensure_ascii=False, indent=2))
 
 
 def _tell(done: Analysis, out: str) -> None:
-    from flexwire.cli.analyze import print_audit
     from flexwire.facts.units import plural
 
     if not done.is_new:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -69,9 +69,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from flexwire.measures.evidence import Evidence, Key, Offers, Software
+    from flexwire.measures.groups import Numbers
     from flexwire.protocol.audit import Party
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
     _Ranges = dict[str, dict[int, tuple[int, int]]]
 
@@ -236,12 +235,12 @@ class _Part:
         if chosen is not None:
             self._keep(np.isin(self._hashes(), chosen.clients))
 
-    def _hashes(self) -> Array:
+    def _hashes(self) -> Numbers:
         """Of each row of what was sent, which client sent it."""
         named = self._sent["client_id"], self._address, self._principal
         return hashes(named, len(self._sent))
 
-    def _keep(self, is_kept: Array) -> None:
+    def _keep(self, is_kept: Numbers) -> None:
         """Forget the other rows of what was sent."""
         kept = pa.array(is_kept)
         self._sent, self._sent_at = self._sent.filter(kept), self._sent_at[is_kept]
@@ -249,7 +248,7 @@ class _Part:
         self._address, self._principal = self._address.filter(kept), self._principal.filter(kept)
 
     @cached_property
-    def _groups(self) -> tuple[list[Key], Array]:
+    def _groups(self) -> tuple[list[Key], Numbers]:
         """The clients, and by connection and client's number who sends on which, in order."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
@@ -270,7 +269,7 @@ class _Part:
         told = *(sent[one] for one in _OF_A_USE), *flags, pa.array(offered_alike)
         every.add(self._hashes(), hashes(told, len(sent)), sent["requests"].to_numpy())
 
-    def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Array]:
+    def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
         """Give the rows whose connection is Kafka, and of each which one it is."""
         place = pc.index_in(rows[CONNECTION], value_set=self._kafka[CONNECTION])
         return rows.filter(place.is_valid()), place.drop_null().to_numpy().astype(np.int64)

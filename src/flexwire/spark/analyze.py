@@ -12,24 +12,21 @@ published in the end.
 from __future__ import annotations
 
 import json
-import shutil
 import time
+import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from flexwire import answers as every
-from flexwire.answers import KNOWN
 from flexwire.answers.asking.asking import (
     Given,
     are_named,
-    chosen,
-    in_order,
     with_internal,
     without_logs,
 )
@@ -42,11 +39,9 @@ from flexwire.arguments import (
     DELTA,
     PARQUET,
     to_flag,
-    to_int,
     to_list,
     to_text,
 )
-from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
 from flexwire.facts.answers import Unanswered
@@ -58,15 +53,10 @@ from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import audit_rows, audit_tables, gather_audit, tables_to_audit
+from flexwire.spark.answers import audit_rows, gather_audit
 from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
 from flexwire.spark.archive import with_archive
-from flexwire.spark.by_objects.analysis import ObjectTables
-from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
 from flexwire.spark.capture_job import (
-    BY_OBJECTS,
-    CROWDED,
     LEAST_RANGE_BYTES,
     answer_notes,
     gzip_note,
@@ -87,14 +77,23 @@ from flexwire.spark.inputs import (
     with_tls,
 )
 from flexwire.spark.log_job import plan_logs, write_log_tables
-from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
+from flexwire.spark.options import (
+    AnalysisOptions,
+    AnswerOptions,
+    ReadingOptions,
+    ReportOptions,
+    to_answers,
+    to_asked,
+    to_flags,
+    to_releases,
+)
+from flexwire.spark.progress import Clock, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
     AUDIT_JSON,
     FACTS,
     REPORT,
-    check_here,
     to_format,
 )
 from flexwire.spark.publishing.table_files import write_one_file
@@ -111,11 +110,8 @@ from flexwire.spark.settings import (
     are_small,
     configured,
 )
-from flexwire.spark.tables import Tables, outcomes_of
-from flexwire.storage.listing import local_files
-from flexwire.storage.local import make_private_directory
+from flexwire.spark.tables import Tables
 from flexwire.survey.request import marks_of
-from flexwire.survey.survey import Asked
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 
@@ -123,22 +119,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.answers.asking.answer import Answer
-    from flexwire.answers.asking.labels import Labels
-    from flexwire.answers.state.log import AsOf, Moment
+    from flexwire.answers.state.log import Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.progress import Progress
-    from flexwire.spark.publishing.local import LocalStaging
     from flexwire.spark.publishing.output import Staging
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 
-# Below so many bytes of captures, compiling takes longer than running what was compiled: where
-# Spark reads all of it, and where it only runs tasks.
-SMALL_BYTES = 64 * 1024 * 1024
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
+_NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave it out"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that an analysis without a capture has nothing for.
@@ -231,52 +223,25 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
-    messages. ``by_objects`` reads as the reference does, far slower. ``keys`` open TLS.
+    messages, and ``keys`` open TLS. ``by_objects`` does nothing, and goes with the next release.
 
-    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own. By
-    default they are those about logs. ``labels`` name the team of a client id. State is of the
-    logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate
-    beyond ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own; by default
+    those about logs. ``labels`` name the team of a client id. State is of the logs' end, or
+    ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate beyond
+    ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    tables, appends = to_format(format, append)
-    options = AnalysisOptions(
-        asked=Asked(
-            (),
-            _brokers(ports, brokers),
-            None if captured_release is None else _release(captured_release),
-            show_credentials=to_flag(show_credentials, "show_credentials"),
-            record_bytes=to_flag(record_bytes, "record_bytes"),
-            skip_unreadable=to_flag(skip_unreadable, "skip_unreadable"),
-            inflation=Inflation(max_inflated, max_ratio),
-        ),
-        by_objects=to_flag(by_objects, "by_objects"),
-        releases=tuple(map(_release, to_list(releases, "releases", "a list of releases"))),
-        title=to_text(title, "title"),
-        format=tables,
-        append=appends,
-        zone=Zone(timezone),
-        answers=_answers(answers, labels),
-        are_named=are_named(answers),
-        as_of=moment_of(as_of),
-        keys=to_key_logs(keys),
-        labels=to_labels(labels),
-    )
-    start = _start(spark, master, memory, worker_memory)
-    return _run(paths, out, spark, progress, start, options)
-
-
-def _answers(
-    answers: str | Iterable[str | Answer] | None, labels: str | Path | None
-) -> tuple[Answer, ...] | None:
-    if answers is None and labels is None:
-        return None
-    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
-    asked = labelled if answers is None else answers
-    # The audit takes labels too.
-    return chosen(asked, KNOWN, labels, needs_taker=False)
+    if to_flag(by_objects, "by_objects"):
+        warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=2)
+    flags = to_flags(show_credentials, record_bytes, skip_unreadable)
+    asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
+    reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
+    answering = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    options = AnalysisOptions(asked, reading, report, answering, to_format(format, append))
+    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), options)
 
 
 def _start(
@@ -286,24 +251,6 @@ def _start(
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
     where = None if master is None else to_text(master, "master")
     return Start(where, memory, worker_memory)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnalysisOptions:
-    """What `analyze` was asked; ``asked`` is what tasks are told of it, and has no files yet."""
-
-    asked: Asked
-    by_objects: bool
-    releases: tuple[str, ...]
-    title: str
-    format: str
-    append: bool
-    zone: Zone
-    answers: tuple[Answer, ...] | None
-    are_named: bool
-    as_of: AsOf
-    keys: tuple[str, ...]
-    labels: Labels
 
 
 def _run(
@@ -316,27 +263,23 @@ def _run(
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
     to, (files, logs, request_logs) = output_place(out), _inputs(paths, options)
-    check_moment(options.as_of, logs)
+    check_moment(options.answering.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
-    if options.by_objects:
-        check_here(to, options.format, "an analysis by objects")
-    is_small = sum(map(weight, every)) < (
-        SMALL_BYTES if options.by_objects else SMALL_CAPTURE_BYTES
-    )
+    is_small = sum(map(weight, every)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, traffic, options.format, append=options.append, logs=logs) as place:
+    with begun(to, traffic, options.output, logs) as place:
         if place.known:
             known = place.facts_of_known()
             return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            opened_beside(to, files, options.keys) as (captures, opened),
+            opened_beside(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.
             stopped(running) if is_ours else nullcontext(),
             explain(),
@@ -354,7 +297,9 @@ def _run(
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
-                title = facts.title if not is_alone or options.title != TITLE else TITLE_OF_LOGS
+                title = (
+                    facts.title if not is_alone or options.report.title != TITLE else TITLE_OF_LOGS
+                )
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
@@ -366,33 +311,13 @@ def _run(
 def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     """Captures, files of logs, and request logs."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
-    if options.by_objects:
-        local_files(
-            inputs.captures, "expected a file on this machine, which by_objects alone reads"
+    if inputs.request_logs and options.output.format != PARQUET:
+        raise CaptureError(
+            "a request log, which format delta does not take; leave one of them out: it is rotated "
+            "by renaming, so that what was read could come again",
+            source=inputs.request_logs[0].source.name,
         )
-    of_requests = [one.source for one in inputs.request_logs]
-    for is_asked, name, others in (
-        (options.by_objects, "by_objects", [*inputs.logs, *of_requests]),
-        (options.format != PARQUET, "format delta", of_requests),
-    ):
-        if others and is_asked:
-            what = "a request log" if others[0] in of_requests else "a file of a log"
-            reason = f"{what}, which {name} does not take; leave one of them out"
-            if others[0] in of_requests and not options.by_objects:
-                reason += ": it is rotated by renaming, so that what was read could come again"
-            raise CaptureError(reason, source=others[0].name)
     return inputs
-
-
-def _brokers(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
-    return Brokers.parse(
-        [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
-        [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
-    )
-
-
-def _release(asked: object) -> str:
-    return catalog().release(to_text(asked, "a release"))
 
 
 def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
@@ -418,44 +343,26 @@ class _Job:
     clock: Clock
     options: AnalysisOptions
 
-    @property
-    def local(self) -> LocalStaging:
-        return cast("LocalStaging", self.place.here(f"an analysis of {CROWDED}"))
-
-    @property
-    def tables(self) -> Tables:
-        return Tables(self.local.new / "tables")
-
-    def write_tables(
-        self, files: list[Source]
-    ) -> tuple[AnalysisSums | None, Unreadable, CaptureMarks]:
+    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
-
-        By columns, range by range; by objects where that is asked for, and where so many files
-        overlap in time that they cannot be merged. Objects sum up nothing.
         """
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
             return AnalysisSums(0), Unreadable(), CaptureMarks()
-        if not self.options.by_objects:
-            found, sums = self._write_by_columns(files)
-            if not found.is_crowded:
-                return sums, found.unreadable, found.marks
-            shutil.rmtree(self.tables.root)
-            make_private_directory(self.tables.root)
-        return None, self._write_by_objects(files), CaptureMarks.of(marks_of(files))
+        found, sums = self._write(files)
+        return sums, found.unreadable, found.marks
 
-    def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
         size = range_bytes(total, self._tasks_at_once(total))
         asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
         found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
-        if not (found.packets or found.is_crowded) and found.reason is not None:
+        if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
 
@@ -463,51 +370,20 @@ class _Job:
         # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
-    def _write_by_objects(self, files: list[Source]) -> Unreadable:
-        paths = local_files(
-            files,
-            f"{CROWDED} are read by Python objects, on this machine only, so copy them here "
-            "first, or analyze fewer of them at once",
-        )
-        stages = ObjectTables(
-            self.spark,
-            self.local,
-            self.progress,
-            self.clock,
-            self.options.asked.show_credentials,
-            self.options.asked.record_bytes,
-            self.options.asked.brokers,
-            self.options.asked.release,
-            self.options.asked.skip_unreadable,
-            self.options.asked.inflation,
-            sum(map(weight, files)),
-        )
-        return stages.write(list(map(str, paths)))
-
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         with self.clock.stage(name), watched_tasks(self.spark, self.progress, name):
             yield
 
-    def _table(self, path: Path) -> DataFrame:
-        return self.spark.read.parquet(str(path))
-
-    def measure(self, sums: AnalysisSums | None) -> Facts:
-        """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
+    def measure(self, sums: AnalysisSums) -> Facts:
+        """Do the audit, and put the facts together."""
         brokers = (self.options.asked.release,) if self.options.asked.release else ()
         made_at_us = time.time_ns() // 1000
-        if sums is None:
-            facts = self._query(made_at_us, brokers)
-        else:
-            with self._stage("Measuring"):
-                labels = self.options.labels
-                audit = gather_audit(sums.audit, self.options.releases, brokers, labels=labels)
-                facts = facts_of(
-                    sums.parts(self.options.asked.brokers),
-                    audit,
-                    title=self.options.title,
-                    made_at_us=made_at_us,
-                )
+        with self._stage("Measuring"):
+            title, releases, labels = self.options.report
+            audit = gather_audit(sums.audit, releases, brokers, labels=labels)
+            parts = sums.parts(self.options.asked.brokers)
+            facts = facts_of(parts, audit, title=title, made_at_us=made_at_us)
         self._write_audit(facts.audit)
         return facts
 
@@ -522,9 +398,8 @@ class _Job:
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
-        is_crowded = sums is None and not self.options.by_objects
-        notes = (BY_OBJECTS,) if is_crowded else gzip_note(files)
-        return marks.told(unreadable.told(self.measure(sums))), notes + marks.notes()
+        notes = (*gzip_note(files), *marks.notes())
+        return marks.told(unreadable.told(self.measure(sums))), notes
 
     def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
@@ -534,7 +409,7 @@ class _Job:
 
     def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
-            zone = self.options.zone
+            zone = self.options.reading.zone
             total = sum(one.weight for one in files)
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
             shows = self.options.asked.show_credentials
@@ -552,10 +427,10 @@ class _Job:
 
     def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers = self.options.answers
+        answers = self.options.answering.asked
         if answers is None:
             answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.options.are_named)
+        lacking = without_logs(answers, logs, are_named=self.options.answering.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
@@ -564,37 +439,13 @@ class _Job:
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
-            with with_internal(opened, self.spark, logs, self.options.as_of) as tables:
+            with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
                 told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         part = part_columns(facts.sampled)
-        write_answers(self.place.files, given, grows=self.options.format == DELTA, part=part)
+        write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
         return replace(
             facts,
-            answers=tuple(one.facts(self.options.as_of.told) for one in given),
+            answers=tuple(one.facts(self.options.answering.as_of.told) for one in given),
             unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )
-
-    def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:
-        stage = "Measuring"
-        steps = Steps(self.progress, stage, QUERIES)
-        with self.clock.stage(stage):
-            measured = Measured(
-                frames=self._table(self.tables.frames),
-                connections=self._table(self.tables.connections),
-                records=self._table(self.tables.records),
-                packets=self._table(self.tables.packets),
-                outcomes=outcomes_of(self.spark, self.tables),
-                audit=partial(
-                    audit_tables,
-                    tables_to_audit(self.spark, self.tables),
-                    self.tables.message_names(),
-                    self.options.releases,
-                    brokers,
-                    labels=self.options.labels,
-                ),
-                given=self.options.asked.brokers,
-            )
-            return gather_facts(
-                measured, title=self.options.title, made_at_us=made_at_us, steps=steps
-            )

@@ -27,7 +27,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.facts.answers import moment_notes
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS
@@ -92,7 +91,6 @@ class Surveyed:
     """
 
     ranges: int
-    is_crowded: bool
     packets: int
     span_us: int
     unreadable: Unreadable
@@ -241,7 +239,6 @@ def _surveyed(survey: Survey) -> Surveyed:
     unreadable = Unreadable.of(survey.unreadable)
     found = Surveyed(
         survey.ranges,
-        survey.is_crowded,
         packets,
         survey.span_us,
         unreadable,
@@ -312,15 +309,6 @@ def _keep_sums(place: Place, level: int, number: int, sums: AnalysisSums) -> Non
     write_there(place, f"{_SUMS}/{level}/{number:06d}", squeezed(data))
 
 
-CROWDED: Final = (
-    f"more than {MOST_OPEN} captures that overlap in time and show the same connections"
-)
-"""What cannot be merged, and is read by objects."""
-BY_OBJECTS: Final = (
-    f"There were {CROWDED}: Python objects read them, which takes far longer. Files that one host "
-    "captured at once can be joined first, with mergecap."
-)
-
 # Of a compressed file's size, about what is in it.
 _INFLATION: Final = 10
 
@@ -384,8 +372,7 @@ def write_tables(
 ) -> tuple[Surveyed, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
 
-    Where too many files overlap in time to be merged (`Surveyed.is_crowded`), there are none, and
-    none where files are unreadable that are not to be skipped.
+    There are none where files are unreadable that are not to be skipped.
     """
     place = drop.place
     write_survey = partial(_write_survey, min(total, asked.range_bytes))

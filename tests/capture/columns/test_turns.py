@@ -29,8 +29,8 @@ from tests.capture.columns.conversing import (
     judged,
     produce,
 )
-from tests.capture.columns.reference import COLUMNS, paired_rows
 from tests.protocol.payloads import request_payload, response_payload
+from tests.reference.frames import COLUMNS, paired_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -3,7 +3,6 @@
 ```
 OUT/_flexwire.lock              held by the analysis that is under way
 OUT/_flexwire-unfinished-…/     what it has written until now, for its owner alone to read
-    work/                       what lies between two jobs
     new/                        what is published in the end: tables/, facts.json, report.html, …
     old/                        what was published before, while it is being replaced
 ```
@@ -39,7 +38,6 @@ from flexwire.tables.output import MARKER, SUCCESS, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
 
 # Spark leaves names with an underscore before them alone.
@@ -61,11 +59,6 @@ class LocalStaging(Staging):
     place: Path
 
     @property
-    def work(self) -> Path:
-        """For what lies between two jobs. Every executor must see it, so it is below ``out``."""
-        return self.place / "work"
-
-    @property
     def new(self) -> Path:
         """For what is to be published, each part at the place that it is to have in ``out``."""
         return self.place / "new"
@@ -79,10 +72,6 @@ class LocalStaging(Staging):
     def published(self) -> Output:
         """What there is to read in the end."""
         return Output(self.out)
-
-    def here(self, tried: str) -> Self:  # noqa: ARG002 - the other forms of output tell it
-        """Return this: Spark itself can write here."""
-        return self
 
     def publish(self) -> None:
         """Put what is in `new` in the place of what is in ``out``, by renaming.

@@ -12,10 +12,9 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
-from flexwire.errors import StorageError
 from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import mark_place
@@ -23,7 +22,6 @@ from flexwire.tables.output import CountedOutput, Output
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Self
 
     from flexwire.logs.files import Partition
     from flexwire.storage.place import Place
@@ -35,7 +33,14 @@ REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv",
 ANSWERS: Final = "answers"
 
 
-def to_format(format: object, append: object) -> tuple[str, bool]:  # noqa: A002 - the option's name
+class OutputOptions(NamedTuple):
+    """The format of tables, and whether they grow."""
+
+    format: str
+    append: bool
+
+
+def to_format(format: object, append: object) -> OutputOptions:  # noqa: A002 - the option's name
     """Return a format and whether to append; `ArgumentError` where these do not go together."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
@@ -44,7 +49,7 @@ def to_format(format: object, append: object) -> tuple[str, bool]:  # noqa: A002
         raise refuse(
             "append", "format delta beside it, as an output of format parquet is replaced", append
         )
-    return named, added
+    return OutputOptions(named, added)
 
 
 @dataclass(frozen=True)
@@ -97,19 +102,3 @@ class Staging(ABC):
         """Remove what attempts that do not count have written since the tables were settled."""
         if left := [one.name for one in self.files.entries("_")]:
             self.files.remove(left)
-
-    def here(self, tried: str) -> Self:
-        """Return the same where Spark itself writes it; `StorageError` for the other forms."""
-        raise not_here(self.out, tried)
-
-
-def check_here(out: Place, format: str, tried: str) -> None:  # noqa: A002 - the option's own name
-    """Raise `StorageError` unless Spark itself can write there, before anything is begun."""
-    if out.path is None or format != PARQUET:
-        raise not_here(out, tried)
-
-
-def not_here(out: Place, tried: str) -> StorageError:
-    """Return the error for what is written in format parquet on this machine only."""
-    reason = f"{tried} is written in format parquet to a directory on this machine only, for now"
-    return StorageError(reason, url=str(out))

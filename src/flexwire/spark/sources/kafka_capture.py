@@ -124,11 +124,6 @@ class KafkaCapture(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as files grow and others come."""
-        # It imports this room's stream, which a batch does not need.
-        from flexwire.spark.sources.kafka_capture import (  # noqa: PLC0415 - see above
-            CaptureStreamReader,
-        )
-
         return CaptureStreamReader(CaptureOptions.parse(self.options), schema)
 
 

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
@@ -190,9 +189,4 @@ def _surveyed(asked: Asked, kept: Kept) -> Survey:
     if sampled and not asked.takes_sampled:
         (note, *_) = sampled_notes(sampled)
         raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
-    if survey.is_crowded:
-        raise CaptureError(
-            f"more than {MOST_OPEN} captures overlap in time and show the same connections: read "
-            "fewer of them at once, or join those of one host with mergecap"
-        )
     return survey

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import given as given_any
+from hypothesis import settings
 from hypothesis import strategies as st
 
-from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.pairing.state import UNPAIRED
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameRoom
-from flexwire.spark.by_objects.frames import FRAME, FRAMES
-from flexwire.spark.by_objects.pairs import pair_frames
 from flexwire.tap.ends import End
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.recording import Recorder, Uncaptured
 from flexwire.tap.relay import AsTheyCome, Relay
-from flexwire.tasks import record_batch
+from tests.capture.columns.test_turns import cut, in_columns
 from tests.net.test_ends import Wire
 from tests.protocol.payloads import frame, make, request_payload, response_payload
+from tests.reference.frames import paired_rows
 from tests.spark.traffic import START_US
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from pyspark.sql import Row, SparkSession
+    from collections.abc import Callable, Sequence
 
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import Frames
     from flexwire.tap import HostPort
+    from tests.reference.frames import Row
 
 PRODUCE, HEARTBEAT, SASL_HANDSHAKE = 0, 12, 17
 # Answers twice as often as each kind of request, and few correlation ids: clients use them again.
@@ -41,8 +39,6 @@ KINDS = (
     *("request", "response", "response", "acks 0", "acks 1", "handshake"),
     *("token", "short token", "long token", "not a request", "cut off"),
 )
-
-pytestmark = pytest.mark.spark
 
 
 class Frame(NamedTuple):
@@ -165,72 +161,68 @@ def at_the_tap(frames: list[Frame]) -> dict[int, int | None]:
     return dict(zip(places, noting.answered, strict=True))
 
 
-def on_spark(spark: SparkSession, conversations: list[list[Frame]]) -> list[Joined]:
-    rows = [row for number, one in enumerate(conversations) for row in read(str(number), one)]
-    table = pa.Table.from_batches([record_batch(FRAMES, rows)])
-    # In partitions and no order: rows know nothing of each other but their pair.
-    paired = pair_frames(spark.createDataFrame(table).repartition(5)).collect()
-    assert len(paired) == len(rows)
-    return [
-        joined(sorted((one for one in paired if one.connection == str(number)), key=_place))
-        for number in range(len(conversations))
-    ]
-
-
-def read(
+def given(
     connection: str, frames: list[Frame], *, order: tuple[int, ...] | None = None
-) -> list[tuple[Any, ...]]:
-    """The rows that a task makes of frames, a microsecond apart, in the order of their places."""
-    reader, rows = FrameReader(), []
+) -> list[CapturedFrame]:
+    """Frames as they are captured, a microsecond apart, in the order of their places."""
+    found = []
     for place in order or range(len(frames)):
         direction, payload = frames[place]
         at: Any = (START_US + place, START_US + place, place, len(payload) + 4, payload)
-        columns = reader.read(CapturedFrame(connection, direction, *at))  # type: ignore[arg-type]  # either of two words
-        columns |= {"kind": FRAME, "connection": connection, "direction": direction}
-        columns |= {"frame_index": place, "time": START_US + place}
-        rows.append(tuple(columns.get(name) for name in FRAMES.names))
-    return rows
+        found.append(CapturedFrame(connection, direction, *at))  # type: ignore[arg-type]  # either of two words
+    return found
 
 
-def _place(row: Row) -> int:
-    place: int = row.frame_index
-    return place
+def by_reference(frames: list[CapturedFrame]) -> list[Row]:
+    return paired_rows([("a.pcapng", one) for one in frames], ())
+
+
+def by_columns(frames: list[CapturedFrame]) -> list[Row]:
+    return in_columns(cut(frames, random.Random(len(frames))), [], show_credentials=False)
 
 
 def joined(rows: list[Row]) -> Joined:
-    answers = {one.frame_index: one for one in rows
-               if one.direction == "response" and one.outcome in {None, UNPAIRED}}  # fmt: skip
-    return Joined(
-        {place: None if one.outcome else int(one.client_id) for place, one in answers.items()},
-        [one.frame_index for one in rows if one.answered is False],
-        [one.frame_index for one in rows if one.outcome == "token"],
-    )
+    joined = Joined({}, [], [])
+    for row in rows:
+        place = row["frame_index"]
+        if row["direction"] == "response" and row["outcome"] in {None, UNPAIRED}:
+            joined.pairs[place] = None if row["outcome"] else int(row["client_id"])
+        if row["answered"] is False:
+            joined.unanswered.append(place)
+        if row["outcome"] == "token":
+            joined.tokens.append(place)
+    return joined
 
 
-# Each try is a job of Spark, so a failing example is not made smaller.
-@settings(
-    max_examples=2, phases=(Phase.reuse, Phase.generate), suppress_health_check=list(HealthCheck)
-)
-@given(conversations=CONVERSATIONS)
-def test_memory_the_tap_and_spark_make_the_same_pairs(
-    spark: SparkSession, conversations: list[list[Frame]]
+@settings(max_examples=2)
+@given_any(conversations=CONVERSATIONS)
+def test_memory_the_tap_the_reference_and_columns_make_the_same_pairs(
+    conversations: list[list[Frame]],
 ) -> None:
     remembered = [in_memory(one) for one in conversations]
-    assert on_spark(spark, conversations) == remembered
+    every = [frame for number, one in enumerate(conversations) for frame in given(str(number), one)]
+    for way in (by_reference, by_columns):
+        rows = way(every)
+        assert len(rows) == len(every)
+        of_each: dict[str, list[Row]] = {str(number): [] for number in range(len(conversations))}
+        for row in rows:
+            of_each[row["connection"]].append(row)
+        assert [joined(one) for one in of_each.values()] == remembered
     for frames, one in zip(conversations, remembered, strict=True):
         tapped = at_the_tap(frames)
         assert {place: tapped[place] for place in one.pairs} == one.pairs
         assert {tapped[place] for place in tapped.keys() - one.pairs.keys()} <= {None}
 
 
-def test_a_request_that_is_known_after_its_response_is_of_its_pair(spark: SparkSession) -> None:
+@pytest.mark.parametrize("way", [by_reference, by_columns])
+def test_a_request_that_is_known_after_its_response_is_of_its_pair(
+    way: Callable[[list[CapturedFrame]], list[Row]],
+) -> None:
     asked, answer = sent(0, "request", 1), sent(1, "response", 1)
     # By the order in which frames are given: the response first, seen after the request or before.
-    rows = read("late", [asked, answer], order=(1, 0)) + read("stray", [answer, asked])
-    table = pa.Table.from_batches([record_batch(FRAMES, rows)])
-    found = {(one.connection, one.direction): one
-             for one in pair_frames(spark.createDataFrame(table)).collect()}  # fmt: skip
-    assert found["late", "request"].answered is True
-    assert found["late", "response"].latency_us == 1
-    assert found["stray", "request"].answered is False
-    assert found["stray", "response"].outcome == UNPAIRED
+    frames = given("late", [asked, answer], order=(1, 0)) + given("stray", [answer, asked])
+    found = {(row["connection"], row["direction"]): row for row in way(frames)}
+    assert found["late", "request"]["answered"] is True
+    assert found["late", "response"]["latency_us"] == 1
+    assert found["stray", "request"]["answered"] is False
+    assert found["stray", "response"]["outcome"] == UNPAIRED

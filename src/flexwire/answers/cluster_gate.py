@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.state.cluster import ClusterState
-    from flexwire.protocol.audit import ClusterFinding
+    from flexwire.facts.audit import ClusterGate
     from flexwire.protocol.configurations import ConfiguredKind
 
 _TEXT: Final = pa.string()
@@ -80,9 +80,9 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
     return session.createDataFrame(rows, spark_schema(schema_of(COLUMNS)))
 
 
-def gate_rows(found: list[ClusterFinding]) -> list[tuple[Any, ...]]:
+def gate_rows(found: list[ClusterGate]) -> list[tuple[Any, ...]]:
     """Return findings as rows of `COLUMNS`; those that differ only in their release are one row."""
-    alike: dict[tuple[str, ...], list[ClusterFinding]] = {}
+    alike: dict[tuple[str, ...], list[ClusterGate]] = {}
     for one in found:
         key = one.gate, one.subject, one.verdict, one.evidence, *one.names
         alike.setdefault(key, []).append(one)

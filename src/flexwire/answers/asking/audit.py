@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
@@ -159,9 +159,7 @@ def gather_audit(
 
 def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
     """The gates of a cluster on these releases, in their order, the gravest first."""
-    return tuple(
-        ClusterGate(**asdict(one)) for release in releases for one in judge_cluster(seen, release)
-    )
+    return tuple(one for release in releases for one in judge_cluster(seen, release))
 
 
 def _judged(

@@ -213,7 +213,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     become tables named "log_…", request logs (local times are of ``timezone``) those of captures.
     Other files fail the analysis, or are left out and named with ``skip_unreadable``. What does not
     decode is a row of bytes. Credentials are withheld unless ``show_credentials``. An analysis in
-    ``out`` is replaced; with ``format`` "delta" and ``append`` it grows. Only its owner can read it.
+    ``out`` is replaced; with ``format`` "delta" and ``append`` it grows. Only its owner reads it.
 
     The session is ``spark``, a running one, or one started on ``master`` ("local[4]"; by default as
     `spark-submit` says, or here) and stopped in the end. All machines must see the files and

@@ -138,9 +138,9 @@ def shares_spark(file: str) -> bool:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
     # Importing PySpark takes a second.
-    from flexwire.spark.archive import SMALL_JAVA, with_archive  # noqa: PLC0415 - see above
+    from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
-    from flexwire.spark.settings import SMALL_CONF  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
     # The jobs of tests are small, as those of an analysis that takes the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)

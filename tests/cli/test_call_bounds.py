@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
-from flexwire.cli.computing import at_most
+from flexwire.cli.call import at_most
 from flexwire.errors import CallError
 from tests.net.answering import Answers, answering
 from tests.net.densest import densest

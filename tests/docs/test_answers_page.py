@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from flexwire import answers
 from flexwire.answers import ANSWERS
 from flexwire.answers.asking.asking import MOST_ROWS, SHOWN_ROWS
 from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from flexwire.report.charts import PARTS
-from flexwire.spark import answers
 from tests.docs.test_tables_page import code, spark_type
 from tests.each import each
 from tests.spark.asked import BUSY, TALKERS
@@ -70,8 +70,8 @@ Tables that grow hold several analyses, each of which counts frames from 0. Join
 the column `analysis` where a table has it.
 
 To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
-`analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
-report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from
+`analyze(paths, out, answers=["all the others by name", MINE])`. The report shows those of its
+columns that have a heading. `python -m tests.docs.test_answers_page` writes this page from
 `flexwire.answers.ANSWERS`; the tables that they ask are in [tables.md](tables.md).
 """
 # Which types of columns the report can show as what.

@@ -130,8 +130,10 @@ def test_the_loss_of_a_worker_ends_the_run(how: str, tmp_path: Path) -> None:
 
 SHARES = """
 import os
+import pytest
 # As in: spark: SparkSession
 
+@pytest.mark.spark
 def test_one():
     with open("told", "a") as told:
         told.write(f"{os.getpid()}\\n")

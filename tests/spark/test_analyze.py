@@ -197,7 +197,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     """The same captures again, as Spark runs large ones, and with credentials."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flexwire.spark.analyze.SMALL_COLUMN_BYTES", 0)
+        patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(
             sorted(analyzed.traffic.directory.iterdir(), reverse=True),
             tmp_path_factory.mktemp("shown"),

@@ -6,14 +6,18 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
-from flexwire.answers import ANSWERS, KNOWN, LOG_ANSWERS
+from flexwire import answers
+from flexwire.answers import ANSWERS, KNOWN, LOG_ANSWERS, STATE_ANSWERS
 from flexwire.answers.asking import asking
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.asking import Given, are_named, ask, chosen, without_logs
@@ -28,8 +32,6 @@ from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
 from tests.spark.traffic import START_US, Traffic, made, request, response
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables
@@ -150,6 +152,30 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
     assert headings == [told, [one for one in told if one != "Principal"]]
 
 
+def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
+    room = Path(answers.__file__).parent
+    assert {*KNOWN} == {one.stem for one in room.glob("*.py")} - {"__init__"}
+    code = (
+        "import sys\n"
+        "from flexwire.answers import KNOWN\n"
+        "files = {f'flexwire.answers.{one}' for one in KNOWN}\n"
+        "print('pyspark' in sys.modules, len(files & {*sys.modules}))\n"
+        "KNOWN['batches']\n"
+        "print(*files & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False 0\nflexwire.answers.batches\n"
+
+
+def test_answers_are_in_the_order_of_the_report() -> None:
+    places = [one.place for one in ANSWERS]
+    assert places == sorted({*places})
+    # Of traffic, then of logs, then of the state of internal topics.
+    of_logs, of_state = [one.of_logs for one in ANSWERS], [bool(one.asks) for one in ANSWERS]
+    assert of_state == sorted(of_state)
+    assert ANSWERS[of_logs.index(True) :] == (*LOG_ANSWERS, *STATE_ANSWERS)
+
+
 def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
     plain = [Column(one.name, one.type, one.meaning) for one in TALKERS.columns]
     shown = (
@@ -163,6 +189,8 @@ def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
     assert made.shown_columns() == shown
     assert made.picture == TALKERS.picture
     assert schema_of(made.columns) == schema_of(TALKERS.columns)
+    with pytest.raises(TypeError, match="each argument once"):
+        old("talkers", name="talkers")
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from flexwire.errors import (
 )
 from flexwire.schema.catalog import Catalog, using_carried
 from flexwire.spark import register
+from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources import kafka_capture_plan
 from flexwire.spark.sources.kafka_capture import (
     CaptureReader,
@@ -34,7 +35,6 @@ from flexwire.spark.sources.kafka_capture import (
 )
 from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
-from flexwire.spark.tables import BATCH_ROWS
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import unsqueezed
 from flexwire.survey.ranges import decoded

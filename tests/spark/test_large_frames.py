@@ -123,7 +123,7 @@ import logging, signal
 from threading import Timer
 from pyspark import SparkContext
 from flexwire.errors import AnalysisError
-from flexwire.spark.archive import SMALL_JAVA
+from flexwire.spark.settings import SMALL_JAVA
 from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import stopped
 from flexwire.spark.session import session

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 JOB = """
 import sys
 import pyarrow as pa
-from flexwire.spark.archive import SMALL_JAVA
+from flexwire.spark.settings import SMALL_JAVA
 from flexwire.spark.session import session
 
 def double(batches):

@@ -21,6 +21,7 @@ from flexwire.spark.delta import layout as delta_place
 from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.commit import _Job
 from flexwire.spark.publishing.manifest import Committed, part_name, settle
+from flexwire.spark.publishing.output import OutputOptions
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.schema import FRAMES_TABLE
@@ -76,7 +77,7 @@ def test_what_two_attempts_wrote_is_there_once(
         while steps and steps[0].__name__ != step:
             steps.pop(0)()
 
-    with begun(out, [Source("/a.pcap", 5, "1")], kind, append=False) as writing:
+    with begun(out, [Source("/a.pcap", 5, "1")], OutputOptions(kind, append=False)) as writing:
         drop = writing.drop
 
         def other() -> None:

@@ -18,7 +18,7 @@ from flexwire.facts.facts import UnreadableFile
 from flexwire.spark import inputs
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.inputs import (
     SHOWN,
@@ -29,7 +29,7 @@ from flexwire.spark.inputs import (
     output_place,
 )
 from flexwire.spark.session import session
-from flexwire.spark.settings import SMALL_CONF
+from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.spark.stored import table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source

@@ -86,10 +86,11 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.client",
     "flexwire.specs.guide",
     "flexwire.report",
+    "flexwire.answers",
+    "flexwire.answers.state",
     "flexwire.spark",
     "flexwire.spark.answers",
     "flexwire.spark.functions",
-    "flexwire.answers.state",
     "flexwire.wire",
     "flexwire.errors",
 )

@@ -15,10 +15,15 @@ from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Final
 
+from flexwire.extras import require
+
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
 
 __all__ = ["ANSWERS", "KNOWN", "LOG_ANSWERS", "STATE_ANSWERS"]
+
+
+require("flexwire.answers", "spark", "numpy", "pyarrow", "pandas", "pyspark")
 
 
 class Known(Mapping[str, "Answer"]):

@@ -12,9 +12,9 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.labels import read_labels, team_column, to_labels
 from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
 from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
-from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,12 +133,11 @@ def _with_principal(tables: AnalysisTables) -> DataFrame:
 def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
     """All that a client sent and was sent, by day."""
     is_request = F.col("direction") == "request"
-    answers = [name.removesuffix("Response") for name in CARRYING_RESPONSES]
     # Of these the response carries the records, and so it is counted where it is.
-    is_late = F.coalesce(F.col("api_name").isin(answers), F.lit(False))
+    is_late = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
     is_late &= F.coalesce("answered", F.lit(False)) | ~is_request
     is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
-    kafka = frames.where("outcome <> 'not Kafka'")
+    kafka = frames.where(OF_KAFKA.sql)
     return kafka.groupBy(_day().alias("day"), *who).agg(
         F.lit(None).cast("string").alias("topic"),
         F.lit(None).cast("string").alias("topic_id"),

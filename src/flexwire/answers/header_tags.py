@@ -14,6 +14,7 @@ from flexwire.answers.tagged_fields import software
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import OF_KAFKA
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
 from flexwire.tables.keys import connection_key
@@ -66,7 +67,8 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
     fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
     # A connection without tags costs no more than a count.
     key = connection_key(tables.frames.columns)
-    frames = tables.frames.where(F.col("header_version") >= fits).select(
+    of_kafka = tables.frames.where(OF_KAFKA.sql)
+    frames = of_kafka.where(F.col("header_version") >= fits).select(
         *key,
         F.when(is_request, "client").otherwise("broker").alias("sender"),
         "client_id",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import or_
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from pyspark.sql import Window
@@ -14,34 +12,21 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
 from flexwire.facts.answers import Picture
 from flexwire.measures.headers import ADDED, READ, SUMS, add_up
-from flexwire.records.conventions.fixed_width import FixedWidth
-from flexwire.records.conventions.spring import SpringJson
-from flexwire.records.conventions.typed_values import TypedValues
-from flexwire.records.conventions.utf8 import CONTROL, Utf8
-from flexwire.records.typed import Typed, ValueType
+from flexwire.records.conventions import CONVENTIONS
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
 
-_WIDTHS: Final = (1, 2, 4, 8)
-# A value of each type that the document has; what it takes on the wire is said by `Typed`.
-_TYPED: Final[dict[ValueType, Any]] = {
-    ValueType.BOOLEAN: False,
-    ValueType.BYTE: 0,
-    ValueType.CHAR: "a",
-    ValueType.SHORT: 0,
-    ValueType.INT: 0,
-    ValueType.LONG: 0,
-    ValueType.FLOAT: 0.0,
-    ValueType.DOUBLE: 0.0,
-}
 _OF: Final = ("topic", "source", "client_id")
+# The first that all judged values fit is told.
+_JUDGED: Final = {one.name: one.in_bulk for one in CONVENTIONS.values() if one.in_bulk}
+_READS_AS: Final = "by which convention all of these read: " + "; ".join(
+    f'"{name}", {one.meaning}' for name, one in _JUDGED.items()
+)
 
 COLUMNS: tuple[Column, ...] = (
     Column("topic", pa.string(), "the topic's name; its id where none tells the name",
@@ -67,13 +52,8 @@ COLUMNS: tuple[Column, ...] = (
            "the keys, values and headers of its records", "where that has no bytes",
            heading="Of the payload"),
     Column("judged", pa.int64(), "how many values were looked into, for the next column"),
-    Column(
-        "reads_as", pa.string(), 'by which convention all of these read: "kip-82", by type byte '
-        'and size; "spring-json", where Spring\'s header of types stands beside them; "utf-8", '
-        'text without control characters; "kip-1308", bytes of the width of a number',
-        "where none or no single one does",
-    heading="Reads as",
-),
+    Column("reads_as", pa.string(), _READS_AS, "where none or no single one does",
+           heading="Reads as"),
 )  # fmt: skip
 
 
@@ -128,51 +108,16 @@ def _sums() -> list[SparkColumn]:
         F.min("least").alias("least"),
         F.max("most").alias("most"),
         F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"),
-        *(F.sum(F.when(one(), F.col("judged"))).alias(name) for name, one in _CONVENTIONS.items()),
+        *(
+            F.sum(F.when(F.expr(one.condition), F.col("judged"))).alias(name)
+            for name, one in _JUDGED.items()
+        ),
     ]
-
-
-def _typed() -> SparkColumn:
-    """Whether a value begins with a type byte of KIP-82's table, and has that type's bytes."""
-    value, size = F.col("value"), F.col("size")
-    code, rest = F.substring(value, 1, 1), F.substring(value, 2, 2**31 - 1)
-    found = []
-    for kind, sample in _TYPED.items():
-        data = Typed(kind, sample).encode()
-        fits = (code == F.lit(data[:1])) & (size == len(data))
-        if kind is ValueType.BOOLEAN:
-            fits &= rest.isin(b"\x00", b"\x01")
-        found.append(fits)
-    text, raw = (Typed(kind, one).encode()[:1] for kind, one in _VARIABLE)
-    found.append((code == F.lit(text)) & F.is_valid_utf8(rest.cast("string")))
-    # A byte[] may be anything; as one that begins so.
-    found.append(code == F.lit(raw))
-    return reduce(or_, found)
-
-
-_VARIABLE: Final[tuple[tuple[ValueType, Any], ...]] = (
-    (ValueType.STRING, "a"),
-    (ValueType.BYTES, b"a"),
-)
-
-
-def _text() -> SparkColumn:
-    text = F.col("value").cast("string")
-    return F.is_valid_utf8(text) & ~text.rlike(CONTROL)
-
-
-# The first that all judged values fit is told. Columns are made where a session runs.
-_CONVENTIONS: Final[dict[str, Callable[[], SparkColumn]]] = {
-    SpringJson.name: lambda: F.col("is_spring"),
-    TypedValues.name: _typed,
-    Utf8.name: _text,
-    FixedWidth.name: lambda: F.col("size").isin(*_WIDTHS),
-}
 
 
 def _reads_as() -> SparkColumn:
     told = F.when(F.col("judged") == 0, F.lit(None).cast("string"))
-    for name in _CONVENTIONS:
+    for name in _JUDGED:
         told = told.when(F.col(name) == F.col("judged"), name)
     return told
 

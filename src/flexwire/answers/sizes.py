@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import UNBROKEN
 from flexwire.specs.cost.columns import (
     AS_SENT,
     BLOCKS,
@@ -104,7 +105,8 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 def _counted(frames: DataFrame) -> DataFrame:
     """What all frames of a message and version come to."""
     return (
-        frames.where("outcome = 'decoded' and body_version is not null and size is not null")
+        frames.where(UNBROKEN.sql)
+        .where("body_version is not null and size is not null")
         .groupBy("api_name", *_GROUP, "client_id")
         .agg(F.count("*").alias("messages"), F.sum("size").alias("sent_bytes"))
         .groupBy("api_name", *_GROUP)

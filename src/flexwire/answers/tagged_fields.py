@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import OF_KAFKA, READ
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
@@ -64,9 +65,9 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     A known field is there where it has not its default: Kafka writes no others. ``bytes`` are those
     of values, without tag and size. Tags that the catalog does not know are of newer releases, of
     other software, or wrong. What a client's connection says of its software counts for all of its
-    messages; it does not know messages that do not decode.
+    messages. It does not know bodies that do not decode; fields in the headers before them count.
     """
-    frames = tables.frames.where("outcome = 'decoded' or outcome = 'lenient'")
+    frames = tables.frames.where(OF_KAFKA.sql)
     key = connection_key(frames.columns)
     told = [_in_headers(frames)]
     with_uses = tables.of_messages((*key, *_READ), _with_uses, _uses_schema(key))
@@ -85,10 +86,11 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     # Software that nobody told is null on both sides.
     same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in ("message", *_SOFTWARE)]
     found = found.join(F.broadcast(_every(frames, known)), reduce(and_, same), "left")
+    every = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))
     found = found.withColumns(
         {
             "is_known": F.col("name").isNotNull(),
-            "message_share": F.col("messages") / F.col("all_messages"),
+            "message_share": F.col("messages") / every,
             "byte_share": F.col("bytes") / F.col("message_bytes"),
         }
     )
@@ -152,11 +154,15 @@ def software(frames: DataFrame) -> DataFrame:
 
 
 def _every(frames: DataFrame, known: DataFrame) -> DataFrame:
-    """How many messages there are of each name and software."""
+    """How many headers and bodies were read, by the message's name and software."""
     key = connection_key(frames.columns)
-    each = frames.groupBy(*key, "message").agg(F.count("*").alias("each"))
+    each = frames.groupBy(*key, "message").agg(
+        F.count("header_version").alias("headers"), F.count_if(F.expr(READ.sql)).alias("bodies")
+    )
     each = each.join(known, [*key], "left")
-    counted = each.groupBy("message", *_SOFTWARE).agg(F.sum("each").alias("messages"))
+    counted = each.groupBy("message", *_SOFTWARE).agg(
+        F.sum("headers").alias("headers"), F.sum("bodies").alias("bodies")
+    )
     return counted.select(*(F.col(one).alias(f"all_{one}") for one in counted.columns))
 
 

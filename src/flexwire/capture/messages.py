@@ -29,8 +29,8 @@ from flexwire.capture.files.links import (
 )
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.files.reading import read_packets
-from flexwire.capture.heard import heard
 from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
+from flexwire.capture.reassembly.connections import heard
 from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType

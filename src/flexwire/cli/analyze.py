@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from flexwire.arguments import DEFAULT_ZONE, DELTA, PARQUET
 from flexwire.cli.options import (
     Format,
     batch_mib_option,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from flexwire.spark.analyze import Analysis
 
 
-_TABLES: Final = ("parquet", "delta")
+_TABLES: Final = (PARQUET, DELTA)
 
 
 def _ends(
@@ -67,7 +68,7 @@ def _moment(
 @click.option(
     "--tables",
     type=click.Choice(_TABLES),
-    default="parquet",
+    default=PARQUET,
     show_default=True,
     help="Write tables that are replaced as a whole, or Delta tables that grow.",
 )
@@ -133,7 +134,7 @@ def _moment(
 @click.option(
     "--timezone",
     metavar="ZONE",
-    default="UTC",
+    default=DEFAULT_ZONE,
     show_default=True,
     help='Of request logs: the zone of times that do not say it, as "Europe/Berlin" or "+02:00".',
 )
@@ -245,7 +246,7 @@ def _formats(
     if not isinstance(output, Format):
         note(f"--format {output} is --tables {output} now, and is taken as that")
         tables, output = output, Format.TEXT
-    if append and tables != "delta":
+    if append and tables != DELTA:
         raise click.UsageError(
             "--append adds to Delta tables, so give --tables delta too; an output in Parquet is "
             "replaced as a whole"
@@ -254,13 +255,10 @@ def _formats(
 
 
 def _print_form(done: Analysis) -> None:
-    from flexwire.cli.analyze import analysis_form
-
     print(json.dumps(analysis_form(done), ensure_ascii=False, indent=2))
 
 
 def _tell(done: Analysis, out: str) -> None:
-    from flexwire.cli.analyze import print_audit
     from flexwire.facts.units import plural
 
     if not done.is_new:

@@ -216,8 +216,6 @@ def _print_message(title: str, form: dict[str, Any], output: Format, *, compact:
     if output is Format.JSON:
         _print(form, compact=compact)
         return
-    from flexwire.cli.decode import print_outline
-
     print_outline(title, form)
 
 
@@ -225,7 +223,6 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     if output is Format.JSON:
         _print(form, compact=compact)
         return
-    from flexwire.cli.decode import print_outline
     from flexwire.cli.explain import withheld_note
     from flexwire.facts.units import plural
 

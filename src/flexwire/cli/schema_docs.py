@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.options import InputError
+from flexwire.cli.options import InputError, read_mode_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
 from flexwire.together import write_together
@@ -69,14 +69,7 @@ message of no API. It says for each message:
     show_default=True,
     help="A web site that needs no network, or the reference of the bundled messages as Markdown.",
 )
-@click.option(
-    "--specs-mode",
-    type=click.Choice(["strict", "legacy", "kip"]),
-    default="strict",
-    show_default=True,
-    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-    "what KIP-482 says.",
-)
+@read_mode_option
 @click.option(
     "--capture",
     metavar="ANALYSIS",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.options import Format, InputError, format_option, read_mode_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
 from flexwire.together import write_together
@@ -27,14 +27,7 @@ if TYPE_CHECKING:
     required=True,
     help="The directory for the specs; those of the same name there are replaced.",
 )
-@click.option(
-    "--specs-mode",
-    type=click.Choice(["strict", "legacy", "kip"]),
-    default="strict",
-    show_default=True,
-    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-    "what KIP-482 says.",
-)
+@read_mode_option
 @format_option
 @takes_standard_input(source=spec_name)
 def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Format) -> None:

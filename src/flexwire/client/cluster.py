@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flexwire.arguments import to_int, to_version
-from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, api_key_of, parse_address
+from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
 from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
@@ -25,6 +25,7 @@ from flexwire.errors import (
     short,
 )
 from flexwire.protocol import SENT_FRAME_LIMIT
+from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.shown import called

@@ -26,7 +26,7 @@ from flexwire.facts.captures import (
 from flexwire.parties import AuditVerdict, Client
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from flexwire.facts.audit import AuditFinding
 
@@ -226,6 +226,25 @@ class Timeline:
 
     bucket_us: int = 1_000_000
     buckets: tuple[TimelineBucket, ...] = ()
+
+
+def rebinned(
+    parts: Mapping[int, Sequence[float]], step: int, most: int
+) -> tuple[int, dict[int, list[float]]]:
+    """Return the width of at most so many slices of time, and their sums by start, in order.
+
+    ``parts`` are sums of slices of ``step``, by their start.
+
+    >>> rebinned({10: [1], 20: [2], 30: [4]}, 10, 2)
+    (20, {10: [3], 30: [4]})
+    """
+    first, last = min(parts), max(parts)
+    width = step * -(-((last - first) // step + 1) // most)
+    summed: dict[int, list[float]] = {}
+    for start, values in parts.items():
+        held = summed.setdefault(first + (start - first) // width * width, [0] * len(values))
+        held[:] = [before + value for before, value in zip(held, values, strict=True)]
+    return width, dict(sorted(summed.items()))
 
 
 def least_of(percent: int) -> int:

@@ -15,6 +15,7 @@ TEXT_LIMIT = 120
 # What any text of the facts may have at most, hex samples of 512 bytes included.
 FACT_LIMIT = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 _THOUSAND = 1000
 
 
@@ -140,6 +141,25 @@ def span(microseconds: int) -> str:
     return f"{hours // 24} days {hours % 24} h"
 
 
+def moment_at(microseconds: int) -> datetime:
+    """Return the moment so many microseconds after 1970 began; `OverflowError` beyond 9999.
+
+    >>> moment_at(1_700_000_000_123_456)
+    datetime.datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=datetime.timezone.utc)
+    """
+    return _EPOCH + microseconds * _MICROSECOND
+
+
+def microseconds_of(moment: datetime) -> int:
+    """Return the microseconds from the beginning of 1970 to a moment, in UTC without a time zone.
+
+    >>> microseconds_of(datetime(1970, 1, 1, 0, 0, 1)), microseconds_of(moment_at(-5))
+    (1000000, -5)
+    """
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MICROSECOND
+
+
 def moment(microseconds: int, *, exact: bool = False) -> str:
     """A point in time, in UTC; a moment that no calendar holds is written as its number.
 
@@ -147,7 +167,7 @@ def moment(microseconds: int, *, exact: bool = False) -> str:
     ('2023-11-14 22:13:20', '2023-11-14T22:13:20.123456Z')
     """
     try:
-        time = _EPOCH + timedelta(microseconds=microseconds)
+        time = moment_at(microseconds)
     except OverflowError:
         return f"{microseconds} µs"
     if exact:

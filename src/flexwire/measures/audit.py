@@ -13,7 +13,7 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,6 @@ from flexwire.measures.bounded import Distinct, hash_of
 from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
 from flexwire.measures.evidence import (
-    API_VERSIONS,
     OFFERS_MESSAGE,
     SHOWN,
     SOFTWARE,
@@ -60,6 +59,8 @@ from flexwire.measures.evidence import (
     key_of,
 )
 from flexwire.measures.groups import Coded, Groups, coded
+from flexwire.protocol.apis import api_key_of
+from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.tables.spec_places import KINDS
 from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.versions import Versions
@@ -68,9 +69,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from flexwire.measures.evidence import Evidence, Key, Offers, Software
+    from flexwire.measures.groups import Numbers
     from flexwire.protocol.audit import Party
-
-    Array = np.ndarray[Any, np.dtype[Any]]
 
     _Ranges = dict[str, dict[int, tuple[int, int]]]
 
@@ -235,12 +235,12 @@ class _Part:
         if chosen is not None:
             self._keep(np.isin(self._hashes(), chosen.clients))
 
-    def _hashes(self) -> Array:
+    def _hashes(self) -> Numbers:
         """Of each row of what was sent, which client sent it."""
         named = self._sent["client_id"], self._address, self._principal
         return hashes(named, len(self._sent))
 
-    def _keep(self, is_kept: Array) -> None:
+    def _keep(self, is_kept: Numbers) -> None:
         """Forget the other rows of what was sent."""
         kept = pa.array(is_kept)
         self._sent, self._sent_at = self._sent.filter(kept), self._sent_at[is_kept]
@@ -248,7 +248,7 @@ class _Part:
         self._address, self._principal = self._address.filter(kept), self._principal.filter(kept)
 
     @cached_property
-    def _groups(self) -> tuple[list[Key], Array]:
+    def _groups(self) -> tuple[list[Key], Numbers]:
         """The clients, and by connection and client's number who sends on which, in order."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
@@ -269,7 +269,7 @@ class _Part:
         told = *(sent[one] for one in _OF_A_USE), *flags, pa.array(offered_alike)
         every.add(self._hashes(), hashes(told, len(sent)), sent["requests"].to_numpy())
 
-    def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Array]:
+    def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
         """Give the rows whose connection is Kafka, and of each which one it is."""
         place = pc.index_in(rows[CONNECTION], value_set=self._kafka[CONNECTION])
         return rows.filter(place.is_valid()), place.drop_null().to_numpy().astype(np.int64)
@@ -283,7 +283,7 @@ class _Part:
         asked = np.zeros(len(self._kafka), np.bool_)
         # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
         is_told = np.asarray(sent[SOFTWARE[0]].is_valid())
-        asked[at[is_told | (sent["api_key"].to_numpy() == API_VERSIONS)]] = True
+        asked[at[is_told | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
         # A version that was answered once on the connection is one that the broker reads.
         is_unanswered = pc.equal(sent["answers"], 0)
         found = {

@@ -7,7 +7,7 @@ first, by hashes, and evidence is gathered of those that were chosen. The others
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from flexwire.tables.wanted import FRAMES
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.measures.groups import Numbers
 
 
 SENT, TOLD, KAFKA, OF_LOG = "sent", "told", "kafka", "of log"
@@ -296,12 +296,12 @@ _SHIFT: Final = np.uint64(29)
 class Chosen(NamedTuple):
     """The hashes of the clients that are judged, ascending, and what is left out."""
 
-    clients: Array
+    clients: Numbers
     left_out: int
     requests: int
 
 
-def hashes(columns: Iterable[pa.Array], rows: int) -> Array:
+def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
     """A hash of what each row has in these columns of texts and whole numbers; null is a value."""
     told = np.zeros(rows, np.uint64)
     for column in columns:
@@ -323,7 +323,7 @@ class Candidates:
         self._clients = _Counts()
         self._uses = _Counts()
 
-    def add(self, clients: Array, uses: Array, requests: Array) -> None:
+    def add(self, clients: Numbers, uses: Numbers, requests: Numbers) -> None:
         """Take in rows: of which client, by its hash, which use of its own, and how many."""
         self._clients.add(clients, requests)
         self._uses.add(clients * _FOLD + uses, np.zeros(len(uses), np.int64), clients)
@@ -353,7 +353,7 @@ class _Counts:
         self.sums = np.zeros(0, np.int64)
         self.others = np.zeros(0, np.uint64)
 
-    def add(self, keys: Array, numbers: Array, others: Array | None = None) -> None:
+    def add(self, keys: Numbers, numbers: Numbers, others: Numbers | None = None) -> None:
         """Take in rows."""
         every = np.concatenate([self.keys, keys])
         counts = np.concatenate([self.sums, numbers])

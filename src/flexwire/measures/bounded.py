@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.measures.groups import Words
+    from flexwire.measures.groups import Numbers
 
 
 MOST_DIFFERENT: Final = 10_000
@@ -29,7 +29,7 @@ MOST_DIFFERENT: Final = 10_000
 _DIGITS = 4
 
 
-def occurring(numbers: Words) -> tuple[Words, Words]:
+def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
     """Give the different numbers in order, and how often there is each."""
     if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
         # Sooner than sorting them.
@@ -43,11 +43,11 @@ def occurring(numbers: Words) -> tuple[Words, Words]:
 class Counted:
     """The different ``values`` in order, and how often there is each."""
 
-    values: Words = field(default_factory=lambda: np.zeros(0, np.int64))
-    counts: Words = field(default_factory=lambda: np.zeros(0, np.int64))
+    values: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
+    counts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     is_rounded: bool = False
 
-    def add(self, values: Words, counts: Words) -> None:
+    def add(self, values: Numbers, counts: Numbers) -> None:
         """Take in numbers, as `occurring` gives them."""
         self._unite(
             np.concatenate([self.values, values.astype(np.int64)]),
@@ -63,9 +63,9 @@ class Counted:
         self.is_rounded |= other.is_rounded
         self.add(other.values, other.counts)
 
-    def at_ranks(self, ranks: Sequence[int]) -> Words:
+    def at_ranks(self, ranks: Sequence[int]) -> Numbers:
         """Give the numbers at ranks, counted from 1 for the least."""
-        found: Words = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
+        found: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
         return found
 
     @property
@@ -73,19 +73,19 @@ class Counted:
         """How many numbers were counted."""
         return int(self.counts.sum())
 
-    def _unite(self, values: Words, counts: Words) -> None:
+    def _unite(self, values: Numbers, counts: Numbers) -> None:
         self.values, places = np.unique(values, return_inverse=True)
         self.counts = np.zeros(len(self.values), np.int64)
         np.add.at(self.counts, places, counts)
 
 
-def _rounded(values: Words) -> Words:
+def _rounded(values: Numbers) -> Numbers:
     """Give numbers with four significant digits; those that have no more stay as they are."""
     sizes = np.abs(values)
     unit = np.ones(len(values), np.int64)
     while (is_longer := sizes // unit >= 10**_DIGITS).any():
         unit[is_longer] *= 10
-    rounded: Words = np.sign(values) * ((sizes + unit // 2) // unit * unit)
+    rounded: Numbers = np.sign(values) * ((sizes + unit // 2) // unit * unit)
     return rounded
 
 
@@ -151,7 +151,7 @@ def hash_of(value: bytes) -> int:
     return code ^ code >> L.MIX_SHIFT
 
 
-def hashes_and_texts(values: pa.BinaryArray) -> tuple[Words, Words]:
+def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     """Give the hash of each value, and whether it is UTF-8; of a null anything."""
     run = kernel("sum_values")
     if run is None:
@@ -174,7 +174,7 @@ def hashes_and_texts(values: pa.BinaryArray) -> tuple[Words, Words]:
     return hashes, texts
 
 
-def _by_objects(values: pa.BinaryArray) -> tuple[Words, Words]:
+def _by_objects(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     encoded = values.dictionary_encode()
     different = encoded.dictionary.to_pylist() or [b""]
     codes = np.asarray(encoded.indices.fill_null(0))
@@ -199,10 +199,10 @@ class Distinct:
     how near to 0 they lie, and is off by about one part in the root of how many are kept.
     """
 
-    hashes: Words = field(default_factory=lambda: np.zeros(0, np.uint64))
+    hashes: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
     is_cut: bool = False
 
-    def add(self, hashes: Words, most: int) -> None:
+    def add(self, hashes: Numbers, most: int) -> None:
         """Take in the hashes of values; ``most`` of all are kept."""
         if self.is_cut:
             hashes, most = hashes[hashes < self.hashes[-1]], min(most, len(self.hashes))
@@ -235,7 +235,7 @@ class Distinct:
         return round((len(self.hashes) - 1) * 2**64 / int(self.hashes[-1]))
 
 
-def _different(some: Words, others: Words) -> Words:
+def _different(some: Numbers, others: Numbers) -> Numbers:
     """Give the different numbers of both, in order."""
     both = np.concatenate([some, others])
     # Sooner than np.unique, which is made for numbers that repeat more.
@@ -246,7 +246,7 @@ def _different(some: Words, others: Words) -> Words:
 class Lengths(Counted):
     """How often each length occurs."""
 
-    def add_all(self, lengths: Words) -> None:
+    def add_all(self, lengths: Numbers) -> None:
         """Take in lengths, one for each time that it occurs."""
         if len(lengths):
             self.add(*occurring(lengths))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Final
 from weakref import finalize
 
 import numpy as np
@@ -31,7 +31,7 @@ from flexwire.protocol.audit import OPENING_APIS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.measures.groups import Numbers
 
 
 CONNECTION: Final = "connection"
@@ -222,7 +222,7 @@ def attributed(rows: pa.RecordBatch, kind: Kind) -> pa.RecordBatch:
     return kind.united(pa.RecordBatch.from_arrays(columns, schema=rows.schema))
 
 
-def owning(rows: pa.RecordBatch) -> Array:
+def owning(rows: pa.RecordBatch) -> Numbers:
     """Return the place of one row for each connection: one of the client that it counts for.
 
     That client sends most requests that open no connection, then has a name, then sends most, then
@@ -253,7 +253,7 @@ class _Ids:
     def __init__(self, rows: pa.RecordBatch) -> None:
         self.connections = coded_only(rows[CONNECTION]).codes
         client_id = coded_only(rows["client_id"])
-        self.codes: Array = client_id.codes
+        self.codes: Numbers = client_id.codes
         self.values: pa.Array = client_id.values
         requests = rows["requests"].to_numpy()
         opens = np.isin(rows["api_key"].to_numpy(), [*OPENING_APIS])
@@ -269,8 +269,8 @@ class _Ids:
         chosen = _first_of_each(first[order], self.connections)
         owners = np.zeros(int(self.connections.max()) + 1, np.int64)
         owners[self.connections[chosen]] = self.codes[chosen]
-        self.owners: Array = owners[self.connections]
-        self.is_opening: Array = (further == 0)[groups.of]
+        self.owners: Numbers = owners[self.connections]
+        self.is_opening: Numbers = (further == 0)[groups.of]
 
 
 class _Software:
@@ -278,11 +278,11 @@ class _Software:
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         groups = Groups(*(coded_only(rows[name]) for name in SOFTWARE))
-        self.codes: Array = groups.of
-        self.first: Array = groups.first
-        self.is_named: Array = np.asarray(rows[SOFTWARE[0]].is_valid())
+        self.codes: Numbers = groups.of
+        self.first: Numbers = groups.first
+        self.is_named: Numbers = np.asarray(rows[SOFTWARE[0]].is_valid())
 
-    def named_alone(self, connections: Array) -> Array:
+    def named_alone(self, connections: Numbers) -> Numbers:
         """Return of each row the one software that its connection names, else its own."""
         told = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
         where, count = np.unique(told[0], return_counts=True)
@@ -292,13 +292,13 @@ class _Software:
         return np.where(found < 0, self.codes, found)
 
 
-def _sums(groups: Groups, numbers: Array) -> Array:
+def _sums(groups: Groups, numbers: Numbers) -> Numbers:
     found = np.zeros(len(groups.first), np.int64)
     np.add.at(found, groups.of, numbers)
     return found
 
 
-def _ranks(texts: pa.Array) -> Array:
+def _ranks(texts: pa.Array) -> Numbers:
     """Return the place of each text in the alphabet, by its bytes; null comes last."""
     told = coded_only(texts)
     ranks = np.empty(len(told.values), np.int64)
@@ -306,7 +306,7 @@ def _ranks(texts: pa.Array) -> Array:
     return ranks[told.codes]
 
 
-def _first_of_each(ordered: Array, connections: Array) -> Array:
+def _first_of_each(ordered: Numbers, connections: Numbers) -> Numbers:
     """Return the first row of each connection, of rows in the order of their connections."""
     _, first = np.unique(connections[ordered], return_index=True)
     return ordered[first]

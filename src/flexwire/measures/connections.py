@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 from flexwire.facts.facts import ConnectionFacts, OtherConnection
 
 if TYPE_CHECKING:
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.measures.groups import Numbers
+
 
 SHOWN = 200
 """So many connections that are not Kafka are listed in the report; the table has them all."""
@@ -92,10 +93,10 @@ def _with_micros(rows: pa.RecordBatch) -> pa.RecordBatch:
     return rows.set_column(place, "first_time", rows["first_time"].cast(pa.int64()))
 
 
-def _sum(rows: pa.RecordBatch, *names: str) -> Array:
-    total: Array = np.sum([rows[name].to_numpy() for name in names], axis=0)
+def _sum(rows: pa.RecordBatch, *names: str) -> Numbers:
+    total: Numbers = np.sum([rows[name].to_numpy() for name in names], axis=0)
     return total
 
 
-def _flags(rows: pa.RecordBatch, name: str) -> Array:
+def _flags(rows: pa.RecordBatch, name: str) -> Numbers:
     return np.asarray(rows[name].to_numpy(zero_copy_only=False), bool)

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.tables.frames import DECODED, LENIENT
+from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,3 +56,6 @@ class Outcomes:
 OF_KAFKA: Final = Outcomes((NOT_KAFKA,), others=True)
 READ: Final = Outcomes((DECODED, LENIENT))
 UNBROKEN: Final = Outcomes((DECODED,))
+
+CARRYING_APIS: Final = tuple(one.removesuffix("Response") for one in CARRYING_RESPONSES)
+"""The APIs whose responses carry records. A broker may wait for records before it responds."""

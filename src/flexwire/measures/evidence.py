@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"
 MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
-API_VERSIONS: Final = 18
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
 """What an end has after its address. An IPv6 address stands in brackets, and has colons too."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,23 +21,21 @@ from flexwire.facts.facts import (
     VersionUse,
 )
 from flexwire.logs.request_log.requests import NOWHERE
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
 from flexwire.measures.failures import FAILURES, SAMPLE_BYTES, FailureSums, ReasonCounts
 from flexwire.measures.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
 from flexwire.measures.latencies import LatencySums
 from flexwire.parties import Client
 from flexwire.protocol import api_name
 from flexwire.tables.frames import LENIENT
-from flexwire.tables.spec_places import CARRYING_RESPONSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypeVar
 
     from flexwire.facts.facts import Latency
-    from flexwire.measures.groups import Key
+    from flexwire.measures.groups import Key, Numbers
 
-    Array = np.ndarray[Any, np.dtype[Any]]
     _Key = TypeVar("_Key")
 
 
@@ -130,7 +128,7 @@ def name_of(api_key: int) -> str | None:
 
 def may_wait(api_key: int) -> bool:
     """Return whether the broker may wait for records before it responds."""
-    return f"{name_of(api_key)}Response" in CARRYING_RESPONSES
+    return name_of(api_key) in CARRYING_APIS
 
 
 def _by(traffic: Iterable[Traffic], key: Callable[[Traffic], _Key]) -> dict[_Key, list[Traffic]]:
@@ -211,7 +209,11 @@ class FrameSums:
             self._lenient.add(Groups(*(coded(lenient[name]) for name in told)))
 
     def _add_traffic(
-        self, rows: pa.RecordBatch, columns: Mapping[str, Coded], has_message: Array, size: Array
+        self,
+        rows: pa.RecordBatch,
+        columns: Mapping[str, Coded],
+        has_message: Numbers,
+        size: Numbers,
     ) -> None:
         is_unanswered = np.asarray(pc.fill_null(pc.invert(rows["answered"]), fill_value=False))
         is_withheld = np.asarray(
@@ -220,7 +222,7 @@ class FrameSums:
         groups = Groups(*columns.values(), coded_flags(has_message))
         self._traffic.add(groups, size, is_unanswered, is_withheld)
 
-    def _add_times(self, times: pa.Array, direction: Coded, size: Array) -> None:
+    def _add_times(self, times: pa.Array, direction: Coded, size: Numbers) -> None:
         micros = times.cast(pa.int64()).to_numpy()
         self._note_time(int(micros.min()), int(micros.max()))
         self._slices.add(Groups(coded_steps(micros, self._bucket_us), direction), size)
@@ -230,7 +232,7 @@ class FrameSums:
         self._last_us = max(_known(self._last_us, last_us), default=None)
 
     def _add_parties(
-        self, rows: pa.RecordBatch, columns: Mapping[str, Coded], has_message: Array
+        self, rows: pa.RecordBatch, columns: Mapping[str, Coded], has_message: Numbers
     ) -> None:
         self._brokers.update(one for one in coded(rows["broker"]).values if one != NOWHERE.broker)
         connections = coded(rows["connection"])

@@ -12,22 +12,25 @@ import pyarrow.compute as pc
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    Array = np.ndarray[Any, np.dtype[Any]]
     Key = tuple[Any, ...]
 
 
 _MOST_CODES = 2**62
 
 
+Numbers = np.ndarray[Any, np.dtype[Any]]
+"""An array of whole numbers, or of flags."""
+
+
 @dataclass(frozen=True, slots=True)
 class Coded:
     """A column as numbers: the value of a row is ``values[codes[row]]``."""
 
-    codes: Array
+    codes: Numbers
     values: Sequence[Any]
 
 
-def numbered(column: pa.Array) -> tuple[Array, pa.Array]:
+def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
     """Give a column as numbers of its different values, and these; null is a value like others."""
     if _is_one_text(column):
         return np.zeros(len(column), np.int64), column.slice(0, 1)
@@ -56,12 +59,12 @@ def coded(column: pa.Array) -> Coded:
     return Coded(codes, values.to_pylist())
 
 
-def coded_flags(flags: Array) -> Coded:
+def coded_flags(flags: Numbers) -> Coded:
     """Give a column of booleans as numbers."""
     return Coded(flags.astype(np.int64), (False, True))
 
 
-def coded_steps(numbers: Array, width: int) -> Coded:
+def coded_steps(numbers: Numbers, width: int) -> Coded:
     """Give the steps of a width that numbers lie in, counted from 0, downwards too."""
     steps = numbers // width
     least = int(steps.min())
@@ -96,13 +99,13 @@ class Groups:
         counts: list[int] = np.bincount(self.of).tolist()
         return counts
 
-    def sums(self, numbers: Array) -> list[int]:
+    def sums(self, numbers: Numbers) -> list[int]:
         """Give the sum of each group's numbers; exact below 2 ** 53."""
         sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
         return sums
 
 
-def _numbered(codes: Array, different: int) -> tuple[Array, Array]:
+def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
     """Give the first row of each code that occurs, and of each row the place of its code there."""
     rows = len(codes)
     if different > 4 * rows + 1024:
@@ -123,7 +126,7 @@ class Tally:
     def __init__(self) -> None:
         self.sums: dict[Key, list[int]] = {}
 
-    def add(self, groups: Groups, *numbers: Array) -> None:
+    def add(self, groups: Groups, *numbers: Numbers) -> None:
         """Add rows in groups, with columns of numbers."""
         columns = (groups.counts(), *map(groups.sums, numbers))
         for key, more in zip(groups.values(), zip(*columns, strict=True), strict=True):
@@ -143,13 +146,11 @@ class Tally:
             known[place] += number
 
 
-Words = np.ndarray[Any, np.dtype[Any]]
-
 NO_TOPIC = "?"
 """The topic of records that tell neither its name nor its id."""
 
 
-def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Words:
+def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
     """Give the rows that differ from the row before in one of the columns named, the first too."""
     is_start = np.ones(len(rows), np.bool_)
     if len(rows):
@@ -159,7 +160,7 @@ def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Words:
     return np.flatnonzero(is_start)
 
 
-def _mark_changes(column: pa.Array, marked: Words) -> None:
+def _mark_changes(column: pa.Array, marked: Numbers) -> None:
     if column.null_count == len(column):
         return
     if not column.null_count and pa.types.is_integer(column.type):
@@ -175,13 +176,13 @@ def _mark_changes(column: pa.Array, marked: Words) -> None:
     marked |= bits(differ)
 
 
-def bits(flags: pa.BooleanArray) -> Words:
+def bits(flags: pa.BooleanArray) -> Numbers:
     """Give flags without nulls as an array."""
-    values: Words = flags.to_numpy(zero_copy_only=False)
+    values: Numbers = flags.to_numpy(zero_copy_only=False)
     return values
 
 
-def extents(lists: pa.Array) -> Words:
+def extents(lists: pa.Array) -> Numbers:
     """Give the length of each list or value of bytes, 0 of a null."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     lengths = np.diff(offsets)
@@ -195,7 +196,7 @@ def topic_names(rows: pa.RecordBatch) -> pa.StringArray:
     return pc.coalesce(rows["topic"], rows["topic_id"], pa.scalar(NO_TOPIC))
 
 
-def grouped(codes: Words) -> tuple[Words, Words]:
+def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
     """Give an order in which rows of one code stand together, and where in it each code begins.
 
     Rows of one code stay in their order.
@@ -204,7 +205,7 @@ def grouped(codes: Words) -> tuple[Words, Words]:
     return order, changes(codes[order])
 
 
-def changes(codes: Words) -> Words:
+def changes(codes: Numbers) -> Numbers:
     """Give where numbers differ from the one before, the first place too."""
     is_first = np.ones(len(codes), np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])

@@ -25,9 +25,7 @@ from flexwire.tables.records import RunRows
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.measures.groups import Words
-
-    Numbers = np.ndarray[Any, Any]
+    from flexwire.measures.groups import Numbers
 
 
 MOST_KEYS: Final = 10_000
@@ -67,7 +65,7 @@ class _Key:
         if len(self.topics) > self.most:
             self.topics = set(sorted(self.topics)[: self.most])
 
-    def add(self, lengths: Words, hashes: Words, texts: Words | None) -> None:
+    def add(self, lengths: Numbers, hashes: Numbers, texts: Numbers | None) -> None:
         """Take in values that are not null; without ``texts`` all are UTF-8."""
         if not len(lengths):
             return
@@ -122,15 +120,15 @@ class _Entries:
     """
 
     keys: pa.Array
-    codes: Words
-    parents: Words
+    codes: Numbers
+    parents: Numbers
     values: pa.BinaryArray
-    order: Words
-    begins: Words
-    is_first: Words
+    order: Numbers
+    begins: Numbers
+    is_first: Numbers
 
     @classmethod
-    def of(cls, headers: pa.ListArray, is_counted: Words | None = None) -> _Entries:
+    def of(cls, headers: pa.ListArray, is_counted: Numbers | None = None) -> _Entries:
         """Return the headers of the records that count: of all without ``is_counted``."""
         entries = headers.flatten()
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
@@ -153,7 +151,7 @@ class _Entries:
         return len(self.codes)
 
 
-def _narrow(codes: Words, different: int) -> Words:
+def _narrow(codes: Numbers, different: int) -> Numbers:
     # Numbers of two bytes are put in order without being compared.
     return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
 
@@ -162,11 +160,11 @@ def _narrow(codes: Words, different: int) -> Words:
 class _Values:
     """What is known of the values of record headers."""
 
-    is_first: Words
-    lengths: Words
-    hashes: Words
-    nulls: Words | None
-    texts: Words | None
+    is_first: Numbers
+    lengths: Numbers
+    hashes: Numbers
+    nulls: Numbers | None
+    texts: Numbers | None
 
     @classmethod
     def of(cls, entries: _Entries) -> _Values:
@@ -176,7 +174,7 @@ class _Values:
         are_texts = None if texts.all() else texts
         return cls(entries.is_first, extents(values), hashes, nulls, are_texts)
 
-    def count(self, key: _Key, rows: Words, topics: set[str]) -> None:
+    def count(self, key: _Key, rows: Numbers, topics: set[str]) -> None:
         """Count some rows."""
         key.records += int(np.count_nonzero(self.is_first[rows]))
         key.topics |= topics
@@ -228,7 +226,7 @@ class RecordHeaderSums:
         self._add(entries, runs, names)
         self._bound()
 
-    def _add(self, entries: _Entries, runs: Words | None, names: list[str]) -> None:
+    def _add(self, entries: _Entries, runs: Numbers | None, names: list[str]) -> None:
         values = _Values.of(entries)
         texts = [shortened(key.decode(errors="replace")) for key in entries.keys.to_pylist()]
         parts = dict(enumerate(np.split(entries.order, entries.begins[1:])))
@@ -272,7 +270,7 @@ class RecordHeaderSums:
         return tuple(told)
 
 
-def _topics(runs: Words | None, rows: Words, names: list[str]) -> set[str]:
+def _topics(runs: Numbers | None, rows: Numbers, names: list[str]) -> set[str]:
     if runs is None:
         return {names[0]}
     of_rows = runs[rows]

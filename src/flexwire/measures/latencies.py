@@ -12,7 +12,8 @@ from flexwire.facts.facts import LATENCY_EDGES_MS, Latency, LatencyBucket
 from flexwire.measures.bounded import Counted, occurring
 
 if TYPE_CHECKING:
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.measures.groups import Numbers
+
 
 BUCKETS = len(LATENCY_EDGES_MS) - 1
 """So many buckets have two edges; bucket -1 is below them, and that of this number above."""
@@ -44,10 +45,10 @@ class LatencySums:
 
     def __init__(self) -> None:
         self._of: dict[int, _Latencies] = {}
-        self._waiting: list[tuple[Array, Array]] = []
+        self._waiting: list[tuple[Numbers, Numbers]] = []
         self._waiting_rows = 0
 
-    def add(self, api_keys: Array, latencies_us: Array) -> None:
+    def add(self, api_keys: Numbers, latencies_us: Numbers) -> None:
         """Add latencies, each with its api key."""
         self._waiting.append((api_keys, latencies_us))
         self._waiting_rows += len(api_keys)
@@ -87,11 +88,11 @@ class _Latencies:
     """The latencies of one api key."""
 
     counted: Counted = field(default_factory=Counted)
-    buckets: Array = field(default_factory=lambda: np.zeros(BUCKETS + 2, np.int64))
+    buckets: Numbers = field(default_factory=lambda: np.zeros(BUCKETS + 2, np.int64))
     least: int | None = None
     most: int | None = None
 
-    def add(self, latencies: Array) -> None:
+    def add(self, latencies: Numbers) -> None:
         values, counts = occurring(latencies)
         places = np.searchsorted(_EDGES_US, values, side="right")
         buckets = np.bincount(places, weights=counts, minlength=BUCKETS + 2).astype(np.int64)
@@ -102,7 +103,7 @@ class _Latencies:
         self.counted.merge(other.counted)
         self._span(other.buckets, other.least, other.most)
 
-    def _span(self, buckets: Array, least: int | None, most: int | None) -> None:
+    def _span(self, buckets: Numbers, least: int | None, most: int | None) -> None:
         self.buckets = self.buckets + buckets
         self.least = min(one for one in (self.least, least) if one is not None)
         self.most = max(one for one in (self.most, most) if one is not None)

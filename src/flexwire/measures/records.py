@@ -21,7 +21,7 @@ from flexwire.tables.inflated import beyond
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
-    from flexwire.measures.groups import Words
+    from flexwire.measures.groups import Numbers
 
 MOST_TOPICS: Final = 20_000
 """So many different topics are counted by themselves."""
@@ -67,8 +67,8 @@ class _Batch(NamedTuple):
 class _Topic:
     """What is counted of one topic on one side."""
 
-    partitions: Words = field(default_factory=lambda: np.zeros(0, np.int32))
-    sums: Words = field(default_factory=lambda: np.zeros(len(_OF_RUNS), np.int64))
+    partitions: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
+    sums: Numbers = field(default_factory=lambda: np.zeros(len(_OF_RUNS), np.int64))
     magic: set[int] = field(default_factory=set)
     compressions: dict[str, list[int]] = field(default_factory=dict)
     batches: int = 0
@@ -85,7 +85,7 @@ class _Topic:
     def span(self, least: int, most: int) -> None:
         self.least, self.most = min(self.least, least), max(self.most, most)
 
-    def add_partitions(self, partitions: Words) -> None:
+    def add_partitions(self, partitions: Numbers) -> None:
         self.partitions = np.unique(np.concatenate([self.partitions, partitions]))
 
     def merge(self, other: _Topic) -> None:
@@ -123,9 +123,9 @@ class _Runs:
     """The runs of a batch of rows; row by row the facts of its first, and the sums of each."""
 
     first: pa.RecordBatch
-    sums: Words
-    least: Words
-    most: Words
+    sums: Numbers
+    least: Numbers
+    most: Numbers
 
     def batch(self, at: int, key: TopicKey) -> _Batch | None:
         """Give a run's record batch; None of bytes that are not a batch."""
@@ -188,7 +188,7 @@ class RecordSums:
             found = self._topics[key] = _Topic()
         return found
 
-    def _hold_ends(self, runs: _Runs, first_key: TopicKey, last_key: TopicKey) -> Words:
+    def _hold_ends(self, runs: _Runs, first_key: TopicKey, last_key: TopicKey) -> Numbers:
         """Hold back the first and the last batch; gives which of the others may be counted."""
         number = len(runs.first)
         first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
@@ -209,7 +209,7 @@ class RecordSums:
         self._topic(batch.key).add_batches(batch.magic, batch.compression, 1, batch.size)
 
     def _count(
-        self, first: pa.RecordBatch, codes: Words, keys: list[TopicKey], is_counted: Words
+        self, first: pa.RecordBatch, codes: Numbers, keys: list[TopicKey], is_counted: Numbers
     ) -> None:
         counted = np.flatnonzero(is_counted & bits(first["magic"].is_valid()))
         if not len(counted):
@@ -302,7 +302,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _Runs:
     return _Runs(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
 
 
-def _keys(first: pa.RecordBatch) -> tuple[Words, list[TopicKey]]:
+def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
     """Give a number for each run's topic and side, and what the numbers stand for."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))

@@ -6,6 +6,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from flexwire.arguments import refuse, to_text
 from flexwire.errors import UnknownMessageError, short
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.coerce import nearest
@@ -64,18 +65,22 @@ def api_name(api_key: int) -> str:
     return entries[0].name.removesuffix("Request")
 
 
-@per_catalog
-@cache
-def key_of(message: str) -> int:
-    """Return the api key of a request or response.
+def api_key_of(name: str) -> int:
+    """Return the api key of a request by its name, with or without the suffix.
 
-    >>> key_of("ApiVersionsRequest")
-    18
+    Raises `UnknownMessageError`, with the nearest names.
+
+    >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
+    (3, 3)
     """
-    key = catalog().entry(message).api_key
-    if key is None:
-        raise UnknownMessageError(f"{message} has no api key")
-    return key
+    name = to_text(name, "message_name").removesuffix("Request")
+    if f"{name}Request" not in catalog().names():
+        found = find_api(name).name.removesuffix("Request")
+        raise UnknownMessageError(f"no API {short(name)}; did you mean {found!r}?")
+    entry = catalog().entry(f"{name}Request")
+    if entry.type is not MessageType.REQUEST or entry.api_key is None:
+        raise refuse("message_name", "the name of a request", name)
+    return entry.api_key
 
 
 def find_api(text: str) -> Entry:

@@ -13,12 +13,13 @@ import io
 import math
 import re
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from flexwire.facts.captures import NO_ADDED_TAGS, part_columns
+from flexwire.facts.units import moment_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -137,7 +138,6 @@ COLUMNS = (
     "source",
     "team",
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def audit_row(finding: AuditFinding) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def audit_row(finding: AuditFinding) -> dict[str, Any]:
         "client_software_name": client.software_name,
         "client_software_version": client.software_version,
         "api_version": finding.version,
-        "first_time": _EPOCH + timedelta(microseconds=finding.first_time_us),
-        "last_time": _EPOCH + timedelta(microseconds=finding.last_time_us),
+        "first_time": moment_at(finding.first_time_us),
+        "last_time": moment_at(finding.last_time_us),
         "groups": list(finding.groups),
         "topics": list(finding.topics),
     }

@@ -24,20 +24,24 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexwire import answers as every
-from flexwire.answers import KNOWN
 from flexwire.answers.asking.asking import (
     Given,
     are_named,
-    chosen,
-    in_order,
     with_internal,
     without_logs,
 )
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
 from flexwire.answers.state.log import moment_of
-from flexwire.arguments import to_flag, to_int, to_list, to_text
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.arguments import (
+    DEFAULT_MEMORY,
+    DEFAULT_ZONE,
+    DELTA,
+    PARQUET,
+    to_flag,
+    to_list,
+    to_text,
+)
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
 from flexwire.facts.answers import Unanswered
@@ -49,10 +53,9 @@ from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.schema.catalog import catalog
 from flexwire.spark.answers import audit_rows, gather_audit
 from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
     answer_notes,
@@ -74,14 +77,22 @@ from flexwire.spark.inputs import (
     with_tls,
 )
 from flexwire.spark.log_job import plan_logs, write_log_tables
+from flexwire.spark.options import (
+    AnalysisOptions,
+    AnswerOptions,
+    ReadingOptions,
+    ReportOptions,
+    to_answers,
+    to_asked,
+    to_flags,
+    to_releases,
+)
 from flexwire.spark.progress import Clock, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
     AUDIT_JSON,
-    DELTA,
     FACTS,
-    PARQUET,
     REPORT,
     to_format,
 )
@@ -92,10 +103,15 @@ from flexwire.spark.request_log_job import (
     write_request_log_tables,
 )
 from flexwire.spark.session import Start, tasks_at_once
-from flexwire.spark.settings import answering, are_small, configured
+from flexwire.spark.settings import (
+    SMALL_CAPTURE_BYTES,
+    SMALL_JAVA,
+    answering,
+    are_small,
+    configured,
+)
 from flexwire.spark.tables import Tables
 from flexwire.survey.request import marks_of
-from flexwire.survey.survey import Asked
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 
@@ -103,8 +119,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.answers.asking.answer import Answer
-    from flexwire.answers.asking.labels import Labels
-    from flexwire.answers.state.log import AsOf, Moment
+    from flexwire.answers.state.log import Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
@@ -114,8 +129,6 @@ if TYPE_CHECKING:
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 
-# Of fewer bytes, compiling takes longer than running what was compiled.
-SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
 _NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave it out"
 # The audit's table is one file, that the driver writes.
@@ -173,7 +186,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     spark: SparkSession | None = None,
     master: str | None = None,
     progress: Progress = silent,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
     show_credentials: bool = False,
     title: str = TITLE,
@@ -188,7 +201,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     append: bool = False,
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
-    timezone: str = "UTC",
+    timezone: str = DEFAULT_ZONE,
     keys: Iterable[str | Path] = (),
     as_of: Moment | None = None,
     max_inflated: int = MAX_INFLATED,
@@ -211,7 +224,6 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
     major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
     messages. ``by_objects`` does nothing: it goes with the next release. ``keys`` open TLS.
-
     ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own. By
     default they are those about logs. ``labels`` name the team of a client id. State is of the
     logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate
@@ -222,42 +234,13 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     """
     if to_flag(by_objects, "by_objects"):
         warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=2)
-    flags = _flags(show_credentials, record_bytes, skip_unreadable)
-    given = _given(ports, brokers), *_releases(captured_release, releases)
-    asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
-    named = to_text(title, "title")
-    how = _How(*flags, *given, named, *to_format(format, append), *asked, *more, *beside, bounds)
-    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
-
-
-def _asked(
-    answers: str | Iterable[str | Answer] | None, labels: str | Path | None, timezone: str
-) -> tuple[tuple[Answer, ...] | None, Zone]:
-    zone = Zone(timezone)
-    if answers is None and labels is None:
-        return None, zone
-    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
-    asked = labelled if answers is None else answers
-    # The audit takes labels too.
-    return chosen(asked, KNOWN, labels, needs_taker=False), zone
-
-
-def _beside(
-    keys: Iterable[str | Path], labels: str | Path | None
-) -> tuple[tuple[str, ...], Labels]:
-    return to_key_logs(keys), to_labels(labels)
-
-
-def _flags(*flags: object) -> tuple[bool, bool, bool]:
-    names = ("show_credentials", "record_bytes", "skip_unreadable")
-    one, other, last = map(to_flag, flags, names)
-    return one, other, last
-
-
-def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, ...]]:
-    every = to_list(asked, "releases", "a list of releases")
-    return None if captured is None else _release(captured), tuple(map(_release, every))
+    flags = to_flags(show_credentials, record_bytes, skip_unreadable)
+    asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
+    reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
+    answering = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    options = AnalysisOptions(asked, reading, report, answering, to_format(format, append))
+    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), options)
 
 
 def _start(
@@ -269,61 +252,39 @@ def _start(
     return Start(where, memory, worker_memory)
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """What `analyze` was asked."""
-
-    show_credentials: bool
-    record_bytes: bool
-    skip_unreadable: bool
-    brokers: Brokers
-    captured_release: str | None
-    releases: tuple[str, ...]
-    title: str
-    format: str
-    append: bool
-    answers: tuple[Answer, ...] | None
-    zone: Zone
-    are_named: bool
-    as_of: AsOf
-    keys: tuple[str, ...]
-    labels: Labels
-    inflation: Inflation
-
-
 def _run(
     paths: Iterable[str | Path],
     out: str | Path,
     spark: SparkSession | None,
     progress: Progress,
     start: Start,
-    how: _How,
+    options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
-    to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
-    check_moment(how.as_of, logs)
+    to, (files, logs, request_logs) = output_place(out), _inputs(paths, options)
+    check_moment(options.answering.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
-    is_small = sum(map(weight, every)) < SMALL_COLUMN_BYTES
+    is_small = sum(map(weight, every)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, traffic, how.format, append=how.append, logs=logs) as place:
+    with begun(to, traffic, options.output, logs) as place:
         if place.known:
             known = place.facts_of_known()
             return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            opened_beside(to, files, how.keys) as (captures, opened),
+            opened_beside(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.
             stopped(running) if is_ours else nullcontext(),
             explain(),
             configured(running, is_small=is_small),
         ):
-            job = _Job(running, place, progress, clock, how)
+            job = _Job(running, place, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -335,7 +296,9 @@ def _run(
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
-                title = facts.title if not is_alone or how.title != TITLE else TITLE_OF_LOGS
+                title = (
+                    facts.title if not is_alone or options.report.title != TITLE else TITLE_OF_LOGS
+                )
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
@@ -344,27 +307,16 @@ def _run(
     return Analysis(place.published, facts, clock.seconds, notes=notes)
 
 
-def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
+def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     """Captures, files of logs, and request logs."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
-    if inputs.request_logs and how.format != PARQUET:
+    if inputs.request_logs and options.output.format != PARQUET:
         raise CaptureError(
             "a request log, which format delta does not take; leave one of them out: it is rotated "
             "by renaming, so that what was read could come again",
             source=inputs.request_logs[0].source.name,
         )
     return inputs
-
-
-def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
-    return Brokers.parse(
-        [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
-        [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
-    )
-
-
-def _release(asked: object) -> str:
-    return catalog().release(to_text(asked, "a release"))
 
 
 def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
@@ -388,7 +340,7 @@ class _Job:
     place: Staging
     progress: Progress
     clock: Clock
-    how: _How
+    options: AnalysisOptions
 
     def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
@@ -404,19 +356,11 @@ class _Job:
 
     def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
-        asked = Asked(
-            tuple(files),
-            brokers=self.how.brokers,
-            release=self.how.captured_release,
-            show_credentials=self.how.show_credentials,
-            record_bytes=self.how.record_bytes,
-            range_bytes=range_bytes(total, self._tasks_at_once(total)),
-            skip_unreadable=self.how.skip_unreadable,
-            inflation=self.how.inflation,
-        )
+        size = range_bytes(total, self._tasks_at_once(total))
+        asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
-        found.unreadable.check(len(files), skip=self.how.skip_unreadable)
+        found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
@@ -432,14 +376,13 @@ class _Job:
 
     def measure(self, sums: AnalysisSums) -> Facts:
         """Do the audit, and put the facts together."""
-        brokers = (self.how.captured_release,) if self.how.captured_release else ()
+        brokers = (self.options.asked.release,) if self.options.asked.release else ()
         made_at_us = time.time_ns() // 1000
         with self._stage("Measuring"):
-            labels = self.how.labels
-            audit = gather_audit(sums.audit, self.how.releases, brokers, labels=labels)
-            facts = facts_of(
-                sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
-            )
+            title, releases, labels = self.options.report
+            audit = gather_audit(sums.audit, releases, brokers, labels=labels)
+            parts = sums.parts(self.options.asked.brokers)
+            facts = facts_of(parts, audit, title=title, made_at_us=made_at_us)
         self._write_audit(facts.audit)
         return facts
 
@@ -449,7 +392,7 @@ class _Job:
             total = sum(one.size for one in files)
             plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
             self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
+            return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
@@ -465,10 +408,10 @@ class _Job:
 
     def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
-            zone = self.how.zone
+            zone = self.options.reading.zone
             total = sum(one.weight for one in files)
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
-            shows = self.how.show_credentials
+            shows = self.options.asked.show_credentials
             return write_request_log_tables(
                 self.spark, plan, self.place.drop, zone, show_credentials=shows
             )
@@ -483,10 +426,10 @@ class _Job:
 
     def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers = self.how.answers
+        answers = self.options.answering.asked
         if answers is None:
             answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.how.are_named)
+        lacking = without_logs(answers, logs, are_named=self.options.answering.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
@@ -495,13 +438,13 @@ class _Job:
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
-            with with_internal(opened, self.spark, logs, self.how.as_of) as tables:
+            with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
                 told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         part = part_columns(facts.sampled)
-        write_answers(self.place.files, given, grows=self.how.format == DELTA, part=part)
+        write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
         return replace(
             facts,
-            answers=tuple(one.facts(self.how.as_of.told) for one in given),
+            answers=tuple(one.facts(self.options.answering.as_of.told) for one in given),
             unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.arguments import to_list, to_text
+from flexwire.arguments import DELTA, to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.extras import needed_by
@@ -31,7 +31,6 @@ from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.spark.publishing.local import local_staging
-from flexwire.spark.publishing.output import DELTA
 from flexwire.spark.publishing.stored import stored_staging
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
@@ -47,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.facts import Facts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.spark.publishing.output import Staging
+    from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.source import Source
     from flexwire.survey.request import Marks
 
@@ -132,22 +131,17 @@ def output_place(out: str | Path) -> Place:
 
 @contextmanager
 def begun(
-    out: Place,
-    files: list[Source],
-    format: str,  # noqa: A002 - the option's own name
-    *,
-    append: bool,
-    logs: Sequence[Source] = (),
+    out: Place, files: list[Source], output: OutputOptions, logs: Sequence[Source] = ()
 ) -> Iterator[Staging]:
     """Begin the output of an analysis of ``files`` into ``out``; what is not published is removed.
 
     The ``logs`` beside them are not known by their files, as these grow, but by offsets.
     """
-    if format == DELTA:
+    if output.format == DELTA:
         with needed_by("--tables delta", "delta"):
             from flexwire.spark.delta.output import delta_staging  # noqa: PLC0415 - an extra
         digest = Asked((*files, *logs)).digest
-        with delta_staging(out, files, digest, append=append) as grown:
+        with delta_staging(out, files, digest, append=output.append) as grown:
             yield grown
         return
     if is_delta(out):

@@ -25,7 +25,8 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.arguments import to_list, to_text
 from flexwire.extras import needed_by
-from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, arrow_schema
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
+from flexwire.spark.tables import arrow_schema
 from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place
 from flexwire.tables.message_schema import conform

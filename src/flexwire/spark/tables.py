@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-# A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap.
-BATCH_BYTES = 16 * 1024 * 1024
-BATCH_ROWS = 10_000
 # PySpark 4.0 has no other time zone, and takes none.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-ROOM = "flexwire.answers.state"
+ROOM = "flexwire.answers"
+# Views that are in a file of another name than their own.
+ELSEWHERE = {
+    "partitions": "state.cluster_partitions",
+    "producer_ids": "state.cluster",
+    "scram": "cluster_credentials",
+    "controllers": "cluster_features",
+}
 VIEWS = {
     "topics": "topics",
     "partitions": "partitions",
@@ -36,7 +43,8 @@ OF_PRODUCER_IDS = ("broker", "broker_epoch")
 
 
 def view(name: str, function: str, state: Any) -> DataFrame:
-    found: DataFrame = getattr(import_module(f"{ROOM}.cluster_{name}"), function)(state)
+    file = ELSEWHERE.get(name, f"cluster_{name}")
+    found: DataFrame = getattr(import_module(f"{ROOM}.{file}"), function)(state)
     return found
 
 

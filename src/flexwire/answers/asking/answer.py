@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.facts.answers import ShownColumn
+from flexwire.measures.evidence import PORT
 from flexwire.schema.catalog import catalog
 from flexwire.tables.output import MESSAGES
 from flexwire.tables.schema import schema_of
@@ -145,7 +146,10 @@ def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(made)
     def called(self: Answer, *given: Any, **named: Any) -> None:
-        named = dict(zip(_BY_POSITION, given, strict=False)) | named
+        by_position = dict(zip(_BY_POSITION, given, strict=False))
+        if len(by_position) < len(given) or by_position.keys() & named.keys():
+            raise TypeError("Answer takes each argument once")
+        named |= by_position
         shown = named.get("shown", ())
         if given or any(isinstance(one, ShownColumn) for one in shown):
             how = "Answer takes keywords, and columns with headings instead of ShownColumn"
@@ -198,12 +202,8 @@ def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
 
 
 def address(end: SparkColumn) -> SparkColumn:
-    """The host of an end of a connection, as ``address``: "10.0.0.9" of "10.0.0.9:50000".
-
-    An IPv6 address stands in brackets, and has colons too: the port comes after the last one.
-    """
-    port = F.length(F.substring_index(end, ":", -1))
-    return F.substring(end, F.lit(1), F.length(end) - port - 1).alias("address")
+    """The host of an end of a connection, as ``address``: "10.0.0.9" of "10.0.0.9:50000"."""
+    return F.regexp_replace(end, PORT, "").alias("address")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,7 +20,8 @@ from flexwire.answers.state.log import END
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
 from flexwire.facts.answers import AnswerFacts, Unanswered
-from flexwire.facts.units import shorten
+from flexwire.facts.facts import rebinned
+from flexwire.facts.units import microseconds_of, shorten
 from flexwire.report.audit_files import plain, to_csv
 from flexwire.schema.coerce import nearest
 from flexwire.tables.schema import schema_of
@@ -53,8 +54,6 @@ MOST_MOMENTS: Final = 240
 LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
 
 
 def chosen(
@@ -200,21 +199,14 @@ def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
     moments = sorted(summed)
     if len(moments) <= MOST_MOMENTS:
         return summed
-    first, step = moments[0], min(b - a for a, b in pairwise(moments))
-    width = step * -(-((moments[-1] - first) // step + 1) // MOST_MOMENTS)
-    fewer: dict[int, list[float]] = {}
-    for moment in moments:
-        at = first + (moment - first) // width * width
-        before = fewer.get(at, [0] * len(summed[moment]))
-        fewer[at] = [one + other for one, other in zip(before, summed[moment], strict=True)]
-    return fewer
+    step = min(b - a for a, b in pairwise(moments))
+    return rebinned({moment: summed[moment] for moment in moments}, step, MOST_MOMENTS)[1]
 
 
 def _told(value: Any) -> Any:
     """A value as the facts have it: of bounded length, a moment as microseconds."""
     if isinstance(value, datetime):
-        at = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return (at - _EPOCH) // _MICROSECOND
+        return microseconds_of(value)
     if isinstance(value, date):
         return _told(datetime.combine(value, time(), UTC))
     value = plain(value)

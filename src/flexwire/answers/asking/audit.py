@@ -280,6 +280,8 @@ def audit_rows(audit: Audit) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
+# So many bytes of sums come to the driver at once.
+_COLLECTED: Final = 64 << 20
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 
@@ -321,14 +323,15 @@ class TableEvidence:
         return self._sums.touched(parties)
 
     def _merge(self, found: list[DataFrame]) -> None:
-        """Add what tasks sum up; the driver holds the sums of one task at a time."""
+        """Add what tasks sum up; of much the driver holds the sums of one task at a time."""
         if not found:
             return
         every = reduce(DataFrame.unionByName, found).persist()
         try:
-            # An iterator alone would run one task after the other.
-            every.count()
-            for row in every.toLocalIterator():
+            size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
+            # An iterator runs a job for each part, and is for what is too much at once.
+            rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
+            for row in rows:
                 # Written by the tasks of this job.
                 self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - see above
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +18,7 @@ from flexwire.answers.state.log import END, AsOf, first_after
 from flexwire.answers.state.partitions import ENDS, NO_WATERMARK, watermarks_of
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
+from flexwire.facts.units import microseconds_of, moment_at
 from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
 from flexwire.logs.finding import logs_among
 from flexwire.logs.planning import between
@@ -28,6 +28,7 @@ from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql import Column as SparkColumn
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 
 
 TOPICS: Final = frozenset(one.topic for one in InternalTopic)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _PLACE: Final = ("topic", "partition")
 _UNKNOWN: Final = "the state as of offset {} is not known"
 
@@ -198,7 +198,7 @@ class InternalLogs:
     def _newest_of_all(self) -> datetime | None:
         ours = self.batches.where(F.col("topic").isin(*TOPICS))
         [row] = ours.agg(F.unix_micros(F.max("newest_time"))).collect()
-        last = None if row[0] is None else _EPOCH + timedelta(microseconds=row[0])
+        last = None if row[0] is None else moment_at(row[0])
         time = self.as_of.time
         return last if time is None or last is None else min(time, last)
 
@@ -212,7 +212,7 @@ class InternalLogs:
         newest = F.unix_micros(F.max("newest_time"))
         rows = self.batches.where(is_before).groupBy(*_PLACE).agg(newest.alias("at")).collect()
         return {
-            (row.topic, row.partition): _EPOCH + timedelta(microseconds=row["at"])
+            (row.topic, row.partition): moment_at(row["at"])
             for row in rows
             if row["at"] is not None
         }
@@ -302,7 +302,7 @@ def listeners(endpoints: str) -> Column:
 
 
 def _micros(time: datetime | None) -> Column:
-    found = None if time is None else (time - _EPOCH) // timedelta(microseconds=1)
+    found = None if time is None else microseconds_of(time)
     return F.lit(found).cast("bigint")
 
 

@@ -23,10 +23,11 @@ from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.tables.spec_places import (
     KNOWN_TOPICS,
     RECORDS_FIELDS,
+    THROTTLE,
     TOPIC_NAMES_MESSAGE,
     error_places,
+    throttled_messages,
 )
-from flexwire.tables.throttle_places import THROTTLE, throttled_messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -30,6 +30,7 @@ from flexwire.answers.state.records import (
 )
 from flexwire.arguments import refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.facts.units import microseconds_of
 from flexwire.kernels.records.columns_layout import LAST_MILLISECOND
 from flexwire.logs.files import LogQuery, Partition, parse_directory
 from flexwire.logs.finding import find_logs
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
     from flexwire.logs.replicas import Replica
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 def first_after(time: datetime) -> int:
     """The first time of a record, in ms since 1970, that is later than a time with a time zone.
 
@@ -63,7 +61,7 @@ def first_after(time: datetime) -> int:
     >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_000, tzinfo=UTC))
     11
     """
-    return (time - _EPOCH) // timedelta(milliseconds=1) + 1
+    return microseconds_of(time) // 1000 + 1
 
 
 def passed(since: str | Column, now: Column) -> Column:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.heard import heard
 from flexwire.capture.pairing.apis import SECRETS, Apis, apis
 from flexwire.capture.pairing.state import FAILED, TOKEN, withheld_tagged_fields
+from flexwire.capture.reassembly.connections import heard
 from flexwire.capture.reassembly.frames import taken
 from flexwire.codec import message
 from flexwire.columnar.program import address

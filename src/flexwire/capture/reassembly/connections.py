@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction, Segment
     from flexwire.capture.reassembly.framing import Found
     from flexwire.capture.reassembly.streams import Piece, Stream, Taken, Went
+    from flexwire.protocol import Conversation, Turn
 
 
 MOST_AWAITED = 1000
@@ -541,3 +542,16 @@ def _judge_given(end: str, found: str | None, resembles: str | None) -> _Judgeme
     if resembles is not None:
         return _Judgement(False, False, f"{reason}, but {nothing}", resembles)
     return _Judgement(False, True, f"{reason}; {nothing}", None)
+
+
+def heard(frame: CapturedFrame, conversation: Conversation) -> Turn:
+    """Take the next frame of a connection in, and return what it is in its conversation."""
+    is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
+    error, is_placed = frame.error, frame.is_placed
+    if error is None:
+        hear = conversation.request if is_request else conversation.response
+        return hear(payload, seen)
+    # A frame that is cut off, or damaged further on, still says what its header says.
+    if is_request:
+        return conversation.damaged_request(payload, error, seen, is_placed=is_placed)
+    return conversation.damaged_response(error, payload, seen, is_placed=is_placed)

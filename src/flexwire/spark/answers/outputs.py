@@ -31,11 +31,12 @@ from flexwire.answers.asking.asking import (
     chosen,
 )
 from flexwire.answers.boundaries import boundary_notes
-from flexwire.arguments import refuse
+from flexwire.arguments import DEFAULT_MEMORY, refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.answers import Unanswered, moment_notes
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
+from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explained, stopped
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.publishing.output import ANSWERS
@@ -173,7 +174,7 @@ def answers_of(
     labels: str | FilePath | None = None,
     *,
     master: str | None = None,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
 ) -> list[Given]:
     """The answers ``asked``, as `chosen` has them, about the analysis in ``out``.
@@ -205,7 +206,7 @@ def answers_of(
     )
     is_small = are_small(found)
     with explain():
-        spark = start.session(java_for(found))
+        spark = start.session(with_archive(java_for(found)))
     asking = answering(spark, is_small=is_small)
     with stopped(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, found, is_small=is_small)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -26,6 +25,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError, StorageError
+from flexwire.facts.units import microseconds_of, moment_at
 from flexwire.schema.catalog import catalog
 from flexwire.storage.filesystems import door, reported, scheme_of
 from flexwire.storage.place import Place, check_name
@@ -37,6 +37,7 @@ from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from flexwire.storage.pages import Entry
@@ -202,7 +203,6 @@ DAY: Final = "day"
 MOST_DAYS: Final = 400
 """Days in the part of one task; a directory and a file for each is what a table may bear."""
 
-_EPOCH: Final = date(1970, 1, 1)
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
@@ -263,7 +263,7 @@ def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
 
 
 def _number(moment: datetime) -> int:
-    return (moment.astimezone(UTC).date() - _EPOCH).days
+    return microseconds_of(moment) // _DAY_US
 
 
 def _days(file: pq.ParquetFile, time: str) -> list[int]:
@@ -283,7 +283,7 @@ def _numbers(times: pa.Array) -> pa.Array:
 
 def _day(number: int, table: str) -> str:
     try:
-        return (_EPOCH + timedelta(days=number)).isoformat()
+        return moment_at(number * _DAY_US).date().isoformat()
     except OverflowError:
         raise AnalysisError(
             f"{table} has rows that were captured in no year from 1 to 9999, which no day can say; "

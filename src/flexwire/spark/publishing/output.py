@@ -12,9 +12,9 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.arguments import refuse, to_flag, to_text
+from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.tables import mark_place
@@ -27,15 +27,20 @@ if TYPE_CHECKING:
     from flexwire.storage.place import Place
 
 
-PARQUET: Final = "parquet"
-DELTA: Final = "delta"
 FORMATS: Final = (PARQUET, DELTA)
 
 REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"
 ANSWERS: Final = "answers"
 
 
-def to_format(format: object, append: object) -> tuple[str, bool]:  # noqa: A002 - the option's name
+class OutputOptions(NamedTuple):
+    """The format of tables, and whether they grow."""
+
+    format: str
+    append: bool
+
+
+def to_format(format: object, append: object) -> OutputOptions:  # noqa: A002 - the option's name
     """Return a format and whether to append; `ArgumentError` where these do not go together."""
     named, added = to_text(format, "format"), to_flag(append, "append")
     if named not in FORMATS:
@@ -44,7 +49,7 @@ def to_format(format: object, append: object) -> tuple[str, bool]:  # noqa: A002
         raise refuse(
             "append", "format delta beside it, as an output of format parquet is replaced", append
         )
-    return named, added
+    return OutputOptions(named, added)
 
 
 @dataclass(frozen=True)

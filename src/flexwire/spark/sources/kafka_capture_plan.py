@@ -22,8 +22,8 @@ from pyspark.sql.datasource import InputPartition
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
-from flexwire.spark.tables import BATCH_ROWS
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows

@@ -177,9 +177,6 @@ class KafkaLog(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as logs grow."""
-        # It imports this file.
-        from flexwire.spark.sources.kafka_log import LogStreamReader  # noqa: PLC0415
-
         return LogStreamReader(LogOptions.parse(self.options), schema)
 
 

@@ -134,7 +134,7 @@ def test_whatever_is_damaged_is_what_zlib_makes_of_it() -> None:
     short = [content[: source.choice([30, 300, 3000])] for content in texts(source)]
     streams = [one[10:-8] for content in short for one in written(content)]
     taken = refused = 0
-    count = times(2000)
+    count = times(6000)
     for _ in range(count):
         raw = bytearray(source.choice(streams))
         for _ in range(source.choice([1, 1, 2, 4])):

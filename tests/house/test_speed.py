@@ -109,7 +109,7 @@ class Item:
 
 
 def test_a_process_beyond_the_first_takes_spark_last() -> None:
-    spark, other = "tests/spark/test_frame_sums.py", "tests/wire/test_tags.py"
+    spark, other = "tests/spark/test_commit.py", "tests/wire/test_tags.py"
     assert conftest.next_file([spark, other], is_full=False) == spark
     assert conftest.next_file([spark, other], is_full=True) == other
     # Nothing is left undone.

@@ -19,6 +19,7 @@ from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, SHAPES, UNORDERE
 from tests.reference import facts as reference_facts
 from tests.reference.tables import tables as reference_tables
 from tests.spark.equality import assert_equal_tables, in_one_order
+from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
 from tests.tables.in_process import analyzed_in_process
 
 if TYPE_CHECKING:
@@ -91,6 +92,34 @@ def test_damaged_captures_are_those_of_the_reference(seed: int, tmp_path: Path) 
         file.write_bytes(damage_file(source, file.read_bytes()))
     tables = check(files, skip_unreadable=True, **SMALL_RANGES)
     assert any(row["reason"] for row in tables["packets"])
+
+
+def test_the_first_software_and_the_last_name_of_a_topic_are_those_of_the_reference(
+    tmp_path: Path,
+) -> None:
+    traffic = Traffic(tmp_path)
+    connection = traffic.connect()
+    names = ("made-up", "another", "zeta")
+    for number, name in enumerate(names):
+        told = made("ApiVersionsRequest", client_software_name=name, client_software_version="1")
+        traffic.exchange(connection, told, made("ApiVersionsResponse"), 3, number)
+    for number, name in enumerate(("orders", "paid", "old"), len(names)):
+        topic = nested("MetadataResponse", "MetadataResponseTopic", name=name, topic_id=TOPIC_ID)
+        answer = made("MetadataResponse", topics=[topic])
+        traffic.exchange(connection, made("MetadataRequest"), answer, 12, number)
+    partition = nested(
+        "FetchResponse", "PartitionData", records=record_batch((b"key", b"value", []))
+    )
+    fetched = nested(
+        "FetchResponse", "FetchableTopicResponse", topic_id=TOPIC_ID, partitions=[partition]
+    )
+    traffic.exchange(
+        connection, made("FetchRequest"), made("FetchResponse", responses=[fetched]), 13, 9
+    )
+    traffic.close()
+    tables = check(sorted(tmp_path.iterdir()))
+    assert {row["client_software_name"] for row in tables["frames"]} == {"made-up"}
+    assert {row["topic"] for row in tables["records"]} == {"paid"}
 
 
 @pytest.mark.slow

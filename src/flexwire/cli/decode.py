@@ -39,7 +39,6 @@ from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import note, print_line
 from flexwire.errors import DecodeError, FlexwireError
 from flexwire.printable import printable
-from flexwire.protocol.shown import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -286,6 +285,8 @@ def outline(form: Mapping[str, Any]) -> Iterator[str]:
       - name: "b"
         ids: []
     """
+    from flexwire.protocol.shown import name_key
+
     keys = {name_key(name) for name in form}
     for name, value in form.items():
         if name not in keys:

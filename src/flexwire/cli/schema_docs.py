@@ -13,7 +13,6 @@ import click
 from flexwire.cli.options import InputError, read_mode_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -158,6 +157,8 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
             raise InputError(f"{out / name} {reason}")
+    from flexwire.together import write_together
+
     write_together(out, {name: content.encode() for name, content in files.items()})
     for path in sorted(out.rglob(f"*{suffix}")):
         if path.relative_to(out).as_posix() not in files and _is_ours(path):

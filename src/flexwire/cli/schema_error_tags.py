@@ -12,7 +12,6 @@ import click
 from flexwire.cli.options import Format, InputError, format_option, read_mode_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from flexwire.schema.error_tags import TaggedErrors
@@ -47,6 +46,8 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
         raise InputError(f"{out} holds what is to be read; name another directory")
     done = tag_errors(read_texts(source), mode=specs_mode)
     # As bytes: a line's end stays what it was.
+    from flexwire.together import write_together
+
     write_together(out, {Path(one.source).name: one.text.encode() for one in done})
     if output is Format.JSON:
         print(json.dumps([_as_json(one) for one in done], indent=2))

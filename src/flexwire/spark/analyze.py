@@ -211,37 +211,39 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``paths`` are files, directories and patterns; ``out`` is a directory, here or in a store. Logs
     become tables named "log_…", request logs (local times are of ``timezone``) those of captures.
-    Any other file fails the analysis, or is told and left out with ``skip_unreadable``. What does
-    not decode is a row with its bytes. Credentials, and bytes that may hold some, are withheld
-    unless ``show_credentials``. An earlier analysis in ``out`` is replaced at the end; with
-    ``format`` "delta" and ``append`` its tables grow. Only the owner can read what is written.
+    Other files fail the analysis, or are left out and named with ``skip_unreadable``. What does not
+    decode is a row of bytes. Credentials are withheld unless ``show_credentials``. An analysis in
+    ``out`` is replaced; with ``format`` "delta" and ``append`` it grows. Only its owner reads it.
 
-    The session is ``spark``, a running one, or one started on ``master`` ("local[4]", "yarn"; by
-    default where `spark-submit` says, or here) and stopped in the end. All machines must see the
-    files and ``out`` by the same names. ``memory`` is for the driver, ``worker_memory`` a worker.
+    The session is ``spark``, a running one, or one started on ``master`` ("local[4]"; by default as
+    `spark-submit` says, or here) and stopped in the end. All machines must see the files and
+    ``out`` by the same names. ``memory`` is for the driver, ``worker_memory`` a worker.
 
     Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
-    major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
-    messages, and ``keys`` open TLS. ``by_objects`` does nothing, and goes with the next release.
+    major from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages,
+    ``keys`` open TLS, ``by_objects`` does nothing and goes with the next release.
 
-    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own; by default
-    those about logs. ``labels`` name the team of a client id. State is of the logs' end, or
-    ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate beyond
-    ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own; by default of
+    logs only. ``labels`` name the team of a client id. State is of the end, or ``as_of`` a time or
+    offsets ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md.
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    if to_flag(by_objects, "by_objects"):
-        warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=2)
+    _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
     asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
-    reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    read = ReadingOptions(Zone(timezone), to_key_logs(keys))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
-    answering = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
-    options = AnalysisOptions(asked, reading, report, answering, to_format(format, append))
-    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), options)
+    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
+    return _run(paths, out, spark, progress, start, AnalysisOptions(asked, read, report, asks, to))
+
+
+def _warn_of_objects(by_objects: object) -> None:
+    if to_flag(by_objects, "by_objects"):
+        warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=3)
 
 
 def _start(

@@ -65,13 +65,6 @@ _TASKS: Final = (
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     }
 )
-_LARGE_TASKS: Final = {
-    # The vectorized reader holds 4,096 payloads at once, whatever their size.
-    "spark.sql.parquet.enableVectorizedReader": "false",
-    # Spark takes a table for small by its compressed size, and broadcasts all that is in it.
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-}
 _ANSWERS: Final = _BOTH | {
     # By columns, but not 4,096 payloads at once.
     "spark.sql.parquet.enableVectorizedReader": "true",
@@ -141,7 +134,7 @@ def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
 @contextmanager
 def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what an analysis relies on, and what is set for a small or large capture, meanwhile."""
-    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else _LARGE_TASKS)):
+    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 

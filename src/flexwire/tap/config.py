@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import to_int
 from flexwire.errors import ArgumentError
-from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.tap.limits import MOST_HELD
 
 if TYPE_CHECKING:
@@ -69,6 +68,12 @@ def _all_frames() -> CaptureFilter:
     from flexwire.capture.files.comments import ALL_FRAMES  # noqa: PLC0415 - see above
 
     return ALL_FRAMES
+
+
+def _sent_frame_limit() -> int:
+    from flexwire.protocol import SENT_FRAME_LIMIT  # noqa: PLC0415 - see above
+
+    return SENT_FRAME_LIMIT
 
 
 def _no_tls() -> TapSecurity:
@@ -138,7 +143,7 @@ class TapConfig:
     security: TapSecurity = field(default_factory=_no_tls)
     stamping: Stamping | None = None
     prefix: str = "tap"
-    frame_limit: int = SENT_FRAME_LIMIT
+    frame_limit: int = field(default_factory=_sent_frame_limit)
 
     def __post_init__(self) -> None:
         to_int(self.most_held, "most_held", least=1)

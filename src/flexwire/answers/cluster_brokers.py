@@ -10,9 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import listeners
 from flexwire.answers.state.cluster import (
-    CHANGE_COLUMNS,
-    ENDPOINTS,
-    FEATURES,
     RECORD,
     changed,
     endpoints,
@@ -57,30 +54,6 @@ READS: Final = {
 }
 # What a change of a registration says of fencing; 0 is neither.
 _FENCES, _UNFENCES = 1, -1
-_IDS: Final = pa.list_(pa.string())
-VIEW_COLUMNS: Final = (
-    Column("broker", pa.int32(), "the broker's id"),
-    Column("epoch", pa.int64(), "its broker epoch: the offset of the record that registered it"),
-    Column("incarnation_id", pa.string(), "what it called itself when it started"),
-    Column("rack", pa.string(), "its rack", "where it named none"),
-    Column(
-        "is_fenced",
-        pa.bool_(),
-        "whether it is fenced: it leads nothing. It stays in an ISR that would be empty without "
-        "it, unless the cluster has eligible leader replicas (KIP-966)",
-    ),
-    Column("in_controlled_shutdown", pa.bool_(), "whether it is shutting down"),
-    Column("endpoints", ENDPOINTS, "its listeners"),
-    Column("features", FEATURES, "the levels of features that it supports"),
-    Column("log_dirs", _IDS, "the ids of its log directories", "where the log does not say"),
-    Column(
-        "cordoned_log_dirs",
-        _IDS,
-        "those that get no new replicas (KIP-1066)",
-        "where the log does not say",
-    ),
-    *CHANGE_COLUMNS,
-)
 
 
 def brokers(state: ClusterState) -> DataFrame:

@@ -37,16 +37,6 @@ _ENDS: Final = {
     "expires": "expiration_timestamp",
     "last_renewal": "max_timestamp",
 }
-TOKEN_COLUMNS: Final = (
-    Column("token_id", pa.string(), "the token's id"),
-    Column("owner", pa.string(), "whose it is"),
-    Column("requester", pa.string(), "who asked for it"),
-    Column("renewers", pa.list_(pa.string()), "who may renew it"),
-    Column("issued", TIME, "when it was issued"),
-    Column("expires", TIME, "when it ends, unless it is renewed"),
-    Column("last_renewal", TIME, "when it ends at the latest"),
-    *CHANGE_COLUMNS,
-)
 
 
 def delegation_tokens(state: ClusterState) -> DataFrame:
@@ -69,12 +59,6 @@ SCRAM_READS: Final = {
 }
 # An enumeration of Kafka's Java, which no spec has.
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-SCRAM_COLUMNS: Final = (
-    Column("user", pa.string(), "the user's name"),
-    Column("mechanism", pa.string(), "the mechanism"),
-    Column("iterations", pa.int32(), "how often the password was hashed"),
-    *CHANGE_COLUMNS,
-)
 
 
 def scram_users(state: ClusterState) -> DataFrame:

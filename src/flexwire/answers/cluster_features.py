@@ -11,12 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_brokers import brokers
 from flexwire.answers.state.cluster import (
-    CHANGE_COLUMNS,
-    ENDPOINTS,
-    FEATURES,
     ORDER,
     RECORD,
-    TIME,
     changed,
     endpoints,
     latest,
@@ -36,14 +32,6 @@ if TYPE_CHECKING:
 OF_QUORUM: Final = "kraft.version"
 LEVEL, REMOVED = "FeatureLevelRecord", "RemoveFeatureLevelRecord"
 READS: Final = {LEVEL: ("name", "feature_level"), REMOVED: ("name",)}
-_CURRENT: Final = "where this is the level"
-VIEW_COLUMNS: Final = (
-    Column("feature", pa.string(), "the feature's name"),
-    Column("level", pa.int16(), "its level; 0 is that of one that is off"),
-    *CHANGE_COLUMNS,
-    Column("until_offset", pa.int64(), "the offset of the next change", _CURRENT),
-    Column("until_time", TIME, "that record's timestamp", _CURRENT),
-)
 
 
 def features(state: ClusterState) -> DataFrame:
@@ -73,13 +61,6 @@ CONTROLLER_READS: Final = {
     REGISTER: ("controller_id", "incarnation_id", "end_points", "features"),
     UNREGISTER: ("controller_id",),
 }
-CONTROLLER_COLUMNS: Final = (
-    Column("controller", pa.int32(), "the controller's id"),
-    Column("incarnation_id", pa.string(), "what it called itself when it started"),
-    Column("endpoints", ENDPOINTS, "its listeners"),
-    Column("features", FEATURES, "the levels of features that it supports"),
-    *CHANGE_COLUMNS,
-)
 
 
 def controllers(state: ClusterState) -> DataFrame:

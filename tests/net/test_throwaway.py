@@ -95,7 +95,7 @@ def test_without_cryptography_the_remedy_is_said(
     real = builtins.__import__
 
     def missing(name: str, *rest: Any) -> Any:
-        if name.startswith(("cryptography", "flexwire.tap.security")):
+        if name.startswith(("cryptography", "flexwire.tap.authority")):
             raise ModuleNotFoundError(name, name="cryptography")
         return real(name, *rest)
 

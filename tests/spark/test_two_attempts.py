@@ -84,7 +84,7 @@ def test_what_two_attempts_wrote_is_there_once(
             told.append(pickle.loads(_Job(None, partial(work, nothing), drop.place, b"").run(0)))  # noqa: S301 - our own
 
         def settle_them() -> None:
-            merged_sums(None, drop, 7, 1)  # type: ignore[arg-type]  # of one task, it is not asked
+            merged_sums(drop.place, 7, 1)
             settle(writing.files, drop.told(told[0].files))
 
         def publish() -> None:

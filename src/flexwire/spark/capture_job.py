@@ -16,8 +16,7 @@ small files of a table ─▶ joined                                            
 A task goes from the bytes of its range to columns, and writes its part of each table itself
 (`flexwire.tables`). What passes through Spark are numbers of ranges, and the names of files.
 
-Merging takes a task's sums some milliseconds, and up to some tens where there is much to tell
-apart. Of many tasks they are merged by tasks, each those of a row of neighbours.
+The driver merges the sums of all tasks, in some ten milliseconds each.
 """
 
 from __future__ import annotations
@@ -256,57 +255,29 @@ def _keep(place: Place, name: str, data: bytes) -> None:
     write_there(place, f"{KEPT}/{name}", squeezed(data))
 
 
-MOST_MERGED: Final = 256
-"""The sums of so many tasks the driver merges by itself."""
-MERGED_BY_TASK: Final = 128
-
-# One directory for each time that all were merged; the first has what ranges wrote.
-_SUMS: Final = "_sums"
+# What tasks have summed up; those of ranges and of the survey.
+_SUMS: Final = "_sums/0"
 
 
 def keep_sums(place: Place, number: int, sums: AnalysisSums) -> None:
     """Keep what a task has summed up; those of the following tasks have greater numbers."""
-    _keep_sums(place, 0, number, sums)
+    data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
+    write_there(place, f"{_SUMS}/{number:06d}", squeezed(data))
 
 
-def merged_sums(spark: SparkSession, drop: Drop, span_us: int, count: int) -> AnalysisSums:
+def merged_sums(place: Place, span_us: int, count: int) -> AnalysisSums:
     """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
 
     Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
     """
-    place, level = drop.place, 0
-    while len(files := _listed(place, level, count)) > MOST_MERGED:
-        level += 1
-        count = -(-len(files) // MERGED_BY_TASK)
-        run_tasks(spark, count, partial(_merge, files, level, span_us), drop)
-    sums = _merged(place, files, AnalysisSums(span_us, spills=True))
-    place.remove(entry.name for entry in place.entries(f"{_SUMS}/"))
-    return sums
-
-
-def _listed(place: Place, level: int, count: int) -> list[tuple[str, int]]:
-    found = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/{level}/"))
-    check_listed(place, f"{_SUMS}/{level}", len(found), count)
-    return found
-
-
-def _merge(
-    files: Sequence[tuple[str, int]], level: int, span_us: int, number: int, drop: Drop
-) -> None:
-    mine = files[number * MERGED_BY_TASK : (number + 1) * MERGED_BY_TASK]
-    _keep_sums(drop.place, level, number, _merged(drop.place, mine, AnalysisSums(span_us)))
-
-
-def _merged(place: Place, files: Sequence[tuple[str, int]], sums: AnalysisSums) -> AnalysisSums:
+    files = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/"))
+    check_listed(place, _SUMS, len(files), count)
+    sums = AnalysisSums(span_us, spills=True)
     for data in fetched(place, files):
         # Written by the tasks of this analysis, in a directory of its own.
         sums.merge(pickle.loads(unsqueezed(data)))  # noqa: S301 - see above
+    place.remove(name for name, _ in files)
     return sums
-
-
-def _keep_sums(place: Place, level: int, number: int, sums: AnalysisSums) -> None:
-    data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    write_there(place, f"{_SUMS}/{level}/{number:06d}", squeezed(data))
 
 
 # Of a compressed file's size, about what is in it.
@@ -386,7 +357,7 @@ def write_tables(
     written = compact(spark, committed, drop)
     # A survey that was given up has written nothing.
     kept_by = len(committed) if survey.files else len(committed) - 1
-    sums = merged_sums(spark, drop, found.span_us, kept_by)
+    sums = merged_sums(place, found.span_us, kept_by)
     place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
     remove_parts(place)
     settle(place, drop.told(written))

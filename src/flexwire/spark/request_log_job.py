@@ -185,7 +185,7 @@ def write_request_log_tables(
     for one in committed:
         read.merge(one.value)
     written = compact(spark, committed, drop)
-    sums = merged_sums(spark, drop, plan.span_us, len(committed))
+    sums = merged_sums(drop.place, plan.span_us, len(committed))
     remove_parts(drop.place)
     settle(drop.place, drop.told(written))
     # Small, and known only now: of each connection what several tasks have told.

@@ -42,7 +42,7 @@ def test_the_driver_merges_all_sums_in_order_and_removes_them(
         sums = Seen(7)
         sums.numbers.append(number)
         keep_sums(place, number, sums)  # type: ignore[arg-type]  # it is pickled, no more
-    merged = merged_sums(place, 7, count)  # type: ignore[arg-type]  # a store of the tests
+    merged = merged_sums(place, 7, count)
     assert merged.numbers == list(range(count))  # type: ignore[attr-defined]  # see above
     assert list(place.entries("")) == []
 

@@ -109,7 +109,7 @@ kernels: environment
 
 # `flexwire warmup` does this too, unless it is done, but after compiling.
 classes: environment
-	.venv/bin/python -c 'from flexwire.spark.archive import SMALL_JAVA, make_archive; make_archive(SMALL_JAVA)'
+	.venv/bin/python -c 'from flexwire.spark.archive import make_archive; from flexwire.spark.settings import SMALL_JAVA; make_archive(SMALL_JAVA)'
 
 # It takes the C compiler and binutils of the machine.
 wheel: environment

@@ -48,21 +48,30 @@ def at_most(seconds: float, what: str) -> Iterator[None]:
 
     Waiting does not count, as each wait has its own bound. Only a main thread hears of the time,
     and only on systems that have such timers (POSIX); elsewhere there is no bound.
+
+    Python drops an exception that is raised in a finalizer or a callback of the garbage collector.
+    So the error is raised again after as many seconds, and once more at the end of the block.
     """
     if not hasattr(signal, "setitimer") or not _is_main():
         yield
         return
+    too_long = CallError(f"{what} takes more than {seconds:g} s; --timeout SECONDS gives it longer")
+    reached = False
 
     def over(_: int, __: FrameType | None) -> None:
-        raise CallError(f"{what} takes more than {seconds:g} s; --timeout SECONDS gives it longer")
+        nonlocal reached
+        reached = True
+        raise too_long
 
     before = signal.signal(signal.SIGPROF, over)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
+    if reached:
+        raise too_long
 
 
 def _is_main() -> bool:

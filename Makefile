@@ -17,9 +17,10 @@ PYTHONS ?= $(PYTHON)
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
-# Two processes at once, and up to four where there are as many processors. Each gets the tests of
-# whole files, and one of them all tests that share the session of Spark (tests/conftest.py).
-PYTEST = .venv/bin/pytest -n auto --maxprocesses 4 --dist loadfile
+# A process more than there are processors, because tests wait for servers and for Java; at most four. Each
+# gets the tests of whole files, and two of them those that take a session of Spark (tests/conftest.py).
+PROCESSES ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
+PYTEST = .venv/bin/pytest -n $(PROCESSES) --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
 LONG = spark or compiles or guard or cluster or kafka or browser or slow
 # What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.
@@ -109,7 +110,7 @@ kernels: environment
 
 # `flexwire warmup` does this too, unless it is done, but after compiling.
 classes: environment
-	.venv/bin/python -c 'from flexwire.spark.archive import SMALL_JAVA, make_archive; make_archive(SMALL_JAVA)'
+	.venv/bin/python -c 'from flexwire.spark.archive import make_archive; from flexwire.spark.settings import SMALL_JAVA; make_archive(SMALL_JAVA)'
 
 # It takes the C compiler and binutils of the machine.
 wheel: environment

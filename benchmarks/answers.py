@@ -20,10 +20,10 @@ NOTHING = "nothing"
 
 def ask(out: str, names: list[str], memory: str) -> None:
     """Ask answers in this process, and print how many rows each has."""
-    from flexwire.spark.answers import ANSWERS  # noqa: PLC0415 - what is measured begins here
-    from flexwire.spark.answers.asking import ask as answer  # noqa: PLC0415 - see above
-    from flexwire.spark.answers.asking import chosen  # noqa: PLC0415 - see above
-    from flexwire.spark.answers.reading import tables_of  # noqa: PLC0415 - see above
+    from flexwire.answers import KNOWN  # noqa: PLC0415 - what is measured begins here
+    from flexwire.answers.asking.asking import ask as answer  # noqa: PLC0415 - see above
+    from flexwire.answers.asking.asking import chosen  # noqa: PLC0415 - see above
+    from flexwire.spark.answers.outputs import tables_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import answering, are_small, java_for  # noqa: PLC0415 - see above
     from flexwire.spark.stored import output_of  # noqa: PLC0415 - see above
@@ -33,7 +33,7 @@ def ask(out: str, names: list[str], memory: str) -> None:
     is_small = are_small(found)
     with answering(spark, is_small=is_small):
         spark.range(1).groupBy("id").count().toArrow()
-        for one in [] if names == [NOTHING] else chosen(names, ANSWERS):
+        for one in [] if names == [NOTHING] else chosen(names, KNOWN):
             tables = tables_of(spark, found, is_small=is_small)
             print(f"{one.name}: {answer(one, tables).count:,} rows")
     spark.stop()
@@ -60,7 +60,7 @@ def main() -> None:
     if given.here:
         ask(given.out, given.names, given.memory)
         return
-    from flexwire.spark.answers import ANSWERS  # noqa: PLC0415 - it imports PySpark
+    from flexwire.answers import ANSWERS  # noqa: PLC0415 - it imports PySpark
 
     names = given.names or [one.name for one in ANSWERS]
     size = sum(one.stat().st_size for one in Path(given.out, "tables").rglob("*.parquet"))

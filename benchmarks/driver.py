@@ -9,7 +9,7 @@ its own and says its processor time and the most memory it had, imports included
 - ``commit``: the results of all tasks, as they come from Spark, checked;
 - ``tables``: which of their small files are joined, what is written down for that, and the check of
   what is there in the end. The joining itself is work of tasks and left out;
-- ``sums``: what a task merges, and what is left of it for the driver;
+- ``sums``: the sums of all tasks, merged;
 - ``publish``: the mark, the facts and the report with a million files;
 - ``spark``: all tasks for real, each with its results and its sums, on Spark: some minutes. Java's
   and the workers' share are told apart.
@@ -21,6 +21,7 @@ import argparse
 import json
 import os
 import pickle
+import shutil
 import sys
 import tempfile
 import time
@@ -38,12 +39,11 @@ from captures import make
 from processes import run
 
 from flexwire.capture.reassembly.connections import Brokers
+from flexwire.facts.audit import Audit
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
-from flexwire.report.audit_facts import Audit
-from flexwire.spark import capture_job
-from flexwire.spark.capture_job import _Writers
+from flexwire.spark.capture_job import SummedFiles, merged_sums
 from flexwire.spark.inputs import capture_sources
-from flexwire.spark.parts import facts_of
 from flexwire.spark.publishing import commit, compaction
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.drop import Drop
@@ -58,13 +58,14 @@ from flexwire.spark.publishing.manifest import (
     settle,
 )
 from flexwire.spark.session import session
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, mark
 from flexwire.storage.listing import list_sources
+from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.survey.survey import Asked, Surveyor
+from flexwire.tables.inflated import Meter
 
 MOST_TABLES = 60
 LARGE = ("records", "frames", "messages/FetchResponse")
@@ -294,41 +295,27 @@ def sums_of_a_range(folder: Path) -> bytes:
         found = Surveyor(told, kept.__setitem__).run()
         with (
             Drop(Place(str(folder))).opened(0) as drop,
-            _Writers(drop, told.digest, 0, 0) as writers,
+            SummedFiles(drop, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
-                writers.write_range(told, number, kept.__getitem__)
+                meter = Meter(told.inflation, 20 << 20)
+                writers.write_range(told, number, kept.__getitem__, meter)
         (data,) = [one.read_bytes() for one in (folder / "_sums").rglob("0*") if one.is_file()]
-        merged.merge(pickle.loads(data))
+        merged.merge(pickle.loads(unsqueezed(data)))
+        shutil.rmtree(folder / "_sums")
     return pickle.dumps(merged, pickle.HIGHEST_PROTOCOL)
-
-
-class Same:
-    """A place in which every file is the same."""
-
-    path = Path()
-
-    def __init__(self, data: bytes) -> None:
-        self.read = lambda _name: data
 
 
 def sums(asked: argparse.Namespace) -> str:
 
     with tempfile.TemporaryDirectory() as folder:
-        place = Same(sums_of_a_range(Path(folder)))
-    files = [("", 0)] * asked.tasks
+        data = sums_of_a_range(Path(folder))
+    merged = AnalysisSums(0, spills=True)
     began = time.process_time()
-    merged = capture_job._merged(place, files[: capture_job.MERGED_BY_TASK], AnalysisSums(0))
-    task = time.process_time() - began
-    again = Same(pickle.dumps(merged))
-    count = -(-asked.tasks // capture_job.MERGED_BY_TASK)
-    began = time.process_time()
-    capture_job._merged(again, files[:count], AnalysisSums(0))
-    driver = time.process_time() - began
-    return (
-        f"{len(place.read('')):,} bytes a task; {count} tasks merge {capture_job.MERGED_BY_TASK} "
-        f"each in {task:.2f} CPU s, the driver {count} of {len(again.read('')):,} in {driver:.2f}"
-    )
+    for _ in range(asked.tasks):
+        merged.merge(pickle.loads(data))
+    took = time.process_time() - began
+    return f"{len(data):,} bytes a task; the driver merges {asked.tasks} in {took:.1f} CPU s"
 
 
 def publish(asked: argparse.Namespace) -> str:
@@ -347,7 +334,7 @@ def publish(asked: argparse.Namespace) -> str:
 
 def paper_task(data: bytes, number: int, drop: object) -> None:
     drop.files += files_of(number)
-    drop.place.write(f"_sums/0/{number:06d}", data)
+    drop.place.write(f"_sums/0/{number:06d}", squeezed(data))
 
 
 def on_spark(asked: argparse.Namespace) -> str:
@@ -361,7 +348,7 @@ def on_spark(asked: argparse.Namespace) -> str:
         began = time.perf_counter()
         found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
         ran = time.perf_counter() - began
-        capture_job.merged_sums(spark, drop, 0)
+        merged_sums(drop.place, 0, asked.tasks)
         merged = time.perf_counter() - began - ran
         spark.stop()
     assert sum(len(one.files) for one in found) == MOST_TABLES * asked.tasks

@@ -28,11 +28,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from kafka_log import noop, timed
 
-from flexwire.codec import message
-from flexwire.columnar import encode_record_pieces
-from flexwire.logs import LogQuery, plan
-from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.spark.internal_topics import (
+from flexwire.answers.state import (
     group_members,
     groups,
     internal_records,
@@ -40,17 +36,21 @@ from flexwire.spark.internal_topics import (
     last_commits,
     open_log,
 )
-from flexwire.spark.internal_topics.reading import Asked, typed_piece
+from flexwire.answers.state.log import Asked, typed_piece
+from flexwire.codec import message
+from flexwire.columnar import encode_record_pieces
+from flexwire.logs import LogQuery, plan
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.session import session
-from flexwire.spark.tasks import begin_task
 from flexwire.tables.typed_records import TypedRecords
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.internal_topics import InternalLog
+    from flexwire.answers.state import InternalLog
 
     Rows = list[tuple[bytes, bytes | None]]
 

@@ -28,7 +28,7 @@ from flexwire.spark.session import session
 from flexwire.spark.sources.kafka_capture import CaptureReader
 from flexwire.spark.sources.kafka_capture_plan import plan
 from flexwire.spark.sources.requests import CaptureOptions
-from flexwire.spark.tables import spark_schema
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable

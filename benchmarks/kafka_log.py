@@ -36,7 +36,7 @@ from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.logs import LogQuery, plan, read_piece
 from flexwire.logs.reading import KAFKA_COLUMNS, LogRows
 from flexwire.spark.session import session
-from flexwire.spark.tasks import begin_task
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -26,7 +26,7 @@ from pipeline import ROOT, Case, parse_case
 from flexwire.capture.pairing.pairing import Turns
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
-from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.measures.analysis import AnalysisSums
 from flexwire.storage.listing import list_sources
 from flexwire.survey import ranges
 from flexwire.survey.survey import Asked, Surveyor

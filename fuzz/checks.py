@@ -10,22 +10,21 @@ import json
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.report import compare
-from flexwire.check.config import Config, named
-from flexwire.check.formats import github_actions, junit, sarif, text
-from flexwire.check.formats import json as json_format
-from flexwire.check.lint import lint, read_message
 from flexwire.errors import SpecError
 from flexwire.schema.editions import editions_of
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import Source
+from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.breaking.report import compare
+from flexwire.specs.lint import formats
+from flexwire.specs.lint.config import Config, named
+from flexwire.specs.lint.lint import lint, read_message
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
 
 if TYPE_CHECKING:
-    from flexwire.check.report import Report
     from flexwire.schema.parse import Mode
+    from flexwire.specs.finding import Report
 
 _NAME = "Fuzzed.json"
 
@@ -55,15 +54,15 @@ def _check_places(report: Report, content: bytes) -> None:
 
 def _check_formats(report: Report) -> None:
     count = len(report.findings)
-    shown = text.write(report, 80, colour=True)
+    shown = formats.to_text(report, 80, colour=True)
     if not shown.replace("\x1b", "").replace("\n", "").isprintable():
         raise LawBrokenError(f"not for a terminal: {shown!r}")
     found = (
-        len(json.loads(json_format.write(report))),
-        len(json.loads(sarif.write(report))["runs"][0]["results"]),
-        len(github_actions.write(report).splitlines()),
+        len(json.loads(formats.to_json(report))),
+        len(json.loads(formats.to_sarif(report))["runs"][0]["results"]),
+        len(formats.to_github_actions(report).splitlines()),
     )
-    ET.fromstring(junit.write(report))  # noqa: S314 - our own text
+    ET.fromstring(formats.to_junit(report))  # noqa: S314 - our own text
     if found != (count,) * len(found):
         raise LawBrokenError(f"{count} findings, of which the formats have {found}: {report}")
 

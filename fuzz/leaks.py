@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from flexwire.answers import STATE_ANSWERS
 from flexwire.spark.analyze import SMALL_JAVA
-from flexwire.spark.answers import STATE_ANSWERS
 from flexwire.spark.session import session
 from fuzz.arguments import asked
 from tests.spark.planted import Planted, plant, plant_logs

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.files.links import SegmentCounts, Unreadable, read_segments
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.codec import Encoding, message
 from flexwire.errors import (
     CaptureError,
@@ -43,6 +43,8 @@ from tests.kernels.harness import REFUSED, functions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from flexwire.capture.reassembly.connections import CapturedFrame
 
 HEAD_BYTES = 3
 ENCODINGS = tuple(Encoding)

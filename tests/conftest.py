@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,18 +17,15 @@ from tests import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Generator, Iterator
+    from collections.abc import Generator, Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
 LONG = ("slow", "compiles", "guard")
-SHARING = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
-SPARK = "spark"
-"""What all tests that share the session have in common, as others have their file."""
-_TOLD = "flexwire_sharing"
-"""The directory in which workers tell the run which tests share the session. A run gets no more of
-a worker than the names of its tests, and pytest 9.2 lets pytest-xdist add no group to these."""
+SESSIONS = 2
+"""How many processes of a run start a session of Spark. Each takes 2 GB, and half a minute of a
+processor until its queries are fast."""
 FEW_STAGES = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -47,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(own_process)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse tests that use Spark and do not say so; the longest files come first, whole."""
     ranks: dict[str, int] = {}
     for item in items:
@@ -59,10 +54,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             ranks[file] = min(ranks.get(file, 2), 1 if is_long else 2)
     # Nobody is left alone with a long file when all others are done.
     items.sort(key=lambda item: 0 if is_spark(item) else ranks[scope(item.nodeid)])
-    told = getattr(config, "workerinput", {})
-    if _TOLD in told:
-        names = [one.nodeid for one in items if shares_session(one)]
-        Path(told[_TOLD], told["workerid"]).write_text(json.dumps(names), encoding="utf-8")
 
 
 def pytest_collection_finish() -> None:
@@ -99,53 +90,45 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process the tests of whole files, and all that share the session to one of them."""
+    """Give each process the tests of whole files, and few processes those that start Spark."""
     if config.getvalue("dist") != "loadfile":
         return None
     # It is here only if tests run beside each other.
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - see above
 
-    scheduling = LoadFileScheduling(config, log)
-    directory = config.stash[SHARING]
+    with_session: set[Any] = set()
 
-    @cache
-    def sharing() -> frozenset[str]:
-        # All workers have collected the same tests before the first is asked of.
-        first = min(Path(directory.name).iterdir())
-        return frozenset(json.loads(first.read_text(encoding="utf-8")))
+    class FewSessions(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+        def _assign_work_unit(self, node: Any) -> None:
+            is_full = node not in with_session and len(with_session) >= SESSIONS
+            file = next_file(self.workqueue, is_full=is_full)
+            self.workqueue.move_to_end(file, last=False)
+            if shares_spark(file):
+                with_session.add(node)
+            super()._assign_work_unit(node)
 
-    scheduling._split_scope = lambda nodeid: scope(nodeid, sharing())
+    scheduling = FewSessions(config, log)
     # In the order above, and not the files of most tests first.
     config.option.loadscopereorder = False
     config.stash[ending.WATCH].scheduler = scheduling
     return scheduling
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Tell a worker where to write which of its tests share the session."""
-    if SHARING not in node.config.stash:
-        directory = tempfile.TemporaryDirectory()
-        node.config.stash[SHARING] = directory
-        node.config.add_cleanup(directory.cleanup)
-    node.workerinput[_TOLD] = node.config.stash[SHARING].name
+def next_file(files: Iterable[str], *, is_full: bool) -> str:
+    """Return the file that a process takes next. Where sessions are full it takes those last."""
+    waiting = [*files]
+    others = (one for one in waiting if not shares_spark(one))
+    return next(others, waiting[0]) if is_full else waiting[0]
 
 
-def scope(nodeid: str, sharing: Collection[str] = ()) -> str:
-    """Return what tests have in common that run in one process: the session, or their file."""
-    return SPARK if nodeid in sharing else nodeid.partition("::")[0]
-
-
-def shares_session(item: pytest.Item) -> bool:
-    """Whether a test takes the session of the run. A process of its own has one of its own."""
-    if not is_spark(item) or item.get_closest_marker(own_process.MARKER):
-        return False
-    return shares_spark(item.nodeid.partition("::")[0])
+def scope(nodeid: str) -> str:
+    """Return what tests have in common that run in one process: their file."""
+    return nodeid.partition("::")[0]
 
 
 @cache
 def shares_spark(file: str) -> bool:
-    """Whether a file has a test that takes the session of the run, and does not start its own."""
+    """Return whether a file has a test that takes the session of its process."""
     path = ROOT / file
     # Sessions that a test runs have other files.
     return path.exists() and "spark: SparkSession" in path.read_text(encoding="utf-8")
@@ -155,9 +138,9 @@ def shares_spark(file: str) -> bool:
 def spark() -> Iterator[SparkSession]:
     """The one Spark session of the run; it takes seconds to start, so only who asks pays."""
     # Importing PySpark takes a second.
-    from flexwire.spark.archive import SMALL_JAVA, with_archive  # noqa: PLC0415 - see above
+    from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
-    from flexwire.spark.settings import SMALL_CONF  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA  # noqa: PLC0415 - see above
 
     # The jobs of tests are small, as those of an analysis that takes the same settings.
     conf = with_archive(SMALL_JAVA | SMALL_CONF | FEW_STAGES)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import flexwire.logs
 from flexwire.errors import FlexwireError, MissingExtraError
 from flexwire.extras import EXTRAS, missing_extra, needed_by, require
 
@@ -62,15 +63,14 @@ IMPORTS = [
     ("flexwire.columnar", "numpy", "columnar"),
     ("flexwire.columnar", "pyarrow", "columnar"),
     ("flexwire.columnar.decoding", "pyarrow", "columnar"),
-    ("flexwire.logs", "numpy", "columnar"),
     ("flexwire.capture.reassembly.flows", "numpy", "columnar"),
     ("flexwire.spark", "pyspark", "spark"),
     ("flexwire.spark", "pyarrow", "spark"),
     ("flexwire.spark", "pandas", "spark"),
     ("flexwire.spark.analyze", "pyspark", "spark"),
     ("flexwire.spark.functions", "pyspark", "spark"),
-    ("flexwire.spark.internal_topics", "numpy", "spark"),
-    ("flexwire.tap.security", "cryptography", "tls"),
+    ("flexwire.answers.state", "numpy", "spark"),
+    ("flexwire.tap.authority", "cryptography", "tls"),
 ]
 
 
@@ -92,13 +92,52 @@ def test_an_import_says_what_to_install(module: str, missing: str, extra: str) -
     assert text.endswith(f", which is not installed: pip install 'flexwire[{extra}]'")
 
 
-LIGHT = ["flexwire", "flexwire.messages", "flexwire.records", "flexwire.tap", "flexwire.report",
-         "flexwire.guide", "flexwire.check.lint", "flexwire.capture.messages"]  # fmt: skip
+# All other modules are imported without any extra. Of a room, its modules too.
+NEED_EXTRAS = {
+    "answers", "columnar", "kernels", "measures", "spark", "survey", "tables", "tasks",
+    "capture.files.blocks", "capture.pairing", "capture.reassembly.flows",
+    "capture.reassembly.frames", "capture.reassembly.merging", "capture.reassembly.packet_scan",
+    "capture.reassembly.segments", "demo.clients", "demo.run", "logs.diverging", "logs.finding",
+    "logs.following", "logs.holes", "logs.metadata", "logs.planning", "logs.positions",
+    "logs.reading", "logs.replicas", "specs.cost.columns", "specs.guide.traffic",
+    "storage.arrow_files", "tap.authority", "__main__",
+}  # fmt: skip
 
 
 def test_what_needs_no_extra_is_imported_without_any() -> None:
-    done = _run("import " + ", ".join(LIGHT), without=set(EXTRAS))
+    package = ROOT / "src" / "flexwire"
+    paths = (one.relative_to(package).with_suffix("") for one in package.rglob("*.py"))
+    every = {".".join(path.parts).removesuffix("__init__").rstrip(".") for path in paths}
+    light = [
+        f"flexwire.{one}".rstrip(".")
+        for one in sorted(every)
+        if not any(one == room or one.startswith(f"{room}.") for room in NEED_EXTRAS)
+    ]
+    assert "flexwire.tap.tap" in light
+    done = _run("import " + ", ".join(light), without=set(EXTRAS))
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_module_is_said_to_need_an_extra_that_is_not_there() -> None:
+    package = ROOT / "src" / "flexwire"
+    for one in NEED_EXTRAS:
+        path = package.joinpath(*one.split("."))
+        assert path.is_dir() or path.with_suffix(".py").is_file(), one
+
+
+def test_logs_in_columns_say_what_to_install() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'plans'"):
+        _ = flexwire.logs.plans
+    program = (
+        "from flexwire.logs import LogQuery\n"
+        "try:\n"
+        "    from flexwire.logs import plan\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+    )
+    done = _run(program, without={"numpy"})
+    assert done.stderr == ""
+    assert "flexwire.logs needs numpy" in done.stdout
 
 
 COMMANDS = [

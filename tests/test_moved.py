@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 from importlib import import_module
 
 import pytest
@@ -50,3 +51,15 @@ def test_names_of_an_old_path_can_be_imported_by_a_new_process() -> None:
             ("flexwire.net.calling", "flexwire.client"),
         )
     ]
+
+
+def test_a_function_of_an_answer_is_not_hidden_by_the_old_path_of_its_file() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        old = import_module("flexwire.spark.answers.latency")
+    room = import_module("flexwire.spark.answers")
+    assert room.latency is old.latency
+    assert room.slowest is old.slowest
+    assert room.ANSWERS == import_module("flexwire.answers").ANSWERS
+    with pytest.raises(AttributeError, match=r"no attribute 'reset'"):
+        _ = room.reset

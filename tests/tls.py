@@ -6,7 +6,7 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from flexwire.tap import security
+from flexwire.tap import authority
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ class Authority:
     def __init__(self, directory: Path, name: str = "tests") -> None:
         self.directory = directory
         self.name = name
-        self._authority = security.Authority(name, DAY)
+        self._authority = authority.Authority(name, DAY)
         self._count = 0
 
     @cached_property

@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from flexwire.errors import ArgumentError, short
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _INT64_BITS = 64
+# What the command line and Python have in common of an analysis: neither imports the other.
+DEFAULT_MEMORY: Final = "2g"
+DEFAULT_ZONE: Final = "UTC"
+PARQUET: Final = "parquet"
+DELTA: Final = "delta"
 
 
 def refuse(name: str, expected: str, got: object) -> ArgumentError:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import reprlib
+from functools import partial
+from typing import Any, ClassVar, Final
 
 
 def short(value: object) -> str:
@@ -20,6 +22,20 @@ def short(value: object) -> str:
 
 class FlexwireError(Exception):
     """The root: catch this to catch everything flexwire raises on purpose."""
+
+    _keywords: ClassVar[tuple[str, ...]] = ()
+    """The attributes that the class is called with, after its ``reason``."""
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        # Spark carries errors between processes, and the default would drop the keywords.
+        if not self._keywords:
+            return super().__reduce__()
+        values = (getattr(self, name) for name in ("reason", *self._keywords))
+        return (_rebuild, (type(self), *values))
+
+
+def _rebuild(kind: type[FlexwireError], reason: str, *values: object) -> FlexwireError:
+    return kind(reason, **dict(zip(kind._keywords, values, strict=True)))  # noqa: SLF001 - its own
 
 
 class ArgumentError(FlexwireError, TypeError, ValueError):
@@ -66,6 +82,8 @@ class SpecError(FlexwireError):
     "Foo.json:3:7: unknown key 'tagg'"
     """
 
+    _keywords = ("source", "line", "column")
+
     def __init__(self, reason: str, *, source: str, line: int = 0, column: int = 0) -> None:
         self.reason = reason
         self.source = source
@@ -74,13 +92,6 @@ class SpecError(FlexwireError):
         where = f"{source}:{line}:{column}" if line else source
         super().__init__(f"{where}: {reason}")
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_spec, (self.reason, self.source, self.line, self.column))
-
-
-def _rebuild_spec(reason: str, source: str, line: int, column: int) -> SpecError:
-    return SpecError(reason, source=source, line=line, column=column)
-
 
 class UnknownMessageError(FlexwireError):
     """No such message, version of a message, or release in the catalog."""
@@ -88,6 +99,8 @@ class UnknownMessageError(FlexwireError):
 
 class CodecError(FlexwireError):
     """What `DecodeError` and `EncodeError` share: a message, a version, a field path, a reason."""
+
+    _keywords = ("path", "offset", "message", "version")
 
     def __init__(
         self,
@@ -111,13 +124,6 @@ class CodecError(FlexwireError):
         self.version = version
         return self
 
-    def __reduce__(self) -> tuple[object, ...]:
-        # Spark carries errors between processes, and the default would drop the keywords.
-        return (
-            _rebuild,
-            (type(self), self.reason, self.path, self.offset, self.message, self.version),
-        )
-
     def __str__(self) -> str:
         where = self.path or "the message"
         if self.offset is not None:
@@ -125,17 +131,6 @@ class CodecError(FlexwireError):
         version = "" if self.version is None else f" v{self.version}"
         subject = f"{self.message}{version} at " if self.message else "at "
         return f"{subject}{where}: {self.reason}"
-
-
-def _rebuild(
-    kind: type[CodecError],
-    reason: str,
-    path: str,
-    offset: int | None,
-    message: str,
-    version: int | None,
-) -> CodecError:
-    return kind(reason, path=path, offset=offset, message=message, version=version)
 
 
 class DecodeError(CodecError):
@@ -169,17 +164,12 @@ class MissingFieldsError(JsonFormError):
 class RecordError(FlexwireError):
     """Bytes that are not a record batch or message set; ``offset`` counts from their start."""
 
+    _keywords = ("offset",)
+
     def __init__(self, reason: str, *, offset: int = 0) -> None:
         self.reason = reason
         self.offset = offset
         super().__init__(f"record batch at byte {offset}: {reason}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_record, (self.reason, self.offset))
-
-
-def _rebuild_record(reason: str, offset: int) -> RecordError:
-    return RecordError(reason, offset=offset)
 
 
 class RecordHeaderError(FlexwireError):
@@ -189,18 +179,13 @@ class RecordHeaderError(FlexwireError):
     record header 'retries' does not fit kip-1308: an int has 4 bytes, got 3
     """
 
+    _keywords = ("key", "convention")
+
     def __init__(self, reason: str, *, key: str | bytes, convention: str) -> None:
         self.reason = reason
         self.key = key
         self.convention = convention
         super().__init__(f"record header {short(key)} does not fit {convention}: {reason}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_record_header, (self.reason, self.key, self.convention))
-
-
-def _rebuild_record_header(reason: str, key: str | bytes, convention: str) -> RecordHeaderError:
-    return RecordHeaderError(reason, key=key, convention=convention)
 
 
 class FrameError(FlexwireError):
@@ -210,19 +195,14 @@ class FrameError(FlexwireError):
 class CaptureError(FlexwireError):
     """A capture file that cannot be read, with the file and the byte where it goes wrong."""
 
+    _keywords = ("source", "offset")
+
     def __init__(self, reason: str, *, source: str = "", offset: int | None = None) -> None:
         self.reason = reason
         self.source = source
         self.offset = offset
         where = source if offset is None else f"{source}, byte {offset}"
         super().__init__(f"{where}: {reason}" if where else reason)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_capture, (self.reason, self.source, self.offset))
-
-
-def _rebuild_capture(reason: str, source: str, offset: int | None) -> CaptureError:
-    return CaptureError(reason, source=source, offset=offset)
 
 
 class StorageError(FlexwireError):
@@ -234,18 +214,13 @@ class StorageError(FlexwireError):
     s3://bucket/day.pcap: cannot read: no answer after 120 s
     """
 
+    _keywords = ("url", "tried")
+
     def __init__(self, reason: str, *, url: str, tried: str = "") -> None:
         self.reason = reason
         self.url = url
         self.tried = tried
         super().__init__(f"{url}: cannot {tried}: {reason}" if tried else f"{url}: {reason}")
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_storage, (self.reason, self.url, self.tried))
-
-
-def _rebuild_storage(reason: str, url: str, tried: str) -> StorageError:
-    return StorageError(reason, url=url, tried=tried)
 
 
 class JavaError(FlexwireError):
@@ -282,3 +257,11 @@ class WriteRefusedError(FlexwireError):
 
 class ClientConfigError(FlexwireError):
     """A client's properties file, or a value in it, that no connection can be made with."""
+
+
+# What pickled errors of the releases until now name; they go with the next release.
+_rebuild_spec: Final = partial(_rebuild, SpecError)
+_rebuild_record: Final = partial(_rebuild, RecordError)
+_rebuild_record_header: Final = partial(_rebuild, RecordHeaderError)
+_rebuild_capture: Final = partial(_rebuild, CaptureError)
+_rebuild_storage: Final = partial(_rebuild, StorageError)

@@ -9,17 +9,29 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.abc import Loader
     from types import ModuleType
 
 __all__ = ["MOVED", "install"]
 
+_STATE: Final = "flexwire.answers.state"
+_ANSWERS: Final = (
+    "batches", "boundaries", "captured_internal_records", "chargeback", "client_metrics",
+    "cluster_acls", "cluster_brokers", "cluster_configs", "cluster_credentials",
+    "cluster_features", "cluster_gate", "cluster_history", "cluster_partitions", "cluster_quotas",
+    "cluster_topics", "cluster_voters", "connections", "diverging_replicas", "errors",
+    "group_members", "group_offsets", "group_state", "groups", "hanging_transactions",
+    "header_tags", "headers", "lag", "latency", "savings", "share_deliveries", "share_state",
+    "sizes", "storage", "tagged_fields", "throttling", "tiered_storage", "topic_readers",
+    "unread_state", "unused_groups", "unused_topics",
+)  # fmt: skip
 MOVED: Final = {
+    **{f"flexwire.spark.answers.{one}": f"flexwire.answers.{one}" for one in _ANSWERS},
     "flexwire.capture.assembly": "flexwire.capture.reassembly.assembly",
     "flexwire.capture.brokers": "flexwire.capture.reassembly.connections",
     "flexwire.capture.columns": "flexwire.capture.reassembly",
@@ -32,6 +44,9 @@ MOVED: Final = {
     "flexwire.capture.evidence": "flexwire.capture.reassembly.connections",
     "flexwire.capture.filtering": "flexwire.capture.files.comments",
     "flexwire.capture.framing": "flexwire.capture.reassembly.framing",
+    "flexwire.capture.log_index": "flexwire.logs.segments",
+    "flexwire.capture.log_segment": "flexwire.logs.segments",
+    "flexwire.capture.log_state": "flexwire.logs.segments",
     "flexwire.capture.logs": "flexwire.logs",
     "flexwire.capture.logs.columns": "flexwire.logs.reading",
     "flexwire.capture.logs.finding": "flexwire.logs.finding",
@@ -39,9 +54,6 @@ MOVED: Final = {
     "flexwire.capture.logs.planning": "flexwire.logs.planning",
     "flexwire.capture.logs.query": "flexwire.logs.files",
     "flexwire.capture.logs.reading": "flexwire.logs.reading",
-    "flexwire.capture.log_segment": "flexwire.logs.segments",
-    "flexwire.capture.log_index": "flexwire.logs.segments",
-    "flexwire.capture.log_state": "flexwire.logs.segments",
     "flexwire.capture.metadata_log": "flexwire.logs.metadata",
     "flexwire.capture.model": "flexwire.capture.files.packets",
     "flexwire.capture.pcapng": "flexwire.capture.files.pcapng",
@@ -52,7 +64,46 @@ MOVED: Final = {
     "flexwire.capture.request_log.times": "flexwire.logs.request_log.times",
     "flexwire.capture.stamps": "flexwire.capture.files.comments",
     "flexwire.capture.streams": "flexwire.capture.reassembly.streams",
+    "flexwire.check": "flexwire.specs.lint",
+    "flexwire.check.allow": "flexwire.specs.allow",
+    "flexwire.check.breaking": "flexwire.specs.breaking",
+    "flexwire.check.breaking.changes": "flexwire.specs.breaking.changes",
+    "flexwire.check.breaking.matching": "flexwire.specs.breaking.changes",
+    "flexwire.check.breaking.report": "flexwire.specs.breaking.report",
+    "flexwire.check.breaking.rule": "flexwire.specs.breaking.rule",
+    "flexwire.check.breaking.rules": "flexwire.specs.breaking.rules",
+    "flexwire.check.breaking.unstable": "flexwire.specs.breaking.changes",
+    "flexwire.check.config": "flexwire.specs.lint.config",
+    "flexwire.check.finding": "flexwire.specs.finding",
+    "flexwire.check.lint": "flexwire.specs.lint.lint",
+    "flexwire.check.message": "flexwire.specs.lint.message",
+    "flexwire.check.page": "flexwire.specs.finding",
+    "flexwire.check.report": "flexwire.specs.finding",
+    "flexwire.check.rule": "flexwire.specs.lint.rule",
+    "flexwire.check.rules": "flexwire.specs.lint.rules",
     "flexwire.columnar.record_schema": "flexwire.columnar.record_columns",
+    "flexwire.cost": "flexwire.specs.cost",
+    "flexwire.cost.carry": "flexwire.specs.cost.carry",
+    "flexwire.cost.columns": "flexwire.specs.cost.columns",
+    "flexwire.cost.error_tags": "flexwire.specs.cost.sides",
+    "flexwire.cost.fields": "flexwire.specs.cost.sizes",
+    "flexwire.cost.machine": "flexwire.specs.cost.machine",
+    "flexwire.cost.meter": "flexwire.specs.cost.meter",
+    "flexwire.cost.newest": "flexwire.specs.cost.machine",
+    "flexwire.cost.sampling": "flexwire.specs.cost.columns",
+    "flexwire.cost.sizes": "flexwire.specs.cost.sizes",
+    "flexwire.cost.specs": "flexwire.specs.cost.sides",
+    "flexwire.cost.tagging": "flexwire.specs.cost.tagging",
+    "flexwire.cost.text": "flexwire.specs.cost.text",
+    "flexwire.cost.vectors": "flexwire.specs.cost.vectors",
+    "flexwire.guide": "flexwire.specs.guide",
+    "flexwire.guide.changes": "flexwire.specs.guide.rows",
+    "flexwire.guide.messages": "flexwire.specs.guide.messages",
+    "flexwire.guide.pages": "flexwire.specs.guide.site",
+    "flexwire.guide.rows": "flexwire.specs.guide.rows",
+    "flexwire.guide.search": "flexwire.specs.guide.site",
+    "flexwire.guide.site": "flexwire.specs.guide.site",
+    "flexwire.guide.traffic": "flexwire.specs.guide.traffic",
     "flexwire.net": "flexwire.tap",
     "flexwire.net.brokers": "flexwire.tap.connections",
     "flexwire.net.calling": "flexwire.client",
@@ -81,13 +132,53 @@ MOVED: Final = {
     "flexwire.net.throwaway": "flexwire.tap.security",
     "flexwire.net.tls": "flexwire.client.tls",
     "flexwire.records.inflate": "flexwire.records.compression",
+    "flexwire.report.answer_facts": "flexwire.facts.answers",
+    "flexwire.report.audit_facts": "flexwire.facts.audit",
+    "flexwire.report.facts": "flexwire.facts.facts",
+    "flexwire.report.units": "flexwire.facts.units",
+    "flexwire.spark.answers.again": "flexwire.spark.answers.outputs",
+    "flexwire.spark.answers.answer": "flexwire.answers.asking.answer",
+    "flexwire.spark.answers.asking": "flexwire.answers.asking.asking",
+    "flexwire.spark.answers.carried": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.clients": "flexwire.answers.asking.answer",
+    "flexwire.spark.answers.error_codes": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.exchanges": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.internal_logs": "flexwire.answers.asking.internal_logs",
+    "flexwire.spark.answers.labels": "flexwire.answers.asking.labels",
+    "flexwire.spark.answers.nothing": "flexwire.answers.asking.answer",
+    "flexwire.spark.answers.reading": "flexwire.spark.answers.outputs",
+    "flexwire.spark.answers.reset_plan": "flexwire.answers.group_offsets",
+    "flexwire.spark.answers.throttles": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.topic_names": "flexwire.answers.asking.messages",
+    "flexwire.spark.answers.writing": "flexwire.spark.answers.outputs",
     "flexwire.spark.batches": "flexwire.spark.tables",
     "flexwire.spark.formats": "flexwire.spark.sources",
     "flexwire.spark.formats.kafka_capture": "flexwire.spark.sources.kafka_capture",
     "flexwire.spark.formats.kafka_log": "flexwire.spark.sources.kafka_log",
+    "flexwire.spark.internal_topics": "flexwire.answers.state",
+    "flexwire.spark.internal_topics.as_of": "flexwire.answers.state.log",
+    "flexwire.spark.internal_topics.cluster": "flexwire.answers.state.cluster",
+    "flexwire.spark.internal_topics.cluster_acls": "flexwire.answers.cluster_acls",
+    "flexwire.spark.internal_topics.cluster_brokers": "flexwire.answers.cluster_brokers",
+    "flexwire.spark.internal_topics.cluster_configs": "flexwire.answers.cluster_configs",
+    "flexwire.spark.internal_topics.cluster_controllers": "flexwire.answers.cluster_features",
+    "flexwire.spark.internal_topics.cluster_features": "flexwire.answers.cluster_features",
+    "flexwire.spark.internal_topics.cluster_folding": "flexwire.answers.state.cluster",
+    "flexwire.spark.internal_topics.cluster_history": "flexwire.answers.cluster_history",
+    "flexwire.spark.internal_topics.cluster_partitions": f"{_STATE}.cluster_partitions",
+    "flexwire.spark.internal_topics.cluster_producer_ids": "flexwire.answers.state.cluster",
+    "flexwire.spark.internal_topics.cluster_quotas": "flexwire.answers.cluster_quotas",
+    "flexwire.spark.internal_topics.cluster_scram": "flexwire.answers.cluster_credentials",
+    "flexwire.spark.internal_topics.cluster_tokens": "flexwire.answers.cluster_credentials",
+    "flexwire.spark.internal_topics.cluster_topics": "flexwire.answers.cluster_topics",
+    "flexwire.spark.internal_topics.cluster_voters": "flexwire.answers.cluster_voters",
+    "flexwire.spark.internal_topics.times": "flexwire.answers.state.log",
     "flexwire.spark.paths": "flexwire.spark.inputs",
     "flexwire.spark.ranges": "flexwire.spark.capture_job",
     "flexwire.spark.reading": "flexwire.spark.stored",
+    "flexwire.spark.sums": "flexwire.measures",
+    "flexwire.spark.sums.audit": "flexwire.measures.audit",
+    "flexwire.spark.sums.chosen_clients": "flexwire.measures.audit_rows",
     "flexwire.spark.unreadable": "flexwire.spark.inputs",
     "flexwire.tables.fold": "flexwire.survey.fold",
     "flexwire.tables.piece_survey": "flexwire.survey.piece_survey",
@@ -101,11 +192,16 @@ _ROOMS: Final = (
     "flexwire.capture.columns",
     "flexwire.capture.logs",
     "flexwire.capture.request_log",
+    "flexwire.check",
+    "flexwire.cost",
+    "flexwire.guide",
     "flexwire.net",
+    "flexwire.spark.internal_topics",
+    "flexwire.spark.sums",
 )
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds modules by their old paths."""
 
     def find_spec(
@@ -116,7 +212,7 @@ class _Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """Return how an old path is loaded; None for all else."""
         if fullname in MOVED:
-            return ModuleSpec(fullname, _Loader(MOVED[fullname]))
+            return ModuleSpec(fullname, cast("Loader", _Loader(MOVED[fullname])))
         room = next((one for one in _ROOMS if fullname.startswith(f"{one}.")), None)
         if room is None:
             return None
@@ -126,8 +222,8 @@ class _Finder(MetaPathFinder):
         )
 
 
-class _Loader(Loader):
-    """Gives the module at the new path."""
+class _Loader:
+    """Gives the module at the new path. A base class of `importlib.abc` costs each start 5 ms."""
 
     def __init__(self, path: str) -> None:
         self._path = path

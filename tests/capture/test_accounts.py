@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
     from flexwire.capture.files.packets import Segment
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
 
 FRAMES = 5
 

@@ -19,10 +19,11 @@ from flexwire.capture.files.comments import (
     filter_comment,
 )
 from flexwire.client.notation import HostPort
-from flexwire.report.stamped_facts import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
+from flexwire.facts.captures import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
 from flexwire.storage.listing import list_sources
 from flexwire.survey.request import Marks, looks, marks_of
-from flexwire.tap.connections import Manner
+from flexwire.tap.config import TapConfig
+from flexwire.tap.connections import file_comments
 from flexwire.tap.stamping import HeaderTag, Stamping
 from flexwire.wire.limits import HIGHEST_TAG
 from tests.capture.test_filtering import part_of
@@ -49,18 +50,19 @@ def test_a_tap_says_it_in_each_file_beside_share_and_filter(tmp_path: Path) -> N
     highest = [HIGHEST_TAG - one for one in range(MOST_HEADER_TAGS)]
     room = MOST_FILTER_BYTES - len(filter_comment(CaptureFilter(topics=("",))))
     only = CaptureFilter(topics=("a" * room,))
-    manner = Manner(AT, AT, tmp_path, sample=1 / 3, only=only)
+    config = TapConfig(AT, AT, tmp_path, sample=1 / 3, only=only)
     stamping = Stamping([HeaderTag(one, "secret") for one in highest])
-    stamped = Manner(AT, AT, tmp_path, sample=1 / 3, only=only, stamping=stamping)
-    assert tags_of(*stamped.comments) == tuple(sorted(highest))
-    assert tags_of(*manner.comments) == ()
-    assert tags_of(*Manner(AT, AT, tmp_path).comments) == ()
+    stamped = TapConfig(AT, AT, tmp_path, sample=1 / 3, only=only, stamping=stamping)
+    assert tags_of(*file_comments(stamped)) == tuple(sorted(highest))
+    assert tags_of(*file_comments(config)) == ()
+    assert tags_of(*file_comments(TapConfig(AT, AT, tmp_path))) == ()
     # The values may be anything.
-    assert not [one for one in stamped.comments if b"secret" in one or b"secret".hex() in str(one)]
+    comments = file_comments(stamped)
+    assert not [one for one in comments if b"secret" in one or b"secret".hex() in str(one)]
     (tmp_path / "each").mkdir()
-    for number, comment in enumerate(stamped.comments):
+    for number, comment in enumerate(comments):
         files(tmp_path / "each" / str(number), comment)
-    assert part_of(tmp_path, *stamped.comments) == Part(1 / 3, str(only))
+    assert part_of(tmp_path, *comments) == Part(1 / 3, str(only))
     found = [one.marks for one in looks(list_sources([tmp_path / "each"]))]
     said = Marks(Part(1 / 3)), Marks(added_tags=tuple(sorted(highest))), Marks(Part(1.0, str(only)))
     assert found == [one for one in said for _ in range(3)]

@@ -17,7 +17,7 @@ from flexwire.capture.files import packets, pcapng
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.files.packets import word_sum
 from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import FIN, RST, SYN
 from tests.capture.traffic import framed, of, request, response
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from io import FileIO
     from pathlib import Path
+
+    from flexwire.capture.reassembly.connections import CapturedFrame
 
 CLIENT, SERVER = ("10.0.0.9", 50000), ("10.0.0.1", 9092)
 

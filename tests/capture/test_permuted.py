@@ -19,7 +19,7 @@ from tests.capture.traffic import CLIENT, CONNECTION, SERVER, request, response,
 
 if TYPE_CHECKING:
     from flexwire.capture.files.packets import Segment
-    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedFrame
 
 NONE = Brokers()
 # Fewer places than a gap waits.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.capture.files.links import Segment
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
 from flexwire.capture.reassembly.streams import MAX_PENDING_BYTES, REORDER_SEGMENTS
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import ACK, RST, SYN
@@ -26,6 +28,9 @@ from tests.capture.traffic import (
     response,
     tcp,
 )
+
+if TYPE_CHECKING:
+    from flexwire.capture.reassembly.connections import CapturedFrame
 
 SIZES = st.lists(st.integers(0, 60), min_size=1, max_size=12)
 SEQUENCES = st.integers(0, 2**32 - 1) | st.integers(2**32 - 300, 2**32 - 1)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 from flexwire.capture.files.links import Segment
 from flexwire.capture.files.packets import Endpoint, tcp_packet
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
+from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.wire.segment_layout import ACK, FIN, SYN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.capture.files.packets import Direction
+    from flexwire.capture.reassembly.connections import CapturedFrame
 
 CLIENT, SERVER = "10.0.0.9:50000", "10.0.0.1:9092"
 NEAR, FAR = Endpoint(bytes([10, 0, 0, 9]), 50000), Endpoint(bytes([10, 0, 0, 1]), 9092)

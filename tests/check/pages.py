@@ -12,14 +12,14 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.check.config import Config
-from flexwire.check.lint import lint
 from flexwire.schema.sources import Source
+from flexwire.specs.lint.config import Config
+from flexwire.specs.lint.lint import lint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.check.finding import Finding
+    from flexwire.specs.finding import Finding
 
 _BEFORE = (
     '{ "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "0-3",'

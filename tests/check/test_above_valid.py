@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.config import ALL, Config, named
+from flexwire.specs.lint.config import ALL, Config, named
 from flexwire.versions import Versions
 from tests.check.pages import findings
 from tests.check.released import by_directory

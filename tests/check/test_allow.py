@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from flexwire.check.allow import allows
-from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.report import compare
-from flexwire.check.config import LINT, Config, named
-from flexwire.check.lint import lint
-from flexwire.check.rules import rules
 from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import Source
 from flexwire.schema.text import SpecText
+from flexwire.specs.allow import allows
+from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.breaking.report import compare
+from flexwire.specs.lint.config import LINT, Config, named
+from flexwire.specs.lint.lint import lint
+from flexwire.specs.lint.rules import rules
 from tests.check.pages import findings
 from tests.check.released import Released, released
 

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.breaking.changes import Change, breaking_rules, changes
-from flexwire.check.breaking.matching import match
-from flexwire.check.breaking.rule import Breaks, continued
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, released_editions
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
+from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match
+from flexwire.specs.breaking.rule import Breaks, continued
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

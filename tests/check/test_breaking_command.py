@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.changes import breaking_rules, changes
 from flexwire.cli.app import app
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
@@ -19,6 +18,7 @@ from flexwire.schema.error_tags import tag_errors
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.text import SpecText
 from flexwire.schema.write import write_spec
+from flexwire.specs.breaking.changes import breaking_rules, changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable

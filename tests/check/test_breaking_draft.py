@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.breaking.report import compare
-from flexwire.check.config import BREAKING, Config, named
 from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import Source
+from flexwire.specs.breaking.report import compare
+from flexwire.specs.lint.config import BREAKING, Config, named
 
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode

@@ -13,13 +13,13 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.changes import breaking_rules, changes
-from flexwire.check.config import BREAKING, LINT, ConfigError, named
 from flexwire.cli.app import app
 from flexwire.errors import SpecError
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import LARGEST, read_sources
+from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.lint.config import BREAKING, LINT, ConfigError, named
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:

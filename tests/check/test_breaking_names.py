@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.check.breaking.changes import breaking_rules, changes
-from flexwire.check.breaking.rule import Breaks
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
+from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.breaking.rule import Breaks
 from flexwire.versions import HIGHEST, Versions
 from tests.each import each
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.check.breaking.changes import Change
     from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.specs.breaking.changes import Change
 
 pytestmark = pytest.mark.slow
 

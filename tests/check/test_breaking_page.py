@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flexwire.check.breaking.changes import breaking_rules
+from flexwire.specs.breaking.changes import breaking_rules
 from tests.house.test_readme import blocks, check
 
 pytestmark = pytest.mark.slow

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.matching import match
 from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, Given, Place, released_editions
 from flexwire.schema.spec import MessageType
+from flexwire.specs.breaking.changes import match
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,11 +11,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.breaking.changes import breaking_rules
-from flexwire.check.breaking.report import compare
-from flexwire.check.breaking.unstable import stable
-from flexwire.check.config import Config
-from flexwire.check.lint import lint
 from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, editions_of, released_editions
@@ -23,12 +18,16 @@ from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import Source
 from flexwire.schema.spec import MessageType
+from flexwire.specs.breaking.changes import breaking_rules, stable
+from flexwire.specs.breaking.report import compare
+from flexwire.specs.lint.config import Config
+from flexwire.specs.lint.lint import lint
 from tests.check.released import by_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from flexwire.check.report import Report
+    from flexwire.specs.finding import Report
 
 RELEASES = catalog().releases
 WORDS = frozenset({"IGNORABLE_REMOVED", "VERSION_RESTORED", "VERSION_UNSTABLE_AGAIN"})
@@ -131,11 +130,20 @@ def test_kafka_s_own_history_has_the_findings_seen_by_hand_and_no_others() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("release", RELEASES)
-def test_a_release_and_its_edition_in_the_catalog_do_not_differ_by_these_rules(
-    release: str,
-) -> None:
-    of_files, of_catalog = written(release), released_editions(release)
+def test_a_release_and_its_edition_in_the_catalog_do_not_differ_by_these_rules() -> None:
+    seen = set()
+    for release in RELEASES:
+        of_catalog = released_editions(release)
+        for api, of_files in apis_of(release).items():
+            text = api, text_of(release, api)
+            if text in seen:
+                # An older release has the same files.
+                continue
+            seen.add(text)
+            same = {name: of_catalog[name] for name in of_files if name in of_catalog}
+            assert compared(same, of_files).findings == (), (release, api)
+            assert compared(of_files, same).findings == (), (release, api)
+    of_files, of_catalog = written(RELEASES[-1]), released_editions(RELEASES[-1])
     assert compared(of_catalog, of_files).findings == ()
     assert compared(of_files, of_catalog).findings == ()
 
@@ -147,10 +155,21 @@ def test_restored_versions_of_kafka_are_those_that_were_removed() -> None:
         assert compared({name: old}, {name: new}, frozenset(breaking_rules())).findings == ()
 
 
+WHOLE = [*pairwise(RELEASES)][-2:]
+"""Releases of which all messages are compared."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), list(pairwise(RELEASES)))
 def test_what_is_left_out_is_counted_and_is_of_an_unstable_version(before: str, after: str) -> None:
     old, new, rules = written(before), written(after), frozenset(breaking_rules())
+    if (before, after) not in WHOLE:
+        # Of other APIs nothing can be left out.
+        apis = {one.spec.api_key for one in old.values() if one.spec.latest_version_unstable}
+        old, new = (
+            {name: one for name, one in side.items() if one.spec.api_key in apis}
+            for side in (old, new)
+        )
     left, everything = compared(old, new, rules), compared(old, new, rules, unstable=True)
     assert len(left.findings) + left.unstable == len(everything.findings)
     unstable = {one.spec.api_key for one in old.values() if one.spec.latest_version_unstable}

@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 import pytest
 from click.testing import CliRunner, Result
 
-from flexwire.check.rules import rules
 from flexwire.cli.app import app
+from flexwire.specs.lint.rules import rules
 
 if TYPE_CHECKING:
     from pathlib import Path

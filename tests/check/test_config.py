@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flexwire.check.config import (
+from flexwire.schema.sources import read_sources
+from flexwire.specs.lint.config import (
     LINT,
     Config,
     ConfigError,
@@ -15,10 +16,9 @@ from flexwire.check.config import (
     find_config,
     read_config,
 )
-from flexwire.check.lint import lint
-from flexwire.check.rule import Category
-from flexwire.check.rules import rules
-from flexwire.schema.sources import read_sources
+from flexwire.specs.lint.lint import lint
+from flexwire.specs.lint.rule import Category
+from flexwire.specs.lint.rules import rules
 
 # Breaks NAME_WITHOUT_SUFFIX, TAG_SKIPPED and ABOUT_MISSING.
 SPEC = {

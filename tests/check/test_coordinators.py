@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from flexwire.check.breaking.changes import breaking_rules, changes
-from flexwire.check.config import LINT, Config
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
+from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.lint.config import LINT, Config
 from tests.check.pages import findings
 
 KEY: dict[str, Any] = {

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from flexwire.check.config import read_config
-from flexwire.check.rule import Category
-from flexwire.check.rules import rules
 from flexwire.cli.app import app
+from flexwire.specs.lint.config import read_config
+from flexwire.specs.lint.rule import Category
+from flexwire.specs.lint.rules import rules
 from tests.check.pages import findings
 
 pytestmark = pytest.mark.slow

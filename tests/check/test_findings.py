@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.check.config import Config, named
 from flexwire.errors import SpecError
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
 from flexwire.schema.sources import LARGEST, turning_points
 from flexwire.schema.text import MOST_PROBLEMS
+from flexwire.specs.lint.config import Config, named
 from tests.check.pages import findings
 from tests.check.released import released
 from tests.check.test_generator import CASES

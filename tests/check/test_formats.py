@@ -11,11 +11,9 @@ from xml.etree import ElementTree as ET
 import click
 import pytest
 
-from flexwire.check.finding import Finding, window
-from flexwire.check.formats import github_actions, junit, sarif, text
-from flexwire.check.formats import json as json_format
-from flexwire.check.report import Report
-from flexwire.check.rules import rules
+from flexwire.specs.finding import Finding, Report, window
+from flexwire.specs.lint import formats
+from flexwire.specs.lint.rules import rules
 
 LINE = '    { "name": "RackId", "type": "string", "tag": 2 }'
 
@@ -34,15 +32,15 @@ NOTHING = report_of((), ("a/Good.json",))
 
 
 def test_text_shows_the_place_the_rule_and_the_line() -> None:
-    assert text.write(report_of(FOUND[:1], ("a/Foo.json",))) == (
+    assert formats.to_text(report_of(FOUND[:1], ("a/Foo.json",))) == (
         "a/Foo.json:3:50: TAG_SKIPPED tag 1 is not used\n"
         f"  3 | {LINE}\n"
         f"    | {' ' * 49}^\n"
         "\n"
         "1 finding in 1 of 1 file; 'flexwire schema lint --explain RULE' says why\n"
     )
-    assert text.write(NOTHING) == "1 file, no findings\n"
-    *_, third, nothing, summary = text.write(REPORT).splitlines()
+    assert formats.to_text(NOTHING) == "1 file, no findings\n"
+    *_, third, nothing, summary = formats.to_text(REPORT).splitlines()
     assert (third, nothing) == (str(FOUND[2]), "")
     assert summary.startswith("3 findings in 2 of 3 files;")
 
@@ -50,7 +48,8 @@ def test_text_shows_the_place_the_rule_and_the_line() -> None:
 def test_text_marks_the_whole_word() -> None:
     one = Finding("F.json", 1, 15, "TYPE_INVALID", "m", LINE, 15)
     assert (
-        text.write(report_of((one,), ("F.json",))).splitlines()[2] == f"    | {' ' * 14}{'^' * 8}"
+        formats.to_text(report_of((one,), ("F.json",))).splitlines()[2]
+        == f"    | {' ' * 14}{'^' * 8}"
     )
 
 
@@ -58,27 +57,27 @@ def test_text_marks_the_whole_word() -> None:
 def test_text_fits_the_terminal(width: int) -> None:
     long = " ".join(["word"] * 50)
     found = (Finding("F.json", 1, 500, "TAG_SKIPPED", long, "x" * 499 + "y" + "x" * 499, 500),)
-    lines = text.write(report_of(found, ("F.json",)), width).splitlines()
+    lines = formats.to_text(report_of(found, ("F.json",)), width).splitlines()
     # The last line is the summary, and has no line that could be longer than it says.
     assert all(len(line) <= width for line in lines[:-1])
     excerpt, mark = lines[-4:-2]
     assert excerpt[mark.index("^")] == "y"
     # Where no terminal is, a finding is one line, and the excerpt fits one all the same.
-    lines = text.write(report_of(found, ("F.json",))).splitlines()
+    lines = formats.to_text(report_of(found, ("F.json",))).splitlines()
     assert lines[0] == str(found[0])
     assert len(lines[1]) <= 100
 
 
 def test_text_has_colours_where_they_are_asked_for() -> None:
-    coloured = text.write(REPORT, 80, colour=True)
-    assert coloured != text.write(REPORT, 80)
-    assert click.unstyle(coloured) == text.write(REPORT, 80)
-    assert click.unstyle(text.write(NOTHING, colour=True)) == text.write(NOTHING)
+    coloured = formats.to_text(REPORT, 80, colour=True)
+    assert coloured != formats.to_text(REPORT, 80)
+    assert click.unstyle(coloured) == formats.to_text(REPORT, 80)
+    assert click.unstyle(formats.to_text(NOTHING, colour=True)) == formats.to_text(NOTHING)
     assert click.style("TAG_SKIPPED", fg="red", bold=True) in coloured
 
 
 def test_json_has_every_finding() -> None:
-    assert json.loads(json_format.write(REPORT))[0] == {
+    assert json.loads(formats.to_json(REPORT))[0] == {
         "source": "a/Foo.json",
         "line": 3,
         "column": 50,
@@ -86,12 +85,12 @@ def test_json_has_every_finding() -> None:
         "category": "GENERATOR",
         "message": "tag 1 is not used",
     }
-    assert len(json.loads(json_format.write(REPORT))) == 3
-    assert json.loads(json_format.write(NOTHING)) == []
+    assert len(json.loads(formats.to_json(REPORT))) == 3
+    assert json.loads(formats.to_json(NOTHING)) == []
 
 
 def test_github_actions_gets_escaped_commands() -> None:
-    error, notice, warning = github_actions.write(REPORT).splitlines()
+    error, notice, warning = formats.to_github_actions(REPORT).splitlines()
     assert error == "::error file=a/Foo.json,line=3,col=50,title=TAG_SKIPPED::tag 1 is not used"
     assert notice == (
         "::notice file=a/Foo.json,line=9,col=1,title=ABOUT_MISSING::"
@@ -101,11 +100,11 @@ def test_github_actions_gets_escaped_commands() -> None:
         "::warning file=b c%2Cd%3Ae/Bar.json,line=1,col=1,title=STRUCT_WITHOUT_FIELDS::"
         "S has no fields"
     )
-    assert github_actions.write(NOTHING) == ""
+    assert formats.to_github_actions(NOTHING) == ""
 
 
 def test_junit_has_a_test_for_each_file() -> None:
-    suites = ET.fromstring(junit.write(REPORT))  # noqa: S314 - our own text
+    suites = ET.fromstring(formats.to_junit(REPORT))  # noqa: S314 - our own text
     (suite,) = suites
     assert (suites.tag, suite.tag) == ("testsuites", "testsuite")
     for one in (suites, suite):
@@ -122,7 +121,7 @@ def test_junit_has_a_test_for_each_file() -> None:
 
 
 def sarif_of(report: Report) -> Any:
-    return json.loads(sarif.write(report))
+    return json.loads(formats.to_sarif(report))
 
 
 def test_sarif_keeps_the_rules_of_its_schema() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from flexwire.check.config import LINT, Config
-from flexwire.check.rule import Category
-from flexwire.check.rules import rules
+from flexwire.specs.lint.config import LINT, Config
+from flexwire.specs.lint.rule import Category
+from flexwire.specs.lint.rules import rules
 from tests.check.pages import findings
 from tests.each import each
 

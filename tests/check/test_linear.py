@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.breaking.changes import breaking_rules, changes
-from flexwire.check.config import ALL, LINT, Config, named
-from flexwire.check.lint import lint
 from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import Source
+from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.lint.config import ALL, LINT, Config, named
+from flexwire.specs.lint.lint import lint
 
 if TYPE_CHECKING:
     from collections.abc import Callable

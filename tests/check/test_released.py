@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.check.config import Config
 from flexwire.schema.catalog import catalog, release_order
+from flexwire.specs.lint.config import Config
 from tests.check.pages import findings
 from tests.check.released import by_directory
 

@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 
 import flexwire
-from flexwire.check.config import LINT, Config
-from flexwire.check.rules import rules
+from flexwire.specs.lint.config import LINT, Config
+from flexwire.specs.lint.rules import rules
 from tests.check.pages import Example, example, findings
 from tests.each import each
 

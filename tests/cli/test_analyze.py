@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from inspect import signature
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.analyze import _tell_where
+from flexwire.cli.analyze import analyze as command
 from flexwire.cli.app import app
-from flexwire.spark.analyze import Analysis
+from flexwire.spark.analyze import Analysis, analyze
 from flexwire.storage.place import Place
 from flexwire.tables.output import Output
 from tests.report.sample import EMPTY, SAMPLE
@@ -37,6 +39,17 @@ def test_a_broker_that_is_not_an_address_is_a_usage_error(
     assert result.exit_code == 2
     assert told in " ".join(result.output.split())
     assert not out.exists()
+
+
+def test_an_option_of_the_command_has_the_default_that_it_has_in_python() -> None:
+    # `--tables` is `format` in Python; `--format` is what the command prints.
+    told = {
+        "format" if one.name == "tables" else one.name: one.default
+        for one in command.params
+        if isinstance(one.default, str) and one.name != "output"
+    }
+    parameters = signature(analyze).parameters
+    assert told == {name: parameters[name].default for name in ("format", "memory", "timezone")}
 
 
 def test_answers_are_asked_of_the_output_and_not_of_one_run(

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
-from flexwire.cli.computing import at_most
+from flexwire.cli.call import at_most
 from flexwire.errors import CallError
 from tests.net.answering import Answers, answering
 from tests.net.densest import densest
 from tests.protocol.payloads import response_payload
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from flexwire.protocol import RequestFrame
@@ -79,3 +81,39 @@ def test_whatever_computes_for_ever_is_ended() -> None:
         pass
     with pytest.raises(CallError, match=r"^this takes more than 0.05 s"), at_most(0.05, "this"):
         forever()
+
+
+class Swallows:
+    """Its finalizer computes, and Python drops what is raised there."""
+
+    def __init__(self, compute: Callable[[], None]) -> None:
+        self.compute = compute
+
+    def __del__(self) -> None:
+        self.compute()
+
+
+@pytest.fixture
+def dropped(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """What Python reports of exceptions that it drops."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda one: told.append(one.exc_type))
+    return told
+
+
+def swallows_once() -> None:
+    Swallows(forever)
+
+
+def swallows_and_goes_on() -> None:
+    swallows_once()
+    forever()
+
+
+@pytest.mark.parametrize("compute", [swallows_once, swallows_and_goes_on])
+def test_an_end_that_a_finalizer_swallows_is_told_all_the_same(
+    dropped: list[object], compute: Callable[[], None]
+) -> None:
+    with pytest.raises(CallError, match=r"^this takes more"), at_most(0.05, "this"):
+        compute()
+    assert dropped == [CallError]

@@ -32,6 +32,7 @@ import pyarrow as pa
 import pytest
 
 import flexwire
+from flexwire.answers.asking.asking import Given
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
@@ -40,7 +41,6 @@ from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
 from flexwire.demo.run import DemoOutcome, Traffic
 from flexwire.records import Record, encode_batch
-from flexwire.spark.answers.asking import Given
 from flexwire.tap import HostPort, TapStatistics
 from tests.cli.test_json_page import SPEC, _analysis, _leaves, _runs
 from tests.cli.test_terminal import IN_A_PATH, IN_UTF8, OBEYED, SOME, _specs
@@ -59,7 +59,7 @@ VALUES += ["Größe 日本語 \U0001f600", SOME, IN_UTF8]
 ROWS = pa.table({"client_id": VALUES, 'a "name", of\r\ntwo lines': range(len(VALUES))})
 
 # The rows above have only the first of the columns that a person is shown.
-TOLD = replace(TALKERS, shown=TALKERS.shown[:1])
+TOLD = replace(TALKERS, shown=("client_id",))
 
 
 def piped(*arguments: str, encoding: str = "utf-8") -> tuple[int, bytes]:
@@ -260,11 +260,11 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
                 Traffic((), (), ()), _analysis(SAMPLE)
             ),
-            "flexwire.spark.answers.again.answers_of": lambda *_, **__: [
+            "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
                 Given(TOLD, ROWS, len(ROWS))
             ],
-            "flexwire.spark.answers.again.notes_of": lambda _: [],
-            "flexwire.spark.answers.again.sampled_in": lambda _: (),
+            "flexwire.spark.answers.outputs.notes_of": lambda _: [],
+            "flexwire.spark.answers.outputs.sampled_in": lambda _: (),
             "flexwire.tap.tap.run_tap": run_tap,
             "flexwire.cli.warmup.find_spec": lambda _: None,
         }

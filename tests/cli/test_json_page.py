@@ -20,6 +20,7 @@ import click
 import pyarrow as pa
 from click.testing import CliRunner
 
+from flexwire.answers.asking.asking import Given
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
@@ -27,13 +28,11 @@ from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.facts.answers import Unanswered
+from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels.running import Running
 from flexwire.records import Record, encode_batch
-from flexwire.report.answer_facts import Unanswered
-from flexwire.report.log_facts import LogFacts
-from flexwire.report.request_log_facts import RequestLogFacts
 from flexwire.spark.analyze import Analysis
-from flexwire.spark.answers.asking import Given
 from flexwire.storage.place import Place
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
@@ -43,7 +42,7 @@ from tests.report.sample import EMPTY, SAMPLE
 from tests.spark.asked import TALKERS
 
 if TYPE_CHECKING:
-    from flexwire.report.facts import Facts
+    from flexwire.facts.facts import Facts
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 HEAD = """# What commands print as JSON
@@ -174,7 +173,7 @@ def _of_answers() -> Any:
         "notes_of": lambda _: [],
         "sampled_in": lambda _: (),
     }
-    with patch.multiple("flexwire.spark.answers.again", **again):
+    with patch.multiple("flexwire.spark.answers.outputs", **again):
         return _run(["answers", "out", "talkers"])[0]
 
 

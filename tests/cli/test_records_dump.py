@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.cli import main
-from flexwire.cli.records_dump_options import CONVENTION_NAMES, DECODER_NAMES, NOTATIONS
+from flexwire.cli.records_dump_options import DECODER_NAMES, NOTATIONS, ConventionName
 from flexwire.cli.records_dump_rows import sequence_of, show_bytes, typed_headers
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import decode_batches
@@ -301,7 +301,7 @@ def test_header_types_by_hand(run: Run, root: Path) -> None:
 
 
 def test_the_options_name_all_there_is() -> None:
-    assert list(CONVENTIONS) == list(CONVENTION_NAMES)
+    assert list(CONVENTIONS) == list(ConventionName().choices)
     assert [topic.value for topic in InternalTopic] == list(DECODER_NAMES)
     assert len(set(NOTATIONS)) == len(NOTATIONS)
 

@@ -11,11 +11,10 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.answers.asking.asking import Given
+from flexwire.answers.group_offsets import ANSWER, COLUMNS, reset_plan
 from flexwire.cli.app import app
-from flexwire.spark.answers import again
-from flexwire.spark.answers.asking import Given
-from flexwire.spark.answers.group_offsets import ANSWER, COLUMNS
-from flexwire.spark.answers.reset_plan import reset_plan
+from flexwire.spark.answers import outputs
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ def run(
     count: int = 0,
 ) -> Any:
     answered = Given(ANSWER, table(rows), count or len(rows))
-    monkeypatch.setattr(again, "answers_of", lambda *_, **__: [answered])
-    monkeypatch.setattr(again, "notes_of", lambda _: ())
-    monkeypatch.setattr(again, "sampled_in", lambda _: ())
+    monkeypatch.setattr(outputs, "answers_of", lambda *_, **__: [answered])
+    monkeypatch.setattr(outputs, "notes_of", lambda _: ())
+    monkeypatch.setattr(outputs, "sampled_in", lambda _: ())
     return CliRunner().invoke(app, ["answers", "out", *given_arguments])
 
 

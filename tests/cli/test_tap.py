@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from flexwire.cli.app import app
 from flexwire.client.tls import client_context
 from flexwire.errors import FlexwireError
 from flexwire.tap import HostPort, TapStatistics
+from flexwire.tap.config import TapConfig
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving
 from tests.net.test_relay import answering, asking, echo
 from tests.tls import Authority
@@ -55,18 +57,61 @@ def test_a_try_with_a_throwaway_ca_as_it_says_itself(tmp_path: Path) -> None:
     run(job())
 
 
-def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
+def told(patch: pytest.MonkeyPatch, out: Path, *options: str) -> dict[str, Any]:
     """What the command makes of its options, without running a tap."""
-    found: list[TapSecurity] = []
+    found: list[dict[str, Any]] = []
 
-    async def run_tap(*_: Any, security: TapSecurity, **__: Any) -> TapStatistics:
-        found.append(security)
+    async def run_tap(*_: Any, **given: Any) -> TapStatistics:
+        found.append(given)
         return TapStatistics()
 
     patch.setattr("flexwire.tap.tap.run_tap", run_tap)
     command = ["tap", "--upstream", "ssl://b:1", "--out", str(out / "out"), *options]
     CliRunner().invoke(app, command, catch_exceptions=False)
     return found[0]
+
+
+def given(patch: pytest.MonkeyPatch, out: Path, *options: str) -> TapSecurity:
+    """What the command makes of its options about TLS."""
+    security: TapSecurity = told(patch, out, *options)["security"]
+    return security
+
+
+def config(**given: Any) -> TapConfig:
+    known = {one.name for one in fields(TapConfig)}
+    address = HostPort(LOOPBACK, 1)
+    return TapConfig(
+        address, address, Path("out"), **{n: v for n, v in given.items() if n in known}
+    )
+
+
+def test_a_command_without_options_runs_the_tap_that_python_has_by_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert config(**told(monkeypatch, tmp_path)) == config()
+
+
+# A value that an option may have, as it is given and as the field has it.
+VALUES: dict[str, tuple[str | None, Any]] = {
+    "advertised_host": ("tap.example", "tap.example"),
+    "keep_addresses": (None, True),
+    "max_bytes": ("3", 3 << 20),
+    "sample": ("0.25", 0.25),
+    "processes": ("2", 2),
+    "most_held": ("7", 7 << 20),
+}
+
+
+def test_each_option_of_a_field_sets_this_field_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_by = {
+        one.name: one.metadata["option"] for one in fields(TapConfig) if "option" in one.metadata
+    }
+    assert {*VALUES} == {*told_by}
+    for name, (text, value) in VALUES.items():
+        options = [told_by[name].flag, *([] if text is None else [text])]
+        assert config(**told(monkeypatch, tmp_path, *options)) == replace(config(), **{name: value})
 
 
 def test_a_password_comes_from_a_file_or_the_environment(

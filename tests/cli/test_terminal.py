@@ -20,13 +20,13 @@ import pytest
 import flexwire
 from flexwire.cli import main
 from flexwire.cli.app import app
-from flexwire.cli.records_dump_options import CONVENTION_NAMES
 from flexwire.cli.records_dump_rows import finding
 from flexwire.cli.records_dump_text import Text
 from flexwire.cli.terminal import ShownStream, styled
 from flexwire.logs.segments import Damage
 from flexwire.printable import printable
 from flexwire.records import Record
+from flexwire.records.conventions import CONVENTIONS
 from flexwire.tap.metrics import TapStatistics
 from tests.each import each
 
@@ -175,7 +175,7 @@ def log(tmp_path: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("convention", [None, *CONVENTION_NAMES])
+@pytest.mark.parametrize("convention", [None, *CONVENTIONS])
 def test_records_dump_shows_paths_keys_values_and_headers(
     log: Path, convention: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import zlib
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pytest
 
 from flexwire.columnar.program import address
+from flexwire.kernels.cache import digest
 from flexwire.kernels.engine import kernel
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
 from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as in the room
 from flexwire.wire.batch_layout import GZIP
 from tests.columnar.gzip_members import member
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+BUILD = Path(__file__).parents[2] / ".build"
 LIMIT, ROOM = 1 << 21, 1 << 18
 # Functions that kernels are made of run alone where numba compiles them; a wheel has kernels only.
 HAS_PARTS = find_spec("numba") is not None
@@ -94,12 +102,27 @@ def by_blocks(stream: bytes, *, behind: int = 8) -> bytes | None:
         content = by_zlib(stream)
         found = inflated_by_kernel(GZIP, member(stream, content or b""))
         return found if content is not None else None
-    from flexwire.kernels.records.gzip import inflate_blocks  # noqa: PLC0415 - see above
-
     # What stands behind a stream may be read, as a trailer does.
     data = np.frombuffer(stream + b"\xa5" * behind, np.uint8)
     room = np.full(ROOM + 8, 0xA5, np.uint8)
     begin, target = address(data), address(room)
-    source, end = inflate_blocks(begin, begin + len(data), target, target + ROOM)
+    source, end = _inflate_blocks()(begin, begin + len(data), target, target + ROOM)
     assert (room[ROOM:] == 0xA5).all(), "written beyond the room"
     return room[: end - target].tobytes() if source - begin == len(stream) else None
+
+
+@cache
+def _inflate_blocks() -> Callable[[int, int, int, int], tuple[int, int]]:
+    """Return the part of the gzip kernel that reads blocks, compiled once for the same kernels.
+
+    To compile it takes ten seconds. Only here is it kept in a cache of numba's own: from there no
+    object file can be made, which is what the loader of kernels keeps.
+    """
+    from numba.core import config  # noqa: PLC0415 - a wheel's tests have no numba
+
+    from flexwire.kernels.records.gzip import inflate_blocks  # noqa: PLC0415 - see above
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(config, "CACHE_DIR", str(BUILD / f"parts-{digest()}"))
+        cast("Any", inflate_blocks).enable_caching()
+    return inflate_blocks

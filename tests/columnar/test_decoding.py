@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.codec import Encoding, message
 from flexwire.columnar import decode_messages, message_type
-from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from tests.codec.test_every_version import pairs
@@ -55,7 +55,7 @@ def test_every_version_alone_and_together_with_all_others(name: str) -> None:
         same(found, decoded(made, rows, [version] * len(rows))[0])
         if made is message(name):
             schema = made.definition.schema(version)
-            same(found, message_column(schema, message_type(name), messages, TaggedFieldUses()))
+            same(found, message_column(schema, message_type(name), messages))
     for made, mixed in by_class.items():
         random.Random(name).shuffle(mixed)
         rows, versions = [row for row, _ in mixed], [version for _, version in mixed]

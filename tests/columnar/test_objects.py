@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pytest
-
 from flexwire.codec import Message, message
-from flexwire.columnar.objects import TAGGED_FIELD_USES, TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.wire.cursor import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
@@ -19,8 +16,6 @@ from tests.codec.vectors import has_changed, load
 from tests.each import each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from flexwire.wire.types import Type
 
 VECTORS = load()
@@ -80,65 +75,9 @@ def test_columns_hold_what_the_reference_executor_reads(name: str) -> None:
     for version, encoded in _by_version(name).items():
         schema = kind.definition.schema(version)
         objects = [None, *(kind.decode(data, version) for data in encoded)]
-        column = message_column(schema, message_type(name), objects, TaggedFieldUses())
+        column = message_column(schema, message_type(name), objects)
         assert column.type.equals(message_type(name))
         nothing, *rows = column.to_pylist()
         assert nothing is None
         for row, data in zip(rows, encoded, strict=True):
             _assert_holds(row, _column_value(schema.read(Reader(data)), schema), schema)
-
-
-def _tagged_on_the_wire(value: Any, kind: Type, path: str) -> Iterator[tuple[str, int, str | None]]:
-    if isinstance(kind, NullableStruct):
-        kind = kind.schema
-    if value is None:
-        return
-    if isinstance(kind, Array):
-        for one in value:
-            yield from _tagged_on_the_wire(one, kind.element, f"{path}[]")
-    if isinstance(kind, Schema):
-        for tag in value.get(UNKNOWN_TAGGED_FIELDS, {}):
-            yield path, tag, None
-        for one in kind.fields:
-            if one.attribute in value:
-                if one.tag is not None:
-                    yield path, one.tag, one.json_name
-                inner = f"{path}.{one.json_name}".removeprefix(".")
-                yield from _tagged_on_the_wire(value[one.attribute], one.type, inner)
-
-
-@pytest.mark.slow
-@each("name", sorted(VECTORS))
-def test_tagged_fields_are_counted_as_they_are_on_the_wire(name: str) -> None:
-    kind: type[Message] = message(name)
-    for version, encoded in _by_version(name).items():
-        schema = kind.definition.schema(version)
-        uses = TaggedFieldUses()
-        objects = [kind.decode(data, version) for data in encoded]
-        message_column(schema, message_type(name), objects, uses)
-        for row, data in enumerate(encoded):
-            counted = {(one["path"], one["tag"], one["name"]): one["times"] for one in uses.of(row)}
-            there = Counter(_tagged_on_the_wire(schema.read(Reader(data)), schema, ""))
-            assert counted == there
-
-
-def test_the_vectors_have_tagged_fields_to_count() -> None:
-    kind = message("FetchRequest")
-    counted = []
-    for version, encoded in _by_version("FetchRequest").items():
-        uses = TaggedFieldUses()
-        schema = kind.definition.schema(version)
-        objects = [kind.decode(one, version) for one in encoded]
-        message_column(schema, message_type(kind), objects, uses)
-        counted += [one["name"] for row in range(len(encoded)) for one in uses.of(row)]
-    assert {"clusterId", "replicaState", None} <= set(counted)
-
-
-def test_bytes_count_for_what_is_unknown_unless_they_are_withheld() -> None:
-    kind = message("ApiVersionsRequest")
-    given = [kind(unknown_tagged_fields={9: data}) for data in (b"secret", b"***")]
-    uses = TaggedFieldUses(withheld=b"***")
-    message_column(kind.definition.schema(3), message_type(kind), given, uses)
-    column = pa.array([uses.of(row) for row in range(3)], TAGGED_FIELD_USES)
-    use = {"path": "", "tag": 9, "name": None, "times": 1}
-    assert column.to_pylist() == [[{**use, "bytes": 6}], [{**use, "bytes": None}], []]

@@ -6,10 +6,10 @@ import json
 from typing import Any
 
 from flexwire.codec.message import message_of
-from flexwire.cost.meter import At, Meter, Sent, WrittenAs
-from flexwire.cost.specs import Specs
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
+from flexwire.specs.cost.meter import At, Meter, Sent, WrittenAs
+from flexwire.specs.cost.sides import Specs
 from flexwire.wire.encoding import Encoding
 
 Field = dict[str, Any]

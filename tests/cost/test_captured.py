@@ -9,10 +9,10 @@ import pytest
 from flexwire.capture import messages
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.codec import message
-from flexwire.cost.meter import Meter, Sent, WrittenAs
-from flexwire.cost.specs import bundled_specs
 from flexwire.errors import CaptureError
 from flexwire.schema.spec import MessageType
+from flexwire.specs.cost.meter import Meter, Sent, WrittenAs
+from flexwire.specs.cost.sides import bundled_specs
 from tests.capture.traffic import packet, pcap
 from tests.spark.traffic import Traffic, made, request, response
 

@@ -5,13 +5,12 @@ from typing import Any
 import pytest
 
 from flexwire.codec import message
-from flexwire.cost.error_tags import ErrorTagged, only
-from flexwire.cost.meter import At, Meter, Sent, WrittenAs
-from flexwire.cost.specs import bundled_specs
-from flexwire.cost.tagging import Share, TaggedNow
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
+from flexwire.specs.cost.meter import At, Meter, Sent, WrittenAs
+from flexwire.specs.cost.sides import ErrorTagged, bundled_specs, only
+from flexwire.specs.cost.tagging import Share, TaggedNow
 from tests.cost.made import body, compare, spec, totals
 from tests.each import each
 

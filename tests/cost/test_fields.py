@@ -7,8 +7,8 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.columnar import decode_messages, message_sizes
-from flexwire.cost.fields import read_sizes
 from flexwire.errors import DecodeError, EncodeError
+from flexwire.specs.cost.sizes import read_sizes
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import class_of, load
 from tests.each import each

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from flexwire.codec import message
-from flexwire.cost.meter import DIFFERENT_REASONS, At, Meter, Sent, WrittenAs
-from flexwire.cost.specs import Specs, bundled_specs
-from flexwire.cost.vectors import read_vectors
 from flexwire.errors import EncodeError
 from flexwire.schema.spec import MessageType
+from flexwire.specs.cost.meter import DIFFERENT_REASONS, At, Meter, Sent, WrittenAs
+from flexwire.specs.cost.sides import Specs, bundled_specs
+from flexwire.specs.cost.vectors import read_vectors
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load
 from tests.cost.made import body, compare, sent, spec, totals

@@ -5,7 +5,7 @@ import statistics
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.cost.sizes import Sizes
+from flexwire.specs.cost.sizes import Sizes
 
 
 @given(st.lists(st.integers(-9, 9)), st.lists(st.integers(-9, 9)), st.integers(0, 30))

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.cost.meter import Sent
-from flexwire.cost.vectors import VectorError, read_vectors
+from flexwire.specs.cost.meter import Sent
+from flexwire.specs.cost.vectors import VectorError, read_vectors
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from flexwire import answers
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.asking import MOST_ROWS, SHOWN_ROWS
+from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from flexwire.report.charts import PARTS
-from flexwire.spark import answers
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.asking import MOST_ROWS, SHOWN_ROWS
-from flexwire.spark.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from tests.docs.test_tables_page import code, spark_type
 from tests.each import each
 from tests.spark.asked import BUSY, TALKERS
 
 if TYPE_CHECKING:
-    from flexwire.report.answer_facts import Kind
-    from flexwire.spark.answers.answer import Answer
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.facts.answers import Kind
 
 PAGE = Path(__file__).parents[2] / "docs" / "answers.md"
 HEAD = f"""# Answers
@@ -53,12 +53,12 @@ flexwire answers OUT NAME --format csv
 ```
 
 Each is one function of tables in one file of plain DataFrame code, which is
-`flexwire/spark/answers/NAME.py`. It returns a DataFrame that can be filtered and joined further.
+`flexwire/answers/NAME.py`. It returns a DataFrame that can be filtered and joined further.
 Spark gives its rows in no order: `ANSWER.ordered` puts the most important row first, as the table,
 the CSV and the report have it.
 ```python
 from pyspark.sql import SparkSession
-from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers.outputs import open_tables
 
 spark = SparkSession.builder.getOrCreate()  # flexwire.spark.session.session() finds a Java too
 tables = open_tables(spark, "OUT")  # a path or URL; of Delta tables all analyses that are in
@@ -70,9 +70,9 @@ Tables that grow hold several analyses, each of which counts frames from 0. Join
 the column `analysis` where a table has it.
 
 To change one, copy its file, change the function, and give `analyze` the `Answer` made of it:
-`analyze(paths, out, answers=["all the others by name", MINE])`. Its columns, and which of them the
-report shows, stand beside it. `python -m tests.docs.test_answers_page` writes this page from
-`flexwire.spark.answers.ANSWERS`; the tables that they ask are in [tables.md](tables.md).
+`analyze(paths, out, answers=["all the others by name", MINE])`. The report shows those of its
+columns that have a heading. `python -m tests.docs.test_answers_page` writes this page from
+`flexwire.answers.ANSWERS`; the tables that they ask are in [tables.md](tables.md).
 """
 # Which types of columns the report can show as what.
 SHOWN_AS: dict[Kind, tuple[str, ...]] = {
@@ -108,7 +108,7 @@ def section(answer: Answer) -> str:
         "",
         f"**What to do:** {code(answer.advice)}{of_state(answer)}",
         "```python",
-        f"from flexwire.spark.answers.{answer.name} import ANSWER, {answer.name}",
+        f"from flexwire.answers.{answer.name} import ANSWER, {answer.name}",
         "",
         f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
         "```",
@@ -164,15 +164,18 @@ def test_an_answer_is_what_the_report_can_show(answer: Answer) -> None:
     for one in answer.columns:
         assert one.meaning
         assert "|" not in one.meaning + one.null
-    shown = {one.name: one for one in answer.shown}
-    assert len(shown) == len(answer.shown)
+    shown = {one.name: one for one in answer.shown_columns()}
+    headed = [one.name for one in answer.columns if one.heading]
+    assert sorted(shown) == sorted(headed)
+    # What the table's own order says is not said again.
+    assert list(answer.shown) != headed
     for name, column in shown.items():
         assert str(types[name]).startswith(SHOWN_AS[column.kind]), name
-    assert any(one.is_about for one in answer.shown)
+    assert any(one.is_about for one in answer.shown_columns())
     picture = answer.picture
     if picture is not None:
         assert {picture.value, *picture.parts, *picture.across} <= {*shown}
-        assert len({one.kind for one in answer.shown if one.name in picture.across}) <= 1
+        assert len({one.kind for one in answer.shown_columns() if one.name in picture.across}) <= 1
         assert len(picture.parts) <= len(PARTS)
         assert picture.over is None or pa.types.is_temporal(types[picture.over])
 

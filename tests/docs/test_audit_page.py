@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from flexwire.measures.evidence import SHOWN
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import PINS, VERDICTS
 from flexwire.protocol.audit.known import ABSENT, LIBRARIES
 from flexwire.report.audit_files import COLUMNS
-from flexwire.spark.conducts import SHOWN
 from tests.house.test_readme import blocks, check
 
 PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")

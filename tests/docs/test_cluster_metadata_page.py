@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cluster-metadata.md").read_text(encoding="utf-8")
-ROOM = Path(__file__).parents[2] / "src" / "flexwire" / "spark" / "internal_topics"
+ROOM = Path(__file__).parents[2] / "src" / "flexwire" / "answers"
 
 
 # A dozen small queries.
@@ -32,14 +32,17 @@ def test_its_blocks_do_what_they_show(spark: SparkSession, tmp_path: Path) -> No
 
 
 def test_it_names_every_view_and_every_argument() -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
+    view = re.compile(r"^def ([a-z]\w*)\(state: ClusterState\) -> DataFrame:", re.MULTILINE)
     views = {
-        path.stem.removeprefix("cluster_")
-        for path in ROOM.glob("cluster_*.py")
-        if "COLUMNS: Final = (" in path.read_text(encoding="utf-8")
+        ".".join([*path.relative_to(ROOM).with_suffix("").parts, name])
+        for path in ROOM.rglob("cluster*.py")
+        for name in view.findall(path.read_text(encoding="utf-8"))
     }
     rows = re.findall(r"^\| `([\w.]+)` \|", PAGE, re.MULTILINE)
-    assert {one.partition(".")[0] for one in rows if "." in one} == views - {"folding"}
+    # The history is made from the changes.
+    views.remove("state.cluster_partitions.partition_changes")
+    assert {one for one in rows if "." in one} == views
     asked = {*inspect.signature(cluster_state).parameters} - {"spark", "log_dir"}
     assert {one for one in rows if "." not in one} == asked

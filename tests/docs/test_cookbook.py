@@ -43,7 +43,7 @@ def test_every_recipe_on_an_analysis_does_what_it_shows(
     for block in found:
         if makes_capture(block) or needs_analysis(block):
             with subtests.test(msg=f"docs/cookbook.md:{block.line}"):
-                check(block, tmp_path)
+                check(block, tmp_path, is_here=True)
 
 
 def test_there_are_recipes_enough_and_each_has_a_block() -> None:

@@ -20,10 +20,10 @@ from flexwire.capture.files.comments import (
     sampling_comment,
     stamp_comment,
 )
+from flexwire.facts.audit import Audit, AuditFinding
+from flexwire.facts.facts import Facts
 from flexwire.parties import Party
-from flexwire.report.audit_facts import Audit, AuditFinding
 from flexwire.report.audit_files import COLUMNS, audit_json
-from flexwire.report.facts import Facts
 
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 MARK = "<!-- From here on written from the classes. -->\n"
@@ -71,7 +71,7 @@ def facts() -> str:
 
 One object, `Facts`. Keys end with their units: `…_us` is whole microseconds (since the epoch, UTC,
 for a moment), `…_ms` milliseconds, `…bytes` bytes. What may be unknown is null.
-`flexwire.report.facts.Facts.from_json` reads it.
+`flexwire.facts.facts.Facts.from_json` reads it.
 """
     return head + "".join(map(section, classes_of(Facts)))
 

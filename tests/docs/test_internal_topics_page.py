@@ -29,8 +29,8 @@ def test_every_block_does_what_it_shows(spark: SparkSession, tmp_path: Path) -> 
 
 @pytest.mark.spark
 def test_the_page_has_every_public_name() -> None:
-    from flexwire.spark import internal_topics  # noqa: PLC0415 - it imports PySpark
+    from flexwire.answers import state  # noqa: PLC0415 - it imports PySpark
 
     # Those of the cluster's own topic are on its part of the page.
-    names = [one for one in internal_topics.__all__ if "cluster" not in one]
+    names = [one for one in state.__all__ if "cluster" not in one]
     assert [one for one in names if f"`{one}" not in PAGE and f"import {one}" not in PAGE] == []

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.answers import ANSWERS
 from flexwire.protocol.known_topics import KNOWN, software_of
-from flexwire.spark.answers import ANSWERS
 
 if TYPE_CHECKING:
-    from flexwire.spark.answers.answer import Answer
+    from flexwire.answers.asking.answer import Answer
 
 # What somebody may do for good because of an answer.
 _ACTS = re.compile(
@@ -33,7 +33,9 @@ _CERTAIN = re.compile(
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda one: one.name)
 def test_what_cannot_be_undone_is_never_called_certain(answer: Answer) -> None:
     texts = [answer.question, answer.meaning, answer.advice]
-    texts += [one.meaning for one in answer.columns] + [one.heading for one in answer.shown]
+    texts += [one.meaning for one in answer.columns] + [
+        one.heading for one in answer.shown_columns()
+    ]
     texts += [] if answer.picture is None else [answer.picture.title]
     acts = _ACTS.search(answer.advice)
     if acts and answer.name not in _HARMLESS:

@@ -14,7 +14,6 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.capture.pairing.rows import PAIRED
 from flexwire.report.audit_files import COLUMNS
-from flexwire.spark.by_objects.records import RECORDS
 from flexwire.spark.tables import TABLES as DIRECTORIES
 from flexwire.tables.keys import FRAME_KEY
 from flexwire.tables.log_schema import LOG_SCHEMAS, LOG_TABLES
@@ -25,6 +24,7 @@ from flexwire.tables.schema import (
     FRAMES_TABLE,
     OUTCOMES,
     PACKETS_TABLE,
+    RECORDS,
     REQUEST_LOG_TABLES,
     TABLES,
     Table,

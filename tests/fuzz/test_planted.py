@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.check.finding import Finding
 from flexwire.records.kip82 import MessageIterator
+from flexwire.specs.finding import Finding
 from fuzz.corpus import corpus
 from fuzz.law import LawBrokenError
 from fuzz.targets import TARGETS
@@ -54,9 +54,9 @@ def moved(report: Any, **places: int) -> Any:
         ("lint", checks, "lint", lambda report: moved(report, column=120), b"\0" + SPEC),
         ("lint", checks, "lint", lambda report: moved(report, column=0), b"\0" + SPEC),
         ("lint", checks, "read_message", lambda read: (read[0], []), b"\0{"),
-        ("lint", checks.json_format, "write", lambda _: "[]", b"\0" + SPEC),
-        ("lint", checks.github_actions, "write", lambda text: text + "x", b"\0" + SPEC),
-        ("lint", checks.text, "write", lambda text: text + "\x07", b"\0" + SPEC),
+        ("lint", checks.formats, "to_json", lambda _: "[]", b"\0" + SPEC),
+        ("lint", checks.formats, "to_github_actions", lambda text: text + "x", b"\0" + SPEC),
+        ("lint", checks.formats, "to_text", lambda text: text + "\x07", b"\0" + SPEC),
         (
             "breaking",
             checks,

@@ -7,11 +7,11 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING
 
-from flexwire.guide import bundled_messages, render
 from flexwire.schema.catalog import catalog
+from flexwire.specs.guide import bundled_messages, render
 
 if TYPE_CHECKING:
-    from flexwire.guide.messages import Message
+    from flexwire.specs.guide.messages import Message
 
 
 @cache

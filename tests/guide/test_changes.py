@@ -11,16 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.guide.changes import Step, steps
-from flexwire.guide.pages import make_pages, tell
-from flexwire.guide.rows import ASPECTS, FieldRow
+from flexwire.specs.guide.rows import ASPECTS, FieldRow, Step, steps
+from flexwire.specs.guide.site import make_pages, tell
 from tests.each import each
 from tests.guide.built import Tables, messages, page_of, site, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.guide.messages import Version
+    from flexwire.specs.guide.messages import Version
 
 BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 MESSAGES = each("name", lambda: sorted(messages()))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import SpecError
-from flexwire.guide import given_messages
-from flexwire.guide.rows import Room, make_rows, wire_form
 from flexwire.protocol.headers import request_header_version, response_header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import ZERO_UUID, resolve
 from flexwire.schema.spec import MessageType
+from flexwire.specs.guide import given_messages
+from flexwire.specs.guide.rows import Room, make_rows, wire_form
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema, struct_of
 from flexwire.wire.types import Array
 from tests.each import each

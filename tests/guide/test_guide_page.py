@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from flexwire.guide.messages import MOST_VERSIONS
-from flexwire.guide.rows import LARGEST
+from flexwire.specs.guide.messages import MOST_VERSIONS
+from flexwire.specs.guide.rows import LARGEST
 from tests.guide.built import site, tables
 from tests.house.test_readme import check_page
 

@@ -8,12 +8,12 @@ from html import unescape
 
 import pytest
 
-from flexwire.guide import given_messages, render
-from flexwire.guide.messages import _in_a_row
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import released_editions
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
+from flexwire.specs.guide import given_messages, render
+from flexwire.specs.guide.messages import _in_a_row
 from flexwire.versions import Versions
 from tests.each import each
 from tests.guide.built import messages, page_of, site

@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 import pytest
 
-from flexwire.guide import MARK, given_messages, render
-from flexwire.guide.messages import bundled_messages
-from flexwire.guide.traffic import Senders, Sent, Traffic
 from flexwire.schema.catalog import catalog
+from flexwire.specs.guide import MARK, given_messages, render
+from flexwire.specs.guide.messages import bundled_messages
+from flexwire.specs.guide.traffic import Senders, Sent, Traffic
 from tests.each import each
 from tests.guide.built import messages, page_of, site, tables
 from tests.guide.specs import edition

@@ -17,10 +17,10 @@ from flexwire.cli.app import app
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.errors import FlexwireError
-from flexwire.guide import bundled_messages, render
-from flexwire.guide.traffic import MOST_CLIENTS, Senders, Sent, Traffic, read_traffic
 from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
+from flexwire.specs.guide import bundled_messages, render
+from flexwire.specs.guide.traffic import MOST_CLIENTS, Senders, Sent, Traffic, read_traffic
 from flexwire.wire.schema import Schema, struct_of
 from tests.guide.built import page_of
 

@@ -128,28 +128,18 @@ def test_the_loss_of_a_worker_ends_the_run(how: str, tmp_path: Path) -> None:
         assert re.search(r"  gw\d: test_a.py::test_lost for \d+ s", told), told
 
 
-def test_a_run_without_a_loss_ends_with_0(tmp_path: Path) -> None:
-    files = {f"test_{name}.py": WAITS.replace("1000", "0") for name in "abc"}
-    done = session(tmp_path, files, *BESIDE, minutes=ending.MINUTES)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "6 passed" in done.stdout
-
-
 SHARES = """
 import os
 import pytest
 # As in: spark: SparkSession
 
-def tell(name):
-    with open("told", "a") as told:
-        told.write(f"{name} {os.getpid()}\\n")
-
 @pytest.mark.spark
-def test_shares():
-    tell("shares")
+def test_one():
+    with open("told", "a") as told:
+        told.write(f"{os.getpid()}\\n")
 
-def test_other():
-    tell("other")
+def test_two():
+    pass
 """
 HERE = """
 from pathlib import Path
@@ -160,14 +150,15 @@ conftest.ROOT = Path(__file__).parent
 """
 
 
-def test_what_shares_the_session_runs_in_one_process_of_two(tmp_path: Path) -> None:
+def test_a_run_without_a_loss_ends_with_0_and_two_processes_of_three_have_sessions(
+    tmp_path: Path,
+) -> None:
     files = {f"test_{name}.py": SHARES for name in "abcd"} | {"conftest.py": HERE}
-    done = session(tmp_path, files, *BESIDE, minutes=ending.MINUTES)
-    assert "8 passed" in done.stdout, done.stdout + done.stderr
-    told = [line.split() for line in (tmp_path / "told").read_text().splitlines()]
-    assert len({pid for name, pid in told if name == "shares"}) == 1
-    # It has nothing to wait for, as the other files have: of those the other process has some.
-    assert len({pid for _, pid in told}) == 2
+    files |= {f"test_{name}.py": WAITS.replace("1000", "0") for name in "efg"}
+    done = session(tmp_path, files, "-n", "3", "--dist", "loadfile", minutes=ending.MINUTES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "14 passed" in done.stdout
+    assert len({*(tmp_path / "told").read_text().splitlines()}) == conftest.SESSIONS == 2
 
 
 @pytest.mark.parametrize("processes", [0, 2])

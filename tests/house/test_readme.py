@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from flexwire.cli.app import app
 
 README = Path(__file__).parents[2] / "README.md"
 _BLOCK = re.compile(
@@ -62,12 +66,15 @@ def run_python(block: Block, page: str, names: dict[str, Any], directory: Path) 
         exec(program, names)  # noqa: S102 - the page is ours
 
 
-def check(block: Block, directory: Path) -> None:
-    """Run one block in ``directory``; what it shows must be what happens."""
+def check(block: Block, directory: Path, *, is_here: bool = False) -> None:
+    """Run one block in ``directory``; what it shows must be what happens.
+
+    Where ``is_here``, an analysis that a block begins with takes the session of this process.
+    """
     if block.reason is not None:
         assert block.reason, "a block that is not run says why"
     elif block.language == "console":
-        check_console(block.text, directory)
+        check_console(block.text, directory, is_here=is_here)
     elif block.language == "python":
         assert re.search(r"^\s*assert ", block.text, re.MULTILINE), "nothing is asserted"
         run_python(block, "README.md", {"__name__": "readme"}, directory)
@@ -75,11 +82,17 @@ def check(block: Block, directory: Path) -> None:
         pytest.fail(f"a block of {block.language or 'no language'} cannot be run, nor says why")
 
 
-def check_console(text: str, directory: Path) -> None:
+def check_console(text: str, directory: Path, *, is_here: bool = False) -> None:
     assert text.startswith("$ "), "a console block begins with a command"
     assert not _RECURSIVE.search(text), "this would run itself: mark the block as not run"
     shown = [(match["command"], match["output"]) for match in _COMMAND.finditer(text)]
-    happened = run([command for command, _ in shown], directory)
+    commands = [command for command, _ in shown]
+    happened: list[tuple[str, int]] = []
+    if is_here and commands[0].startswith("flexwire analyze "):
+        with contextlib.chdir(directory):
+            done = CliRunner().invoke(app, shlex.split(commands.pop(0))[1:])
+        happened.append((done.output, done.exit_code))
+    happened += run(commands, directory)
     for index, (command, expected) in enumerate(shown):
         output, status = happened[index]
         assert matches(expected, output), (

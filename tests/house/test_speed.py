@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -110,30 +108,12 @@ class Item:
         return self.marker if name in self.marker.split() and name else None
 
 
-ALONE: Any = SimpleNamespace()
-
-
-def test_all_tests_of_the_session_run_in_one_process_and_others_by_file(tmp_path: Path) -> None:
-    file = "tests/spark/test_frame_sums.py"
-    sharing = [
-        Item(f"{file}::test_a[b::c]", "spark"),
-        Item("tests/demo/test_audit.py::test_b", "spark"),
-    ]
-    # What needs no Spark, has a process of its own, or starts a session of its own.
-    others = [
-        Item(f"{file}::test_c"),
-        Item(f"{file}::test_d", "spark own_process"),
-        Item("tests/docs/test_pages.py::test_e", "spark"),
-    ]
-    worker: Any = SimpleNamespace(workerinput={conftest._TOLD: str(tmp_path), "workerid": "gw0"})
-    items: Any = [*others, *sharing]
-    conftest.pytest_collection_modifyitems(worker, items)
-    told = json.loads((tmp_path / "gw0").read_text(encoding="utf-8"))
-    assert {*told} == {one.nodeid for one in sharing}
-    assert [conftest.scope(one.nodeid, told) for one in (*sharing, *others)] == [
-        *("spark", "spark", file, file),
-        "tests/docs/test_pages.py",
-    ]
+def test_a_process_beyond_the_first_takes_spark_last() -> None:
+    spark, other = "tests/spark/test_commit.py", "tests/wire/test_tags.py"
+    assert conftest.next_file([spark, other], is_full=False) == spark
+    assert conftest.next_file([spark, other], is_full=True) == other
+    # Nothing is left undone.
+    assert conftest.next_file([spark], is_full=True) == spark
 
 
 def test_what_starts_spark_comes_first_and_then_files_with_a_slow_test_whole() -> None:
@@ -145,11 +125,11 @@ def test_what_starts_spark_comes_first_and_then_files_with_a_slow_test_whole() -
         Item(f"{slow}::test_c", "slow"),
         Item("tests/demo/test_audit.py::test_d", "spark"),
     ]
-    conftest.pytest_collection_modifyitems(ALONE, items)
+    conftest.pytest_collection_modifyitems(items)
     assert "".join(one.nodeid[-1] for one in items) == "dbca"
 
 
 def test_a_test_that_uses_the_session_is_marked_or_refused() -> None:
     items: Any = [Item("test_a.py::test_b", fixturenames=("tmp_path", "spark"))]
     with pytest.raises(pytest.UsageError, match=r"test_a\.py::test_b uses Spark: mark it"):
-        conftest.pytest_collection_modifyitems(ALONE, items)
+        conftest.pytest_collection_modifyitems(items)

@@ -32,8 +32,8 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """A session that has the connector, which must be there when Java starts."""
-    from flexwire.spark.archive import SMALL_JAVA  # noqa: PLC0415 - it imports PySpark
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import SMALL_JAVA  # noqa: PLC0415 - it imports PySpark
 
     wanted = (f"org.apache.spark:spark-sql-kafka-0-10_2.13:{CONNECTOR}",)
     found = Jars(f"spark-kafka-{CONNECTOR}", wanted).bring()

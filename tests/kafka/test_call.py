@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.client import Broker, Cluster, Login, Security
-from flexwire.client.broker import api_key_of, usable_versions
+from flexwire.client.broker import usable_versions
 from flexwire.client.config import read_client_config
 from flexwire.client.writing import READING
 from flexwire.errors import CallError, LoginError
+from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.audit import fitting_releases
 from flexwire.versions import Versions
 from tests.kafka.calling import PASSWORD, SCRAM, Secured, secured, separate

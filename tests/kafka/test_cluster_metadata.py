@@ -80,7 +80,7 @@ def dynamic_configs(acts: Acts, topics: list[str]) -> dict[tuple[str, str, str],
 
 def agree(spark: SparkSession, acts: Acts) -> None:
     """Compare everything that can be asked of a broker."""
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     expected, told = by_admin(acts), epochs(acts)
     state = cluster_state(spark, acts.logs)

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.spark.internal_topics import last_commits, open_log
+from flexwire.answers.state import last_commits, open_log
 from tests.kafka.asking import ask, until
 from tests.kafka.coordinating import LASTING, MOST_SECONDS
 from tools.broker import VERSIONS, broker

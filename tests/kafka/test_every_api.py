@@ -200,7 +200,7 @@ def test_an_analysis_counts_the_same_messages(
     spark: SparkSession, driven: Driven, tmp_path: Path
 ) -> None:
     from flexwire.spark.analyze import analyze  # noqa: PLC0415 - PySpark
-    from flexwire.spark.answers.reading import open_tables  # noqa: PLC0415 - PySpark
+    from flexwire.spark.answers.outputs import open_tables  # noqa: PLC0415 - PySpark
 
     analyze([driven.captures], tmp_path / "out", spark=spark)
     frames = open_tables(spark, tmp_path / "out").frames

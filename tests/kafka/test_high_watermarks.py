@@ -9,8 +9,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from flexwire.answers.state import end_offsets, lag, last_commits, open_log
 from flexwire.logs.checkpoints import broker_of
-from flexwire.spark.internal_topics import end_offsets, lag, last_commits, open_log
 from tests.kafka.coordinating import MOST_SECONDS
 from tools.broker import VERSIONS, broker
 

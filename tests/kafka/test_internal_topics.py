@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.spark.internal_topics import (
+from flexwire.answers.state import (
     end_offsets,
     group_members,
     groups,
@@ -22,7 +22,7 @@ from flexwire.spark.internal_topics import (
     unreadable,
     unused_groups,
 )
-from flexwire.spark.internal_topics.groups import RECORDS
+from flexwire.answers.state.groups import RECORDS
 from tests.kafka.coordinating import IDS, LASTING, TOPICS, Coordinated, Said
 from tools.broker import VERSIONS, broker
 

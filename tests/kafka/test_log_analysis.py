@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers.storage import storage
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.storage import storage
+from flexwire.spark.answers.outputs import open_tables
 from tests.kafka.filling import INTERNAL, TOPICS, Broker, consumed
 
 if TYPE_CHECKING:

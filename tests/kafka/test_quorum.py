@@ -97,7 +97,7 @@ def other(version: str, directory: Path) -> Iterator[dict[str, Any]]:
 
 def agree(spark: SparkSession, address: str, version: str, logs: Path) -> Quorum:
     """Compare what the log says now with what Kafka says, and give that."""
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     said = quorum(address, version)
     state = cluster_state(spark, logs)
@@ -119,7 +119,7 @@ def compare(rows: list[Row], said: Quorum) -> None:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_voters_that_come_and_go(spark: SparkSession, tmp_path: Path, version: str) -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     logs = tmp_path / "data"
     with broker(version, tmp_path, {**SETTINGS, **OURS}) as address:

@@ -15,16 +15,18 @@ from confluent_kafka.admin._scram import ScramCredentialInfo, ScramMechanism
 from confluent_kafka.admin._scram import UserScramCredentialUpsertion as Upsertion
 from confluent_kafka.cimpl import NewTopic
 
+from flexwire.answers.chargeback import chargeback
 from flexwire.client.notation import parse_host_port
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import Tap
 from tests.kafka.asking import ask
 from tools.broker import VERSIONS, broker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from kafka import KafkaConsumer, KafkaProducer
 
+from flexwire.answers.header_tags import header_tags
 from flexwire.capture.files.comments import read_stamps
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.header_tags import header_tags
-from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import parse_host_port
 from flexwire.tap.stamping import Stamping, parse_header_tag
 from tests.kafka.secured import tapping

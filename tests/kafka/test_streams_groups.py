@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from flexwire.spark.internal_topics import group_members, groups, open_log, unreadable
-from flexwire.spark.internal_topics.groups import RECORDS
+from flexwire.answers.state import group_members, groups, open_log, unreadable
+from flexwire.answers.state.groups import RECORDS
 from tests.kafka.asking import ask
 from tests.kafka.coordinating import MOST_SECONDS
 from tools.broker import VERSIONS, broker

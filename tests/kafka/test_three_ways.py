@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers.chargeback import chargeback
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import HostPort, ListenTls, TapSecurity, UpstreamTls
 from tests.kafka.secured import COUNT, LOOPBACK, PASSWORD, by_java, by_librdkafka, tapping
 from tests.kafka.test_key_logs import AGENT, VERSION
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.tap import Tap
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

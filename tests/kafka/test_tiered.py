@@ -11,9 +11,9 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from flexwire.answers.state import open_log, remote_segments, unreadable
+from flexwire.answers.state.remote_segments import RECORDS
 from flexwire.logs.checkpoints import STARTS
-from flexwire.spark.internal_topics import open_log, remote_segments, unreadable
-from flexwire.spark.internal_topics.remote_segments import RECORDS
 from tests.kafka.asking import ask
 from tests.kafka.conftest import SETTINGS
 from tests.kafka.filling import MOST_SECONDS, Broker, write_any

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.internal_topics import InternalLog, internal_records, last_commits, open_log
-from flexwire.spark.internal_topics.records import BY_NAME
+from flexwire.answers.state import InternalLog, internal_records, last_commits, open_log
+from flexwire.answers.state.records import BY_NAME
 from flexwire.tables.typed_records import record_names
 from tests.kafka.filling import INTERNAL
 from tests.kafka.test_judged import by_broker, by_log

@@ -17,7 +17,7 @@ PACKAGE = Path(__file__).parents[2] / "src" / "flexwire"
 # With the kernel that is compiled soonest: whether it gives what plain Python does.
 HASH = """
 import pyarrow
-from flexwire.spark.sums.values import hash_of, hashes_and_texts
+from flexwire.measures.bounded import hash_of, hashes_and_texts
 value = bytes([255])
 print(int(hashes_and_texts(pyarrow.array([value]))[0][0]) == hash_of(value))
 """

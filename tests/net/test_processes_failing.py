@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.kept_files import KeepLimit
+from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.errors import TapError
 from flexwire.tap import HostPort, Tap, processes
-from flexwire.tap.connections import Manner
+from flexwire.tap.config import TapConfig
 from flexwire.tap.processes import Processes
 from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, Worker, _Lines
 from tests.net.broker import LOOPBACK, Broker, connected, run, serving, settled
@@ -40,9 +40,10 @@ class Told:
         self.ask, ask = socket.socketpair(*pair)
         ask.settimeout(0.05)
         control.setblocking(False)
-        how = Manner(HostPort(LOOPBACK, 0), ONE, directory)
+        keep = KeepLimit(max_files=9) if with_limit else NO_LIMIT
+        config = TapConfig(HostPort(LOOPBACK, 0), ONE, directory, keep=keep)
         self._theirs = control, ask
-        self.worker = Worker(how, control, ask, _Lines(), with_limit=with_limit)
+        self.worker = Worker(config, control, ask, _Lines())
 
     def close(self) -> None:
         for one in (self.control, self.ask, *self._theirs):
@@ -228,8 +229,8 @@ def test_a_process_that_comes_too_late_does_not_come_at_all(
     monkeypatch.setattr("flexwire.tap.processes._START_SECONDS", 0.01)
 
     async def job() -> None:
-        how = Manner(HostPort(LOOPBACK, 0), ONE, tmp_path)
-        carrier = Processes(how, 2, lambda _: None)
+        config = TapConfig(HostPort(LOOPBACK, 0), ONE, tmp_path, processes=2)
+        carrier = Processes(config, lambda _: None)
         with pytest.raises(TapError, match="not ready"):
             await carrier._start_one()
         assert carrier._running == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import ssl
 import stat
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,10 +96,11 @@ def test_without_cryptography_the_remedy_is_said(
     real = builtins.__import__
 
     def missing(name: str, *rest: Any) -> Any:
-        if name.startswith(("cryptography", "flexwire.tap.security")):
+        if name.startswith("cryptography"):
             raise ModuleNotFoundError(name, name="cryptography")
         return real(name, *rest)
 
+    monkeypatch.delitem(sys.modules, "flexwire.tap.authority", raising=False)
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MissingExtraError, match=r"pip install 'flexwire\[tls\]'"):
         make_throwaway(tmp_path / "no", ["a.example"])

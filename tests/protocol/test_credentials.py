@@ -21,9 +21,9 @@ def field_at(one: CredentialField) -> FieldSpec:
     spec = catalog().entry(one.message_name).specs()[0][0]
     structs = spec.structs()
     fields = spec.fields
-    for name, attribute, json_name in zip(one.path, one.attributes, one.json_names, strict=True):
+    for name, attribute in zip(one.path, one.attributes, strict=True):
         found = next(field for field in fields if field.name == name)
-        assert (found.attribute, found.json_name) == (attribute, json_name)
+        assert found.attribute == attribute
         fields = structs.get(found.type.name, ())
     return found
 

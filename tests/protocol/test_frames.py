@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.errors import FrameError
-from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
+from flexwire.protocol import SENT_FRAME_LIMIT, FrameSplitter
 from tests.protocol.payloads import frame
 
 PAYLOADS = st.lists(st.binary(max_size=50), max_size=8)
@@ -92,7 +92,7 @@ def test_lengths_up_to_the_limit_are_frames(length: int) -> None:
 
 def test_nothing_is_allocated_for_a_length_that_has_not_arrived() -> None:
     splitter = FrameSplitter()
-    assert splitter.feed(DEFAULT_FRAME_LIMIT.to_bytes(4, "big") + b"x") == []
+    assert splitter.feed(SENT_FRAME_LIMIT.to_bytes(4, "big") + b"x") == []
     assert splitter.pending_length == 5
 
 

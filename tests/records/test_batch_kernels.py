@@ -21,14 +21,13 @@ from flexwire.records import (
     MAX_INFLATED,
     Record,
     RecordBatch,
-    batch,
     decode,
     decode_batches,
     decode_records,
-    encode,
     encode_batch,
     executors,
 )
+from flexwire.records.batch_executors import batch_functions_on
 from flexwire.records.encode import write_plain_batch
 from flexwire.wire.batch_layout import HEADER_SIZE
 from tests.each import each
@@ -66,9 +65,9 @@ def no_kernels() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading.PROCESS, "kernels", None)
         # What reads records is otherwise chosen where batches are decoded next.
-        executors.switch(None)
+        decode.switch(None)
         yield
-    executors.switch(loading.PROCESS.kernels)
+    decode.switch(loading.PROCESS.kernels)
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
@@ -427,7 +426,7 @@ def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch
     assert loading.load_kernels()
     kernels = loading.kernels(0)
     assert kernels is not None
-    functions = executors.batch_functions_on(kernels)
+    functions = batch_functions_on(kernels)
     asked = []
 
     class Counted:
@@ -435,8 +434,7 @@ def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch
             asked.append(name)
             return getattr(functions, name)
 
-    monkeypatch.setattr(executors, "batch_functions_on", lambda _: Counted())
-    monkeypatch.setattr(encode, "batch_functions_on", lambda _: Counted())
+    monkeypatch.setattr(executors.RUNNING, "functions_on", lambda _: Counted())
     monkeypatch.setattr(executors.RUNNING, "on", "not decided")
     data = encode_batch(some(3))
     [batch] = decode_batches(data)
@@ -454,17 +452,16 @@ def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
     monkeypatch.setattr("flexwire.kernels.records.objects_functions.batch_function", refuse)
     kernels = loading.kernels(0)
     assert kernels is not None
-    functions = executors.batch_functions_on.__wrapped__(kernels)
-    assert functions == executors.batch_functions_on(None)
+    functions = batch_functions_on.__wrapped__(kernels)
+    assert functions == batch_functions_on(None)
     assert functions.write is write_plain_batch
     assert functions.read_all(b"", 0, True) == ([], 0)
     with monkeypatch.context() as patch:
-        for module in (batch, executors, decode, encode):
-            patch.setattr(module, "batch_functions_on", lambda _: functions)
+        patch.setattr(executors.RUNNING, "functions_on", lambda _: functions)
         patch.setattr(executors.RUNNING, "on", "not decided")
         data = encode_batch(some(3))
         assert len(data) > HEADER_SIZE
         assert decode_records(data * 2) == some(3) * 2
         assert told(data)[1] == some(3)
         assert type(vars(RecordBatch)["records"].fget) is FunctionType
-    executors.switch(kernels)
+    decode.switch(kernels)

@@ -7,8 +7,8 @@ import re
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from flexwire.facts.answers import AnswerFacts, Picture, ShownColumn
 from flexwire.report import Facts
-from flexwire.report.answer_facts import AnswerFacts, Picture, ShownColumn
 
 # Two columns of texts, and a figure for the picture.
 _COLUMNS = (

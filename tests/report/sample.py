@@ -6,15 +6,14 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from flexwire.parties import Client, Party
-from flexwire.report.audit_facts import (
+from flexwire.facts.audit import (
     Audit,
     AuditFinding,
     ClusterGate,
     NewestShare,
     PinningSetting,
 )
-from flexwire.report.facts import (
+from flexwire.facts.facts import (
     LATENCY_EDGES_MS,
     ApiFacts,
     ClientFacts,
@@ -37,6 +36,7 @@ from flexwire.report.facts import (
     UnreadableFile,
     VersionUse,
 )
+from flexwire.parties import Client, Party
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

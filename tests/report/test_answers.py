@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from flexwire.facts.answers import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
 from flexwire.report import Facts, render
-from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
 from flexwire.report.answers import cell, chart
 from flexwire.report.audit_files import to_csv, to_tool_csv
 from tests.report.page import Page

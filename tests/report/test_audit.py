@@ -7,12 +7,12 @@ import dataclasses
 import io
 import json
 
+from flexwire.facts.audit import Audit
+from flexwire.facts.captures import Sampled
+from flexwire.facts.facts import VersionUse, marked
 from flexwire.parties import Client, Party
 from flexwire.report import audit
-from flexwire.report.audit_facts import Audit
 from flexwire.report.audit_files import COLUMNS, audit_csv, audit_json
-from flexwire.report.facts import VersionUse
-from flexwire.report.sampled_facts import Sampled
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, START, big, finding
 
 
@@ -116,9 +116,9 @@ def test_the_matrix_is_marked_with_the_gravest_of_all_releases() -> None:
         VersionUse(replica, 1, "Fetch", 3, 9),
         VersionUse(Client("unheard-of"), 0, "Produce", 2, 9),
     ]
-    marked = audit.marked(uses, AUDIT)
-    assert [use.verdict for use in marked] == ["broke", "read", "not judged", "read"]
-    assert (marked[0].last_accepted_in, marked[0].removed_in) == ("3.9.2", "4.0.0")
+    found = marked(uses, AUDIT)
+    assert [use.verdict for use in found] == ["broke", "read", "not judged", "read"]
+    assert (found[0].last_accepted_in, found[0].removed_in) == ("3.9.2", "4.0.0")
 
 
 def test_the_matrix_keeps_the_software_of_one_client_id_apart() -> None:
@@ -129,10 +129,10 @@ def test_the_matrix_keeps_the_software_of_one_client_id_apart() -> None:
     )
     known = [old.client, new.client, Client("a")]
     uses = [VersionUse(one, 1, "Fetch", 3, 9) for one in known]
-    marked = audit.marked(uses, Audit(("4.0.0",), findings=told))
+    found = marked(uses, Audit(("4.0.0",), findings=told))
     # A connection that names no software may be either's: what is seen first of it holds.
-    assert [use.verdict for use in marked][:2] == ["will break", "cannot say"]
-    assert marked[2].verdict != "read"
+    assert [use.verdict for use in found][:2] == ["will break", "cannot say"]
+    assert found[2].verdict != "read"
 
 
 def test_csv_has_every_column_and_survives_what_clients_call_themselves() -> None:

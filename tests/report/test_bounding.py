@@ -7,12 +7,9 @@ import json
 
 import pytest
 
-from flexwire.parties import Client, Party
-from flexwire.report import Facts, bounding, render
-from flexwire.report.answer_facts import AnswerFacts, Picture, ShownColumn
-from flexwire.report.audit_facts import Audit
-from flexwire.report.bounding import FINDINGS, MOST, TOPICS_OF_A_KEY, bounded
-from flexwire.report.facts import (
+from flexwire.facts.answers import AnswerFacts, Picture, ShownColumn
+from flexwire.facts.audit import Audit
+from flexwire.facts.facts import (
     ApiFacts,
     ClientFacts,
     DecodeFailure,
@@ -26,6 +23,9 @@ from flexwire.report.facts import (
     UnreadableFile,
     VersionUse,
 )
+from flexwire.parties import Client, Party
+from flexwire.report import Facts, bounding, render
+from flexwire.report.bounding import FINDINGS, MOST, TOPICS_OF_A_KEY, bounded
 from flexwire.report.render import LARGEST_BYTES
 from tests.report.page import Page
 from tests.report.sample import EMPTY, SAMPLE, START, finding

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from flexwire.facts.audit import Audit, ClusterGate
 from flexwire.parties import VERDICTS
 from flexwire.report import render
-from flexwire.report.audit_facts import Audit, ClusterGate
 from flexwire.report.cluster import cluster_sentences, cluster_table
 from flexwire.report.matrix import SYMBOLS
 from tests.report.sample import SAMPLE

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from flexwire.cli.analyze import _of_logs
+from flexwire.facts.facts import LogFacts
 from flexwire.report import render
-from flexwire.report.log_facts import LogFacts
 from tests.report.page import Page
 from tests.report.sample import EMPTY
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+from flexwire.facts.facts import VersionUse
 from flexwire.parties import Client
-from flexwire.report.facts import VersionUse
 from flexwire.report.matrix import build_matrix
 from tests.report.sample import BILLING, EMPTY, LEGACY, SAMPLE, SHIPPING
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from flexwire.cli.analyze import _of_request_logs
+from flexwire.facts.facts import RequestLogFacts
 from flexwire.report import render
-from flexwire.report.request_log_facts import RequestLogFacts
 from tests.report.sample import SAMPLE
 
 

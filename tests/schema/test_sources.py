@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from flexwire.check.config import Config
-from flexwire.check.lint import lint
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
 from flexwire.schema.sources import LARGEST, Source, read_sources
+from flexwire.specs.lint.config import Config
+from flexwire.specs.lint.lint import lint
 from flexwire.versions import Versions
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.asking.answer import Answer
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.report.answer_facts import Picture, ShownColumn
-from flexwire.spark.answers.answer import Answer
+from flexwire.facts.answers import Picture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from flexwire.spark.answers.answer import Ask
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables, Ask
 
 
 def talkers(tables: AnalysisTables) -> DataFrame:
@@ -37,44 +36,34 @@ def busy_seconds(tables: AnalysisTables) -> DataFrame:
 
 
 TALKERS = Answer(
-    "talkers",
-    "Who sends most?",
-    "Bytes of requests by client id.",
-    "Ask the first of them to batch.",
-    "One row a client id.",
-    (
-        Column("client_id", pa.string(), "the client id"),
-        Column("requests", pa.int64(), "its requests"),
-        Column("request_bytes", pa.int64(), "their bytes"),
+    name="talkers",
+    question="Who sends most?",
+    meaning="Bytes of requests by client id.",
+    advice="Ask the first of them to batch.",
+    row="One row a client id.",
+    columns=(
+        Column("client_id", pa.string(), "the client id", heading="Client id", is_about=True),
+        Column("requests", pa.int64(), "its requests", heading="Requests"),
+        Column("request_bytes", pa.int64(), "their bytes", heading="Bytes"),
     ),
-    ("-request_bytes", "client_id"),
-    (
-        ShownColumn("client_id", "Client id", is_about=True),
-        ShownColumn("requests", "Requests", "count"),
-        ShownColumn("request_bytes", "Bytes", "bytes"),
-    ),
-    talkers,
-    Picture("Bytes of requests by client id", "request_bytes"),
+    order=("-request_bytes", "client_id"),
+    ask=talkers,
+    picture=Picture("Bytes of requests by client id", "request_bytes"),
 )
 BUSY = Answer(
-    "busy_seconds",
-    "When is most asked?",
-    "Requests by second and API.",
-    "Nothing.",
-    "One row a second and API.",
-    (
-        Column("second", MOMENT, "the second"),
-        Column("api_name", pa.string(), "the API"),
-        Column("requests", pa.int64(), "how many requests"),
+    name="busy_seconds",
+    question="When is most asked?",
+    meaning="Requests by second and API.",
+    advice="Nothing.",
+    row="One row a second and API.",
+    columns=(
+        Column("second", MOMENT, "the second", heading="Second"),
+        Column("api_name", pa.string(), "the API", heading="API", is_about=True),
+        Column("requests", pa.int64(), "how many requests", heading="Requests"),
     ),
-    ("-requests", "second", "api_name"),
-    (
-        ShownColumn("second", "Second", "moment"),
-        ShownColumn("api_name", "API", is_about=True),
-        ShownColumn("requests", "Requests", "count"),
-    ),
-    busy_seconds,
-    Picture("Requests over time", "requests", over="second"),
+    order=("-requests", "second", "api_name"),
+    ask=busy_seconds,
+    picture=Picture("Requests over time", "requests", over="second"),
 )
 
 

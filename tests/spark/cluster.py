@@ -268,8 +268,9 @@ def main(master: str, conf: dict[str, str]) -> None:
     """Answer what comes, a line of JSON each, until nothing more does."""
     from importlib import import_module  # noqa: PLC0415 - of the driver's process alone
 
-    from flexwire.spark.archive import SMALL_JAVA, with_archive  # noqa: PLC0415 - see above
+    from flexwire.spark.archive import with_archive  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import SMALL_JAVA  # noqa: PLC0415 - see above
 
     loopback = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     small = {

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from tests.spark.cluster import Cluster
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _without_pictures() -> Iterator[None]:
+    """Leave pictures out of reports: to draw them is half the time of a small analysis.
+
+    What is drawn is held by `tests/report`, and of whole analyses by those of docs/.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("flexwire.report.charts._svg", lambda *_: "<svg></svg>")
+        yield
+
+
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A standalone cluster of two workers."""

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.storage import storage
-from flexwire.spark.archive import SMALL_JAVA, with_archive
-from flexwire.spark.internal_topics import (
+from flexwire.answers.cluster_history import partition_history
+from flexwire.answers.state import (
     last_commits,
     open_log,
     open_transactions,
     transactional_commits,
     unreadable,
 )
-from flexwire.spark.internal_topics.cluster import cluster_state, metadata_records
-from flexwire.spark.internal_topics.cluster_history import partition_history
+from flexwire.answers.state.cluster import cluster_state, metadata_records
+from flexwire.answers.storage import storage
+from flexwire.spark.analyze import analyze
+from flexwire.spark.answers.outputs import open_tables
+from flexwire.spark.archive import with_archive
 from flexwire.spark.session import session
-from flexwire.spark.settings import SMALL_CONF
+from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.tables.log_schema import LOG_SCHEMAS
-from tests.spark.internal_topics.snapshots import VIEWS
+from tests.spark.internal_topics.snapshots import VIEWS, view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,8 +58,7 @@ def views(spark: SparkSession, logs: str) -> Told:
         "partition_history": partition_history(cluster_state(spark, logs, oldest=True)),
     }
     for file, function in VIEWS.items():
-        module = import_module(f"flexwire.spark.internal_topics.cluster_{file}")
-        made[file] = getattr(module, function)(state)
+        made[file] = view(file, function, state)
     return {name: rows_of(rows, logs) for name, rows in made.items()}
 
 

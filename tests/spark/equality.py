@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from flexwire.spark.publishing.local import FACTS
+from flexwire.spark.publishing.output import FACTS
 from flexwire.spark.tables import TABLES, finished_tables
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ def tables_of(out: Path) -> dict[str, list[Row]]:
         rows = [row for file in _files(folder) for row in pq.ParquetFile(file).read().to_pylist()]
         found[name] = _sorted(name, rows)
     return found
+
+
+def in_one_order(tables: Mapping[str, list[Row]]) -> dict[str, list[Row]]:
+    """The same tables, the rows of each in one order; one without rows is left out."""
+    return {name: _sorted(name, rows) for name, rows in tables.items() if rows}
 
 
 def schemas_of(out: Path) -> dict[str, dict[str, str]]:

@@ -8,9 +8,8 @@ import shutil
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from flexwire.spark.publishing.drop import Drop
     from flexwire.storage.pages import Entry
-    from flexwire.storage.source import Source
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")
@@ -155,20 +153,25 @@ class Full(Place):
         Place.put(self, file, name)
 
 
-@dataclass(frozen=True)
-class Store:
+class Store(Place):
     """What an object store is: names without directories, and nothing is renamed."""
 
-    root: Path
-    path: None = None
+    def __init__(self, url: str | Path) -> None:
+        super().__init__(str(url))
 
-    def child(self, name: str) -> Self:
-        """The names below one."""
-        return replace(self, root=self.root / name)
+    @property
+    def root(self) -> Path:
+        """The directory that has its objects."""
+        return Path(self.url)
 
-    def put(self, local: Path, name: str) -> None:
+    @property
+    def path(self) -> None:
+        """None: no program opens it by a path."""
+        return
+
+    def put(self, file: Path, name: str) -> None:
         """Copy a file there."""
-        self.write(name, local.read_bytes())
+        self.write(name, file.read_bytes())
 
     def write(self, name: str, data: bytes) -> None:
         """Write an object."""
@@ -186,18 +189,14 @@ class Store:
         """Whether there is such an object."""
         return (self.root / name).is_file()
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
         """All objects whose names begin so."""
-        return Place(str(self.root)).entries(prefix)
-
-    def source(self, entry: Entry) -> Source:
-        """An object that was listed."""
-        return Place(str(self.root)).source(entry)
+        return Place(self.url).entries(prefix)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""
-        Place(str(self.root)).remove(names)
+        Place(self.url).remove(names)
 
-    def sweep(self, _: datetime, /) -> int:
+    def sweep(self, before: datetime) -> int:  # noqa: ARG002  # as of a place
         """Nothing is left unfinished."""
         return 0

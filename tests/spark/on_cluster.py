@@ -50,7 +50,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
-        patch("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096)),
+        patch("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=4_096)),
         patch.object(commit, "_Job", partial(_Faulty, fault=fault, flags=flags)),
         patch("flexwire.spark.analyze.input_sources", _hidden if fault == HIDDEN else listed),
     ):

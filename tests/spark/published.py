@@ -10,7 +10,7 @@ from flexwire.errors import FlexwireError
 from flexwire.spark.failures import explained
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.publishing.local import staging
+from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.manifest import settle
 from flexwire.spark.tables import Tables, finished_tables, mark
 from tests.spark import faulty
@@ -30,7 +30,7 @@ def run(
     worker_memory: str | None = None,
 ) -> list[int]:
     """Write, settle and publish; the values of the tasks."""
-    with staging(out) as place, explained(lambda: "Writing", memory, worker_memory):
+    with local_staging(out) as place, explained(lambda: "Writing", memory, worker_memory):
         committed = run_tasks(spark, count, work, Drop(place.files))
         settle(place.files, [file for one in committed for file in one.files])
         mark(Tables(place.new / "tables"), [faulty.DIGEST])

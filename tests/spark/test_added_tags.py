@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from flexwire.capture.files.comments import added_tags_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
-from flexwire.report.sampled_facts import Sampled
-from flexwire.report.stamped_facts import AddedTags, StampedCaptures
+from flexwire.facts.captures import AddedTags, Sampled, StampedCaptures
 from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture
@@ -45,19 +44,14 @@ def varint(number: int) -> bytes:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("by_objects", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_the_files_of_each_set_of_tags_are_named(
-    by_objects: bool,  # noqa: FBT001  # a case of the test
-    spark: SparkSession,
-    tmp_path: Path,
-) -> None:
+def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: Path) -> None:
     directory, out = tmp_path / "capture", tmp_path / "out"
     ours, others = (added_tags_comment(one) for one in ([10042], [10043, 20000]))
     one = tapped(directory, "one", ours, tag=10050)
     tapped(directory, "quiet", tag=10042)
     two = tapped(directory, "two", sampling_comment(0.5), ours, tag=10050)
     three = tapped(directory, "three", others, tag=10050)
-    told = analyze([directory], out, spark=spark, by_objects=by_objects, answers=["header_tags"])
+    told = analyze([directory], out, spark=spark, answers=["header_tags"])
     expected = AddedTags(
         (
             StampedCaptures((10042,), 2, (str(one), str(two))),

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.capture.reassembly.connections import Brokers
+from flexwire.facts.audit import Audit, LeftOut, NewestShare
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import adding_up, audit, render
-from flexwire.report.audit_facts import Audit, LeftOut, NewestShare
 from flexwire.spark.answers import gather_audit
-from flexwire.spark.parts import facts_of
-from flexwire.spark.sums.analysis import AnalysisSums
 from tests.capture.interleaved import write_capture
 from tests.report.sample import AUDIT, EMPTY, SAMPLE, big
 from tests.spark.test_audit import Client, offers
@@ -24,7 +23,7 @@ from tests.spark.test_connection_owners import sasl
 from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:
-    from flexwire.report.facts import Facts
+    from flexwire.facts.facts import Facts
 
 ASKED = ("3.6", "4.0.0", "4.0", "4.4")
 

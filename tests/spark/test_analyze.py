@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS, schema_of
 from flexwire.report import Facts
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.by_objects.record_facts import message_of_source
 from flexwire.tables.keys import FRAME_KEY
+from flexwire.tables.spec_places import RECORDS_FIELDS
 from tests.spark.traffic import (
     BROKER,
     CONNECTION,
@@ -197,7 +197,7 @@ def analyzed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
 def shown(analyzed: Analyzed, tmp_path_factory: pytest.TempPathFactory) -> Analysis:
     """The same captures again, as Spark runs large ones, and with credentials."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("flexwire.spark.analyze.SMALL_COLUMN_BYTES", 0)
+        patch.setattr("flexwire.spark.analyze.SMALL_CAPTURE_BYTES", 0)
         return analyze(
             sorted(analyzed.traffic.directory.iterdir(), reverse=True),
             tmp_path_factory.mktemp("shown"),
@@ -218,7 +218,9 @@ def test_every_message_and_record_is_joined_with_its_frame(analyzed: Analyzed) -
     frames = analyzed.session.read.parquet(str(tables.frames))
     known = frames.select(*FRAME_KEY, F.struct("message", "time", "client_id").alias("frame"))
     records = analyzed.session.read.parquet(str(tables.records))
-    joined = records.withColumn("message", message_of_source()).join(known, [*FRAME_KEY]).collect()
+    messages = [part for one in RECORDS_FIELDS for part in (F.lit(one.source), F.lit(one.message))]
+    message = F.create_map(*messages)[F.col("source")]
+    joined = records.withColumn("message", message).join(known, [*FRAME_KEY]).collect()
     assert len(joined) == len(analyzed.records) > 0
     for name in ("FetchResponse", "ProduceRequest"):
         rows = analyzed.message(name).join(known, [*FRAME_KEY]).collect()

@@ -6,33 +6,41 @@ import csv
 import io
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from flexwire import answers
+from flexwire.answers import ANSWERS, KNOWN, LOG_ANSWERS, STATE_ANSWERS
+from flexwire.answers.asking import asking
+from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.asking import Given, are_named, ask, chosen, without_logs
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
+from flexwire.facts.answers import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, asking
-from flexwire.spark.answers.asking import Given, are_named, ask, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import without_logs
-from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers import outputs
+from flexwire.spark.answers.outputs import ask_or_tell, open_tables
 from flexwire.tables.schema import Column, schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
 from tests.spark.traffic import START_US, Traffic, made, request, response
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 EVIL = "=HYPERLINK(1)"
+
+
+def by_name(*answers: Answer) -> dict[str, Answer]:
+    return {one.name: one for one in answers}
 
 
 def capture(directory: Path) -> tuple[Path, dict[str, int]]:
@@ -133,7 +141,7 @@ def test_what_is_beyond_the_bound_is_counted(
 
 
 def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
-    [answer] = chosen(["chargeback"], ANSWERS)
+    [answer] = chosen(["chargeback"], KNOWN)
     schema = schema_of(answer.columns)
     rows = pa.Table.from_pylist([{"requests": 1}, {"principal": "User:a", "requests": 1}], schema)
     headings = [
@@ -144,17 +152,76 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
     assert headings == [told, [one for one in told if one != "Principal"]]
 
 
+def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
+    room = Path(answers.__file__).parent
+    assert {*KNOWN} == {one.stem for one in room.glob("*.py")} - {"__init__"}
+    code = (
+        "import sys\n"
+        "from flexwire.answers import KNOWN\n"
+        "files = {f'flexwire.answers.{one}' for one in KNOWN}\n"
+        "print('pyspark' in sys.modules, len(files & {*sys.modules}))\n"
+        "KNOWN['batches']\n"
+        "print(*files & {*sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False 0\nflexwire.answers.batches\n"
+
+
+def test_answers_are_in_the_order_of_the_report() -> None:
+    places = [one.place for one in ANSWERS]
+    assert places == sorted({*places})
+    # Of traffic, then of logs, then of the state of internal topics.
+    of_logs, of_state = [one.of_logs for one in ANSWERS], [bool(one.asks) for one in ANSWERS]
+    assert of_state == sorted(of_state)
+    assert ANSWERS[of_logs.index(True) :] == (*LOG_ANSWERS, *STATE_ANSWERS)
+
+
+def test_an_answer_made_as_before_this_release_is_shown_as_before() -> None:
+    plain = [Column(one.name, one.type, one.meaning) for one in TALKERS.columns]
+    shown = (
+        ShownColumn("request_bytes", "Sent", "bytes"),
+        ShownColumn("client_id", "Client", is_about=True),
+    )
+    told = (TALKERS.question, TALKERS.meaning, TALKERS.advice, TALKERS.row)
+    old: Any = Answer
+    with pytest.warns(DeprecationWarning, match="Answer takes keywords"):
+        made = old("talkers", *told, (*plain,), TALKERS.order, shown, TALKERS.ask, TALKERS.picture)
+    assert made.shown_columns() == shown
+    assert made.picture == TALKERS.picture
+    assert schema_of(made.columns) == schema_of(TALKERS.columns)
+    with pytest.raises(TypeError, match="each argument once"):
+        old("talkers", name="talkers")
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "kind"),
+    [
+        ("bytes", pa.int64(), "bytes"),
+        ("mean_bytes", pa.float64(), "bytes"),
+        ("lag", pa.int32(), "count"),
+        ("idle_us", pa.int64(), "us"),
+        ("saved_share", pa.float64(), "share"),
+        ("day", pa.date32(), "moment"),
+        ("is_known", pa.bool_(), "flag"),
+        ("total_bytes", pa.string(), "text"),
+        ("ends", pa.list_(pa.int64()), "text"),
+    ],
+)
+def test_type_and_name_say_what_values_are(name: str, of: pa.DataType, kind: str) -> None:
+    assert Column(name, of, "it", heading="It").shown().kind == kind
+
+
 @pytest.mark.spark
 def test_what_tasks_read_from_files_is_what_rows_say(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]]
 ) -> None:
     opened = open_tables(spark, told[0].report.parent)
     rows = replace(opened, opened=None)
-    for answer in chosen(["headers", "sizes"], ANSWERS):
+    for answer in chosen(["headers", "sizes"], KNOWN):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
     # Of frames that were left out since, the files are not those.
     none = replace(opened, message=lambda _: None)
-    assert ask(chosen(["sizes"], ANSWERS)[0], none).rows["measured"].to_pylist() == [0, 0]
+    assert ask(chosen(["sizes"], KNOWN)[0], none).rows["measured"].to_pylist() == [0, 0]
 
 
 @pytest.mark.spark
@@ -209,21 +276,21 @@ def test_labels_change_what_is_asked(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]]
 ) -> None:
     tables = open_tables(spark, told[0].report.parent)
-    (plain, team) = chosen([TALKERS, LABELLED], (), "teams.csv")
+    (plain, team) = chosen([TALKERS, LABELLED], {}, "teams.csv")
     assert plain == TALKERS
     given = ask_or_tell(team, tables)
     assert isinstance(given, Given)
     assert set(given.rows["client_id"].to_pylist()) == {"teams.csv"}
 
 
-KNOWN = (TALKERS, BUSY)
+OURS = by_name(TALKERS, BUSY)
 
 
 def test_answers_are_asked_by_name_or_given() -> None:
-    assert chosen("all", KNOWN) == KNOWN
-    assert chosen("none", KNOWN) == ()
-    assert chosen("talkers", KNOWN) == (TALKERS,)
-    assert chosen(["busy_seconds", WRONG], KNOWN) == (BUSY, WRONG)
+    assert chosen("all", OURS) == (TALKERS, BUSY)
+    assert chosen("none", OURS) == ()
+    assert chosen("talkers", OURS) == (TALKERS,)
+    assert chosen(["busy_seconds", WRONG], OURS) == (BUSY, WRONG)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +310,7 @@ def test_a_question_that_there_is_not_is_refused(
     asked: list[str], labels: str | None, said: str
 ) -> None:
     with pytest.raises(ArgumentError, match=said):
-        chosen(asked, KNOWN, labels)
+        chosen(asked, OURS, labels)
 
 
 @pytest.mark.spark
@@ -257,9 +324,10 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
         asked.append(answer.name)
         return ask(answer, tables)
 
-    monkeypatch.setattr(again, "ask", counted)
-    monkeypatch.setattr(again, "ANSWERS", (TALKERS, replace(TALKERS, name="others"), LABELLED))
-    first, second = again.answers_of(out, ["talkers", "others"])
+    monkeypatch.setattr(outputs, "ask", counted)
+    known = by_name(TALKERS, replace(TALKERS, name="others"), LABELLED)
+    monkeypatch.setattr(outputs, "KNOWN", known)
+    first, second = outputs.answers_of(out, ["talkers", "others"])
     assert asked == ["others"]
     assert first.rows.equals(second.rows)
     assert (first.count, second.count) == (2, 2)
@@ -282,9 +350,9 @@ def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
     assert spark
     grown = replace(TALKERS, name="cut", of_grown=True)
     known, out = (TALKERS, grown), told[0].report.parent
-    monkeypatch.setattr(again, "ANSWERS", known)
+    monkeypatch.setattr(outputs, "KNOWN", by_name(*known))
     for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
-        assert [one.answer.name for one in again.answers_of(out, asked)] == names
+        assert [one.answer.name for one in outputs.answers_of(out, asked)] == names
         passed_over = without_logs(known, [], are_named=are_named(asked))
         assert passed_over == ({"cut": None} if asked == "all" else {})
 
@@ -299,7 +367,7 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
         for name in ("latency", "lag")
     ]
     for name, value in (("answers_of", given), ("notes_of", ()), ("sampled_in", ())):
-        monkeypatch.setattr(again, name, lambda *_, value=value, **__: value)
+        monkeypatch.setattr(outputs, name, lambda *_, value=value, **__: value)
     whole = CliRunner().invoke(app, ["answers", "out"])
     assert whole.output.startswith("Who sends most?")
     assert whole.output.endswith("\nNothing was seen of latency, lag.\n")

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
-from flexwire.cost.sampling import BLOCKS
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.reading import AnalysisTables
-from flexwire.spark.tables import spark_schema
+from flexwire.measures.tagged import TaggedFieldSums
+from flexwire.specs.cost.columns import BLOCKS
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS, schema_of
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +74,7 @@ def test_an_answer_has_the_columns_that_it_says(answers: dict[str, DataFrame]) -
     for name, answer in answers.items():
         expected = spark_schema(schema_of(OURS[name].columns))
         assert answer.schema.simpleString() == expected.simpleString()
-        assert {one.name for one in OURS[name].shown} <= {*answer.columns}
+        assert {one.name for one in OURS[name].shown_columns()} <= {*answer.columns}
         OURS[name].ordered(answer)
 
 
@@ -116,7 +117,9 @@ def test_tagged_fields(answers: dict[str, DataFrame]) -> None:
     assert (unknown.messages, unknown.times, unknown.bytes) == (1, 2, 7)
     assert unknown.byte_share == pytest.approx(7 / 100)
     assert (unknown.client_software_name, unknown.client_software_version) == OLD
-    assert (header.client_software_name, header.bytes, header.message_share) == (NEW[0], 3, 1)
+    # The body of one of the two did not decode.
+    assert (header.client_software_name, header.bytes, header.message_share) == (NEW[0], 7, 1)
+    assert (header.messages, header.times, header.message_bytes) == (2, 2, 200)
     assert {(row.message, row.sender, tuple(row.versions)) for row in found.values()} == {
         ("FetchRequest", "client", (16,))
     }
@@ -131,9 +134,9 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
         NEW[0],
         ["Fetch"],
     )
-    # Of that software there is one request; of the other, three without.
-    assert (one["messages"], one["message_share"]) == (1, 1)
-    assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (1, b"abc", 3)
+    # Of that software there are two requests; of the other, three without.
+    assert (one["messages"], one["message_share"]) == (2, 1)
+    assert (one["values"], bytes(one["value"]), one["value_bytes"]) == (2, b"abc", 7)
     assert one["first_time"] == one["last_time"] == WHEN.replace(tzinfo=None)
     # What is withheld is counted, and nothing of it shown.
     broker = found[6, "a"]
@@ -142,6 +145,27 @@ def test_header_tags(answers: dict[str, DataFrame]) -> None:
     # Three heartbeats had none.
     assert broker["message_share"] == pytest.approx(1 / 4)
     assert (found[6, "b"]["values"], bytes(found[6, "b"]["value"])) == (1, b"\xff")
+
+
+def test_the_facts_and_both_answers_count_the_same_tags_in_headers(
+    answers: dict[str, DataFrame],
+) -> None:
+    sums = TaggedFieldSums()
+    sums.add(pa.RecordBatch.from_pylist(every_frame(), FRAMES_TABLE))
+    facts = {(one.message, one.tag): (one.times, one.bytes) for one in sums.facts()}
+    headers = {"client": "RequestHeader", "broker": "ResponseHeader"}
+    assert facts == {("RequestHeader", 5): (2, 7), ("ResponseHeader", 6): (2, 1)}
+    found: dict[str, dict[Any, tuple[int, int]]] = {"tagged_fields": {}, "header_tags": {}}
+    for name, counted in found.items():
+        for row in answers[name].collect():
+            if name == "header_tags" or row.is_header:
+                size = row.value_bytes if name == "header_tags" else row.bytes
+                times, before = counted.get((headers[row.sender], row.tag), (0, 0))
+                told = times + row.messages, before + (size or 0)
+                counted[headers[row.sender], row.tag] = told
+    assert found == {"tagged_fields": facts, "header_tags": facts}
+    # Each names the versions of the message that it names.
+    assert [one.versions for one in sums.facts()] == [(2,), (1,)]
 
 
 def test_sizes(answers: dict[str, DataFrame]) -> None:
@@ -198,7 +222,7 @@ def test_blocks_of_frames_are_one_in_so_many_of_each_octave() -> None:
 def answers(spark: SparkSession) -> dict[str, DataFrame]:
     tables = tables_of(
         spark,
-        frames=fetches() + heartbeats() + tagged_responses(),
+        frames=every_frame(),
         records=RECORDS_SEEN,
         messages={"FetchRequest": fetches(), "HeartbeatResponse": heartbeats()},
     )
@@ -235,6 +259,20 @@ def fetches() -> list[dict[str, Any]]:
         }
         for index, (connection, uses, header) in enumerate(FIELDS_SENT)
     ]
+
+
+def unread_fetches() -> list[dict[str, Any]]:
+    """Frames whose header was read, and the body not; the second is of no connection of Kafka."""
+    tags = [{"tag": 5, "data": b"abcd"}]
+    like = fetches()[-1] | {"body_version": None, "header_unknown_tagged_fields": tags}
+    return [
+        like | {"frame_index": 50, "outcome": "failed"},
+        like | {"frame_index": 51, "outcome": "not Kafka"},
+    ]
+
+
+def every_frame() -> list[dict[str, Any]]:
+    return [*fetches(), *unread_fetches(), *heartbeats(), *tagged_responses()]
 
 
 def heartbeats() -> list[dict[str, Any]]:

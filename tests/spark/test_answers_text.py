@@ -10,18 +10,19 @@ import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.asking import Given
 from flexwire.cli.app import app
-from flexwire.report import units
-from flexwire.report.answer_facts import ShownColumn
+from flexwire.facts import units
+from flexwire.facts.answers import ShownColumn
 from flexwire.report.answer_text import WIDTH, lines
 from flexwire.report.answers import cell
-from flexwire.spark.answers import ANSWERS, again
-from flexwire.spark.answers.asking import Given
+from flexwire.spark.answers import outputs
 from flexwire.tables.schema import schema_of
 from tests.each import each
 
 if TYPE_CHECKING:
-    from flexwire.spark.answers.answer import Answer
+    from flexwire.answers.asking.answer import Answer
 
 LARGE = 9_876_543_210_123
 TEXTS = ["", "x", "a name of a usual length", "long " * 100, "\x1b[31mred\n\u202e", "é" * 60]
@@ -58,7 +59,7 @@ def given(answer: Answer) -> Given:
 
 def printed(monkeypatch: pytest.MonkeyPatch, answers: list[Given]) -> str:
     for name, told in (("answers_of", answers), ("notes_of", ()), ("sampled_in", ())):
-        monkeypatch.setattr(again, name, lambda *_, told=told, **__: told)
+        monkeypatch.setattr(outputs, name, lambda *_, told=told, **__: told)
     done = CliRunner().invoke(app, ["answers", "out", *(one.answer.name for one in answers)])
     assert done.exit_code == 0, done.output
     return done.output
@@ -71,7 +72,7 @@ def test_no_line_is_longer_than_a_terminal(answer: Answer) -> None:
     assert [line for line in output.splitlines() if len(line) > WIDTH] == []
     # What a row is about is there, and what found no room is named.
     told = output.replace("\n", " ")
-    for one in answer.shown:
+    for one in answer.shown_columns():
         assert one.heading in told
 
 

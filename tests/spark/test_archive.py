@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.spark import archive
-from flexwire.spark.archive import SMALL_JAVA, kept_archive, make_archive, with_archive
+from flexwire.spark.archive import kept_archive, make_archive, with_archive
 from flexwire.spark.java import find_java
+from flexwire.spark.settings import SMALL_JAVA
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import catalog
-from flexwire.spark.tables import record_batches, row_tuples, spark_schema
 from flexwire.tables.spec_places import RECORDS_FIELDS
-
-if TYPE_CHECKING:
-    import pytest
+from flexwire.tasks import spark_schema
 
 
 def test_every_message_has_a_type_that_spark_takes() -> None:
@@ -33,13 +28,3 @@ def test_every_field_of_records_is_read_or_left_out_for_a_reason() -> None:
         if field.type.name == "records"
     }
     assert found == read | left_out
-
-
-def test_batches_are_bounded_by_bytes_and_by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("flexwire.spark.tables.BATCH_BYTES", 10)
-    monkeypatch.setattr("flexwire.spark.tables.BATCH_ROWS", 3)
-    schema = pa.schema([("n", pa.int64())])
-    sizes = [4, 6, 1, 100, 0, 0, 0, 0]
-    batches = list(record_batches(schema, (((n,), size) for n, size in enumerate(sizes))))
-    assert [batch.num_rows for batch in batches] == [2, 1, 1, 3, 1]
-    assert [row[0] for row in row_tuples(batches)] == list(range(len(sizes)))

@@ -11,20 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers import ANSWERS
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol import api_name
 from flexwire.protocol.audit.evidence import stable_versions
 from flexwire.schema.catalog import catalog
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import (
-    ANSWERS,
-    audit,
-    audit_tables,
-    chargeback,
-    errors,
-    tables_to_audit,
-)
-from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers import audit, audit_tables, chargeback, errors, tables_to_audit
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.versions import Versions
 from tests.spark.traffic import START_US, Traffic, made, request, response
 
@@ -33,8 +27,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
+    from flexwire.facts.audit import AuditFinding
     from flexwire.report import Facts
-    from flexwire.report.audit_facts import AuditFinding
 
 pytestmark = pytest.mark.spark
 

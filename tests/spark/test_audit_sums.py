@@ -12,14 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from flexwire.measures import by_connection
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT, TOLD
+from flexwire.measures.evidence import SHOWN, Touched
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
-from flexwire.spark.conducts import SHOWN, Touched
-from flexwire.spark.sums import by_connection
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.audit_rows import AUDITED, SENT, TOLD
 from flexwire.storage.listing import list_sources
-from flexwire.survey.ranges import FRAMES, MESSAGES, decoded
+from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows
 from flexwire.tables.spec_places import entity_paths
@@ -46,7 +46,6 @@ SHAPES = {
     "EVERYTHING": EVERYTHING,
     "MANY": MANY,
 }
-CONNECTIONS = "connections"
 _KNOWN = "known to break"
 
 
@@ -86,22 +85,14 @@ def read(files: Iterable[Path]) -> Captured:
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1
     rows = connection_rows(survey.connections)
-    return Captured([(CONNECTIONS, rows), *decoded(asked, 0, kept.__getitem__)])
-
-
-def add(sums: AuditSums, table: str, rows: pa.RecordBatch) -> None:
-    if table == CONNECTIONS:
-        sums.add_connections(rows)
-    elif table == FRAMES:
-        sums.add_frames(rows)
-    elif table.startswith(MESSAGES):
-        sums.add_messages(table.removeprefix(f"{MESSAGES}/"), rows)
+    every = [(CONNECTIONS, rows), *decoded(asked, 0, kept.__getitem__)]
+    return Captured([(table, some) for table, some in every if table != RECORDS])
 
 
 def summed(captured: Captured) -> AuditSums:
     sums = AuditSums()
     for table, rows in captured.batches:
-        add(sums, table, rows)
+        sums.add(table, rows)
     return sums
 
 
@@ -128,7 +119,7 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     parts = [AuditSums() for _ in range(5)]
     for table, rows in captured.batches:
         for some in cut(rows, chance):
-            add(chance.choice(parts), table, some)
+            chance.choice(parts).add(table, some)
     merged = AuditSums(spills=spills)
     for one in parts:
         merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was made in this line
@@ -138,6 +129,20 @@ def test_however_rows_are_cut_moved_and_spilled_the_evidence_is_the_same(
     assert parties
     assert merged.touched(parties) == whole.touched(parties)
     assert (merged._rows._spilled is not None and merged._rows._spilled.is_used) == spills
+
+
+def test_connections_of_several_analyses_are_told_apart(captured: Captured) -> None:
+    sums = AuditSums()
+    for analysis in ("first", "second"):
+        for table, rows in captured.batches:
+            sums.add(table, rows.append_column("analysis", pa.repeat(analysis, len(rows))))
+    twice, once = sums.evidence().conducts, summed(captured).evidence().conducts
+    assert {*twice} == {*once}
+    for party, conduct in once.items():
+        found = twice[party]
+        assert found.connections == 2 * conduct.connections
+        assert found.whole == conduct.whole
+        assert [one.requests for one in found.uses] == [2 * one.requests for one in conduct.uses]
 
 
 def test_every_request_and_every_connection_counts_once(captured: Captured) -> None:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.answers.asking import ask
-from flexwire.spark.answers.captured_internal_records import ANSWER
-from flexwire.spark.answers.reading import AnalysisTables
+from flexwire.answers.asking.answer import AnalysisTables
+from flexwire.answers.asking.asking import ask
+from flexwire.answers.captured_internal_records import ANSWER
 from flexwire.tables.schema import RECORDS
 from tests.capture.made_logs import COMMIT
 from tests.capture.made_metadata import value

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.answers.asking.audit import AuditTables, TableEvidence
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT
+from flexwire.measures.by_connection import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
-from flexwire.spark.answers.evidence import AuditTables, table_evidence
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.audit_rows import AUDITED, SENT
-from flexwire.spark.sums.owners import attributed, owning
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
+from flexwire.tables.wanted import FRAMES
 from tests.spark.test_audit_sums import by_connection_of, only_opens, owner_of, read, summed
 from tests.spark.traffic import Traffic, made, request
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.conducts import Evidence
+    from flexwire.measures.evidence import Evidence
 
 KIND = AUDITED[SENT]
 SASL_HANDSHAKE, API_VERSIONS, METADATA, FETCH = 17, 18, 3, 1
@@ -156,8 +157,8 @@ def random_tables(seed: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
 
 def of_sums(frames: pa.RecordBatch, connections: pa.RecordBatch) -> Evidence:
     sums = AuditSums()
-    sums.add_frames(frames)
-    sums.add_connections(connections)
+    sums.add(FRAMES, frames)
+    sums.add(CONNECTIONS, connections)
     return sums.evidence()
 
 
@@ -189,5 +190,4 @@ def test_queries_over_tables_find_the_same_owners(spark: SparkSession) -> None:
             spark.createDataFrame(pa.Table.from_batches([connections])),
             lambda _: None,
         )
-        with table_evidence(tables, ()) as gathered:
-            assert gathered.evidence() == of_sums(frames, connections)
+        assert TableEvidence(tables, ()).evidence() == of_sums(frames, connections)

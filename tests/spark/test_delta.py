@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 import subprocess
 import sys
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from flexwire.errors import AnalysisError, FlexwireError, StorageError
+from flexwire.errors import AnalysisError, ArgumentError, FlexwireError, StorageError
 from flexwire.spark.analyze import analyze as run
 from flexwire.spark.delta import layout, ledger, logs
 from flexwire.spark.delta import output as staging
@@ -31,8 +32,9 @@ from flexwire.spark.delta.ledger import Ledger
 from flexwire.spark.delta.logs import Added, Log
 from flexwire.spark.delta.output import delta_staging
 from flexwire.spark.delta.reading import output
+from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.manifest import settle
-from flexwire.spark.publishing.output import begun
+from flexwire.spark.publishing.output import OutputOptions
 from flexwire.spark.stored import table as spark_table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
@@ -356,11 +358,35 @@ def test_the_ledger_loses_no_entry(anywhere: Place) -> None:
     assert [one.analysis for one in kept.entries()] == ["first", "between", "second"]
 
 
+def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: Place) -> None:
+    run = "20261122T120000Z-00000000"
+    place = layout.DeltaPlace(out.url, run)
+    where = {
+        "facts.json": f"runs/{run}/facts.json",
+        "tables/frames/day=2026-11-22/a": f"tables/frames/analysis={run}/day=2026-11-22/a",
+        f"tables/{MESSAGE}/b": f"tables/{MESSAGE}/analysis={run}/b",
+    }
+    for name, below in where.items():
+        folder, _, rest = name.rpartition("/")
+        inner = place.child(folder) if folder else place
+        inner.write(rest, name.encode())
+        assert out.read(below) == place.read(name) == inner.read(rest) == name.encode()
+        assert [place.source(one).read() for one in place.entries(name)] == [name.encode()]
+        assert pickle.loads(pickle.dumps(inner)).exists(rest)  # noqa: S301 - made a moment ago
+    assert {one.name for one in place.entries()} == {*where}
+    place.remove(where)
+    assert [*place.entries()] == [*out.entries()] == []
+    for name in ("", "..", "../a", "tables/../a", "/a"):
+        for ask in (place.child, place.read, place.exists):
+            with pytest.raises(ArgumentError, match="a relative name"):
+                ask(name)
+
+
 def test_formats_do_not_mix(out: Place, tmp_path: Path) -> None:
     analyze(out, "one", tmp_path)
     with (
         pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
-        begun(out, []),
+        begun(out, [], OutputOptions("parquet", append=False)),
     ):
         pytest.fail("it would replace them")
     other = Place(str(tmp_path / "other"))
@@ -497,7 +523,3 @@ def test_an_analysis_that_is_appended_is_the_same_as_one_in_parquet(
         run(captures, out, format="iceberg")
     with pytest.raises(FlexwireError, match="append: expected format delta beside it"):
         run(captures, out, append=True)
-    with pytest.raises(
-        StorageError, match="by objects is written in format parquet to a directory"
-    ):
-        run(captures, out, format="delta", by_objects=True)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers.storage import ANSWER as STORAGE
 from flexwire.errors import FlexwireError
 from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.storage import ANSWER as STORAGE
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta import layout, ledger
 from flexwire.spark.delta.ledger import IN, Ledger, entry, next_offsets, with_offsets
 from flexwire.spark.delta.output import delta_staging
@@ -55,7 +55,7 @@ def add(out: Place, offsets: dict[Partition, int], *, append: bool = True) -> di
     with delta_staging(out, [], uuid.uuid4().hex, append=append) as writing:
         writing.read_until.update(offsets)
         writing.publish()
-    return writing.next_offsets
+    return dict(writing.next_offsets or {})
 
 
 def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(

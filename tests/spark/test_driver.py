@@ -13,12 +13,12 @@ import pytest
 
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import AnalysisError
+from flexwire.facts.audit import Audit
+from flexwire.facts.facts import SOURCES_SHOWN, Facts
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
-from flexwire.report.audit_facts import Audit
-from flexwire.report.facts import SOURCES_SHOWN, Facts
 from flexwire.report.tables import ROW_LIMIT
 from flexwire.spark.capture_job import range_bytes
-from flexwire.spark.parts import facts_of
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_WORK, LeftWork
 from flexwire.spark.publishing.compaction import compact
@@ -32,7 +32,6 @@ from flexwire.spark.publishing.manifest import (
     part_name,
     settle,
 )
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import mark_place
 from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
@@ -59,7 +58,7 @@ def written(number: int) -> Iterator[Written]:
 class Listed(Store):
     """A store that only lists: what the driver asks of it in the end."""
 
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
         """The names of what is in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
@@ -82,7 +81,7 @@ def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", lambda *_: [])
     files = list(compact(None, committed, Drop(place)))  # type: ignore[arg-type]  # it is not touched
     assert len(files) == 2 * count
-    listed = Listed(place.root)
+    listed = Listed(place.url)
     vars(listed)["found"] = files
     settle(listed, files)
 

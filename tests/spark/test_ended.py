@@ -48,7 +48,7 @@ def test_all_that_is_written_is_its_owners_alone(out: Path) -> None:
     ("stage", "error"),
     [
         ("analyze.write_tables", RuntimeError("a defect")),
-        ("publishing.local.mark_place", KeyboardInterrupt()),
+        ("publishing.output.mark_place", KeyboardInterrupt()),
     ],
 )
 def test_where_an_analysis_is_ended_the_output_before_is_untouched(

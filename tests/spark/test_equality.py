@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,18 +11,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.records import Compression
 from flexwire.spark.analyze import analyze
-from flexwire.spark.capture_job import Surveyed
-from flexwire.spark.inputs import Unreadable
-from flexwire.spark.sums.analysis import AnalysisSums
 from flexwire.spark.tables import Tables, mark
 from flexwire.survey.survey import Asked
-from tests.capture.interleaved import CLEAN, EVERYTHING, HOSTS, UNORDERED, write_capture
+from tests.capture.interleaved import CLEAN, HOSTS, write_capture
+from tests.reference import facts as reference_facts
+from tests.reference.tables import tables as reference_tables
 from tests.spark.equality import (
     assert_equal_analyses,
     assert_equal_tables,
     facts_of,
+    in_one_order,
     schemas_of,
     tables_of,
 )
@@ -154,7 +154,7 @@ def small_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: 45_000)
     monkeypatch.setattr("flexwire.spark.capture_job.LEAST_BYTES", 0)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.LEAST_PARTS", 2)
-    monkeypatch.setattr("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=4_096))
+    monkeypatch.setattr("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=4_096))
 
 
 def ranges_of(out: Path) -> int:
@@ -166,60 +166,20 @@ def ranges_of(out: Path) -> int:
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_ranges")
-def test_columns_give_the_analysis_of_the_objects_of_which_the_user_is_told(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    capture = write_capture(tmp_path / "capture", 1, EVERYTHING)
-    columns, objects = tmp_path / "columns", tmp_path / "objects"
-    # The bytes of records are asked for below, of fewer shapes.
-    assert analyze(capture, columns, spark=spark).notes == ()
-    crowded = Surveyed(0, True, 0, 0, Unreadable(0, ()))
-    monkeypatch.setattr(
-        "flexwire.spark.analyze.write_tables", lambda *_: (crowded, AnalysisSums(0))
-    )
-    (note,) = analyze(capture, objects, spark=spark).notes
-    assert "more than 256 captures that overlap in time and show the same connections" in note
-    tables = tables_of(columns)
-    outcomes = {row["outcome"] for row in tables["frames"]}
-    assert outcomes == {"decoded", "lenient", "failed", "unpaired", "token", "not Kafka"}
-    assert {row["compression"] for row in tables["records"]} >= set(Compression)
-    assert {row["magic"] for row in tables["records"]} >= {0, 1, 2}
-    assert {row["topic"] for row in tables["records"]} >= {"orders", "größe", None}
-    assert ranges_of(columns) > 2
-    assert_equal_analyses(columns, objects)
-
-
-# What tables/test_ranges.py holds of frames and connections, of whole analyses: 15 s each.
-@pytest.mark.spark
-@pytest.mark.cluster
-@pytest.mark.usefixtures("small_ranges")
-def test_a_clock_that_goes_back_within_a_file_changes_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    capture = write_capture(tmp_path / "capture", 3, replace(UNORDERED, taps=1, files=1))
-    analyze(capture, tmp_path / "columns", spark=spark, record_bytes=True)
-    analyze(capture, tmp_path / "objects", spark=spark, record_bytes=True, by_objects=True)
-    assert ranges_of(tmp_path / "columns") > 1
-    assert_equal_analyses(tmp_path / "columns", tmp_path / "objects")
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-@pytest.mark.usefixtures("small_ranges")
-@pytest.mark.parametrize(
-    "is_compared", [pytest.param(False), pytest.param(True, marks=pytest.mark.cluster)]
-)
-def test_captures_of_several_hosts_are_merged(
-    spark: SparkSession, tmp_path: Path, *, is_compared: bool
-) -> None:
-    columns, objects = tmp_path / "columns", tmp_path / "objects"
-    capture = write_capture(tmp_path / "capture", 1, HOSTS)
-    assert analyze(capture, columns, spark=spark).notes == ()
-    assert ranges_of(columns) > 2
-    assert sum(row["repeated_bytes"] for row in tables_of(columns)["connections"]) > 10_000
-    if is_compared:
-        analyze(capture, objects, spark=spark, by_objects=True)
-        assert_equal_analyses(columns, objects)
+def test_tasks_of_spark_write_what_the_reference_says(spark: SparkSession, tmp_path: Path) -> None:
+    capture, out = tmp_path / "capture", tmp_path / "out"
+    files = write_capture(capture, 1, replace(HOSTS, formats=("pcapng",), noise=0.05))
+    assert analyze([capture], out, spark=spark, record_bytes=True).notes == ()
+    assert ranges_of(out) > 2
+    found = tables_of(out)
+    assert sum(row["repeated_bytes"] for row in found["connections"]) > 5_000
+    assert found.pop("audit")
+    expected = reference_tables(files)
+    assert_equal_tables(in_one_order(found), in_one_order(expected))
+    facts = reference_facts.facts(expected)
+    told = reference_facts.of_an_analysis(json.loads((out / "facts.json").read_text()))
+    for name, fact in told.items():
+        assert fact == facts[name], name
 
 
 @pytest.mark.spark

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.spark.publishing.local import PREFIX, staging
+from flexwire.spark.publishing.local import PREFIX, local_staging
 from tests.spark import faulty
 from tests.spark.cluster import Cluster, Driver
 from tests.spark.faulty import attempts, names, wait_for
@@ -44,6 +44,16 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
     made = Driver("local[2,4]", tmp_path_factory.mktemp("alone"))
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
+    """A driver whose workers have little memory; the last test of it kills it."""
+    # Spark divides what it is told by the cores that it is told of.
+    conf = {"spark.executor.cores": "2"}
+    made = Driver("local[2]", tmp_path_factory.mktemp("bounded"), worker_memory="1g", **conf)
+    yield made
+    made.kill()
 
 
 @pytest.mark.parametrize("fault", ["raises", "killed_mid_file", "killed_after_put"])
@@ -109,10 +119,9 @@ def test_a_worker_that_ends_for_good_is_made_up_for(
     standalone.start_worker()
 
 
-def test_a_worker_has_the_memory_that_it_was_given_and_no_more(tmp_path: Path, flags: Path) -> None:
-    # Spark divides what it is told by the cores that it is told of.
-    conf = {"spark.executor.cores": "2"}
-    bounded = Driver("local[2]", tmp_path / "home", worker_memory="1g", **conf)
+def test_a_worker_has_the_memory_that_it_was_given_and_no_more(
+    bounded: Driver, tmp_path: Path, flags: Path
+) -> None:
     assert bounded.ask("tests.spark.on_cluster:address_space") == 1 << 30
     out = tmp_path / "out"
     assert bounded.ask(FAULTY, str(out), str(flags), 2, "greedy", "512m", "1g") == (
@@ -121,14 +130,12 @@ def test_a_worker_has_the_memory_that_it_was_given_and_no_more(tmp_path: Path, f
     )
     # Java goes on, and what needs less is done.
     assert bounded.ask(FAULTY, str(out), str(flags), 2, "raises") == [0, 1]
-    bounded.close()
 
 
 def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
-    tmp_path: Path, flags: Path
+    bounded: Driver, tmp_path: Path, flags: Path
 ) -> None:
-    out = tmp_path / "out"
-    killed = Driver("local[2]", tmp_path / "home")
+    out, killed = tmp_path / "out", bounded
     assert killed.ask(FAULTY, str(out), str(flags), 1, "raises") == [0]
     before = tree(out)
     killed.tell(FAULTY, str(out), str(flags), COUNT, "waits")
@@ -141,7 +148,7 @@ def test_a_driver_that_is_killed_publishes_nothing_and_the_next_one_sweeps(
     wait_for(killed.is_gone)
     assert found(out) == names(1)
     assert {name: one for name, one in tree(out).items() if not name.startswith("_")} == before
-    with staging(out) as place:
+    with local_staging(out) as place:
         assert [one for one in out.glob(f"{PREFIX}*") if one != place.place] == []
     assert tree(out) == before
 

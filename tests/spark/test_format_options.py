@@ -24,7 +24,7 @@ from flexwire.spark.sources.kafka_log import (
     arrow_schema,
 )
 from flexwire.spark.sources.requests import CaptureOptions, narrowed
-from flexwire.spark.tables import spark_schema
+from flexwire.tasks import spark_schema
 from tests.capture.made_logs import MadeSegment
 
 if TYPE_CHECKING:

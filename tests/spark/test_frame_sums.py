@@ -1,7 +1,8 @@
-"""The sums of frames and connections: the facts that Spark gives, however the rows are cut."""
+"""The sums of frames and connections: the facts of the reference, however the rows are cut."""
 
 from __future__ import annotations
 
+import json
 import math
 import pickle
 import random
@@ -9,32 +10,36 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
+from flexwire.facts.facts import LATENCY_EDGES_MS
+from flexwire.measures.analysis import bucket_us
+from flexwire.measures.bounded import MOST_DIFFERENT
+from flexwire.measures.connections import SHOWN, ConnectionSums
+from flexwire.measures.failures import (
+    DIFFERENT_REASONS,
+    FAILURES,
+    SHOWN_FAILURES,
+    FailureSums,
+    ReasonCounts,
+)
+from flexwire.measures.frames import FrameSums
+from flexwire.measures.groups import Groups, coded
 from flexwire.protocol import WITHHELD
-from flexwire.report.facts import LATENCY_EDGES_MS
-from flexwire.spark.sums import ConnectionSums, FailureSums, FrameSums, bucket_us
-from flexwire.spark.sums.connections import SHOWN
-from flexwire.spark.sums.counted import MOST_DIFFERENT
-from flexwire.spark.sums.failures import FAILURES, SHOWN_FAILURES
-from flexwire.spark.sums.groups import Groups, coded
-from flexwire.spark.sums.reasons import DIFFERENT_REASONS, ReasonCounts
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
-from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS
+from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
 from tests.capture.interleaved import CLEAN, EVERYTHING, LOSSY, STRANGE, write_capture
+from tests.reference import facts as reference_facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
 
 S = TypeVar("S", FrameSums, ConnectionSums, FailureSums, ReasonCounts)
 
@@ -72,7 +77,6 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
-    assert not survey.is_crowded
     assert survey.ranges == 1
     batches = [rows for name, rows in decoded(asked, 0, kept.__getitem__) if name == FRAMES]
     return Captured(
@@ -157,64 +161,34 @@ def told(sums: FrameSums, captured: Captured) -> dict[str, Any]:
     }
 
 
-def by_spark(spark: SparkSession, captured: Captured, folder: Path) -> dict[str, Any]:
-    """The same from the queries that Spark answers."""
-    from flexwire.spark.by_objects import api_facts, facts  # noqa: PLC0415 - importing it takes a second
-    from flexwire.spark.by_objects.connections import kafka_only  # noqa: PLC0415 - as above
-
-    frames = kafka_only(table(spark, captured.frames, folder / "frames.parquet"))
-    packets = table(spark, captured.packets, folder / "packets.parquet")
-    no_records = pa.RecordBatch.from_pylist([], RECORDS)
-    records = table(spark, no_records, folder / "records.parquet")
-    totals, withheld = facts._gather_totals(frames, packets, records)
-    failures, counts = facts._gather_failures(frames, records)
-    return {
-        "totals": totals,
-        "withheld": withheld,
-        "timeline": facts._gather_timeline(frames),
-        "sources": in_order(facts._gather_sources(frames, packets)[0]),
-        "apis": in_order(api_facts.gather_apis(frames)),
-        "clients": in_order(facts._gather_clients(frames)),
-        "version_uses": in_order(api_facts.gather_version_uses(frames)),
-        "failures": in_order(failures),
-        "failure_counts": counts,
-        "lenient_uses": facts._gather_lenient(frames),
-    }
+def by_reference(rows: pa.RecordBatch, packets: list[dict[str, Any]]) -> dict[str, Any]:
+    """The same by plain Python over all rows."""
+    tables = {"frames": rows.to_pylist(), "packets": packets, "connections": [], "records": []}
+    found: dict[str, Any] = reference_facts.facts(tables)
+    return found
 
 
-def table(spark: SparkSession, rows: pa.RecordBatch, path: Path) -> DataFrame:
-    from flexwire.spark.tables import spark_schema  # noqa: PLC0415 - importing it takes a second
-
-    pq.write_table(pa.Table.from_batches([rows]), path)
-    return spark.read.schema(spark_schema(rows.schema)).parquet(str(path))
-
-
-@pytest.mark.spark
 @pytest.mark.slow
-def test_the_sums_of_frames_are_what_spark_gives(
-    spark: SparkSession, captured: Captured, tmp_path: Path
-) -> None:
+def test_the_sums_of_frames_are_those_of_the_reference(captured: Captured) -> None:
     width = bucket_us(captured.span_us())
-    found = told(cut(random.Random(1), captured.frames, FrameSums(width)), captured)
-    for name, value in by_spark(spark, captured, tmp_path).items():
-        assert found[name] == value, name
-    assert found["totals"].frames
-    assert found["apis"]
+    sums = told(cut(random.Random(1), captured.frames, FrameSums(width)), captured)
+    sums["withheld_credentials"] = sums.pop("withheld")
+    found = reference_facts.ordered(msgspec.to_builtins(sums))
+    for name, value in by_reference(captured.frames, captured.packets.to_pylist()).items():
+        if name in found:
+            assert found.pop(name) == value, name
+    assert found == {}
+    assert sums["totals"].frames
+    assert sums["apis"]
 
 
-@pytest.mark.spark
-def test_the_sums_of_connections_are_what_spark_gives(
-    spark: SparkSession, captured: Captured, tmp_path: Path
-) -> None:
-    from flexwire.spark.by_objects.connections import gather_connections  # noqa: PLC0415 - takes a second
-
-    rows = table(spark, captured.connections, tmp_path / "connections.parquet")
+def test_the_sums_of_connections_are_those_of_the_reference(captured: Captured) -> None:
     found = cut(random.Random(1), captured.connections, ConnectionSums()).facts()
-    assert found == gather_connections(rows)
+    expected = reference_facts.connections(captured.connections.to_pylist())
+    assert json.loads(msgspec.json.encode(found)) == expected
 
 
-@pytest.mark.spark
-def test_percentiles_and_buckets_are_those_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_percentiles_and_buckets_are_those_of_the_reference() -> None:
     numbers = [1, 2, 3, 4, 9, 10, 11, 99, 100, 101, 1000]
     latencies = {number: [*range(1, number + 1)] for number in numbers}
     edges = [round(edge * 1000) for edge in LATENCY_EDGES_MS]
@@ -227,11 +201,9 @@ def test_percentiles_and_buckets_are_those_of_spark(spark: SparkSession, tmp_pat
             "latency_us": [one for some in latencies.values() for one in some],
         }
     )
-    from flexwire.spark.by_objects.api_facts import gather_apis  # noqa: PLC0415 - takes a second
-
-    frames = table(spark, rows, tmp_path / "frames.parquet")
-    found = cut(random.Random(1), rows, FrameSums(WIDTH_US)).apis()
-    assert in_order(found) == in_order(gather_apis(frames))
+    sums = cut(random.Random(1), rows, FrameSums(WIDTH_US))
+    found = reference_facts.ordered({"apis": msgspec.to_builtins(sums.apis())})
+    assert found["apis"] == by_reference(rows, [])["apis"]
 
 
 def test_however_frames_are_cut_the_facts_are_the_same(captured: Captured) -> None:

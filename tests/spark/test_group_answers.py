@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.groups import groups
-from flexwire.spark.answers.lag import lag
-from flexwire.spark.tables import spark_schema
+from flexwire.answers import ANSWERS
+from flexwire.answers.groups import groups
+from flexwire.answers.lag import lag
 from flexwire.tables.schema import schema_of
+from flexwire.tasks import spark_schema
 from tests.spark.told import SECOND, START_US, Told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 

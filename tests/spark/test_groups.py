@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from flexwire.spark.sums.audit_rows import offered
-from flexwire.spark.sums.groups import coded, numbered
+from flexwire.measures.audit_rows import offered
+from flexwire.measures.groups import coded, numbered
 
 TEXTS = st.sampled_from(["", "a", "b", "ab", "ba", "größe", None])
 

@@ -10,12 +10,13 @@ from uuid import UUID
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers import ANSWERS, LOG_ANSWERS
+from flexwire.answers.boundaries import boundary_notes
+from flexwire.answers.chargeback import ANSWER as CHARGEBACK
+from flexwire.answers.latency import ANSWER as LATENCY
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers import ANSWERS, LOG_ANSWERS, again, audit
-from flexwire.spark.answers.boundaries import boundary_notes
-from flexwire.spark.answers.chargeback import ANSWER as CHARGEBACK
-from flexwire.spark.answers.latency import ANSWER as LATENCY
-from flexwire.spark.answers.reading import open_tables
+from flexwire.spark.answers import audit, outputs
+from flexwire.spark.answers.outputs import open_tables
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.protocol.test_telemetry import pushed
 from tests.spark.test_inside_captures import COMMITS, fetched, share
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables, Answer
 
 pytestmark = pytest.mark.spark
 
@@ -276,8 +276,8 @@ def test_an_answer_says_what_was_cut(
         (cut.tables, boundary_notes(cut.tables)),
         (tables.grown.tables, ()),
     ):
-        monkeypatch.setattr(again, "tables_of", lambda *_, given=given, **__: given)
-        [latencies] = again.answers_of(tables.out, ["latency"])
+        monkeypatch.setattr(outputs, "tables_of", lambda *_, given=given, **__: given)
+        [latencies] = outputs.answers_of(tables.out, ["latency"])
         assert latencies.notes == notes
 
 

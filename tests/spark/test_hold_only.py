@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.answers.reading import Opened
+from flexwire.spark.answers.outputs import OpenedOutput
 from flexwire.storage.place import Place
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import output
@@ -24,7 +24,7 @@ CODES = [
 ]
 
 
-def opened(root: Path, partition_code: int, *, like_arrow: bool) -> Opened:
+def opened(root: Path, partition_code: int, *, like_arrow: bool) -> OpenedOutput:
     """Open tables of which one has a response with a topic and a partition."""
     write_output(Place(str(root)))
     topic = {"error_code": 0, "partitions": [{"error_code": partition_code}]}
@@ -33,7 +33,7 @@ def opened(root: Path, partition_code: int, *, like_arrow: bool) -> Opened:
     folder.mkdir()
     pq.write_table(rows, folder / "0.parquet", use_compliant_nested_type=not like_arrow)
     found = output(str(root))
-    return Opened(cast("Any", None), found, cast("Any", None), lambda _: None)
+    return OpenedOutput(cast("Any", None), found, cast("Any", None), lambda _: None)
 
 
 @pytest.mark.parametrize("like_arrow", [False, True])

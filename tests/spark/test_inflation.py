@@ -17,7 +17,9 @@ from flexwire.survey.survey import Asked
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.records.batches import batch, record
 from tests.records.inflating import bomb
-from tests.spark.equality import assert_equal_analyses, tables_of
+from tests.reference import facts as reference_facts
+from tests.reference.tables import tables as reference_tables
+from tests.spark.equality import assert_equal_tables, in_one_order, tables_of
 from tests.spark.test_equality import ranges_of
 from tests.spark.traffic import Traffic, made, nested, request
 
@@ -52,14 +54,18 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_columns_and_objects_leave_out_the_same_batches_and_count_them(
+def test_batches_beyond_bounds_are_left_out_as_by_the_reference_and_counted(
     spark: SparkSession, capture: Path, tmp_path: Path
 ) -> None:
-    columns, objects = tmp_path / "columns", tmp_path / "objects"
-    done = analyze([capture], columns, spark=spark, **BOUNDS)
-    analyze([capture], objects, spark=spark, by_objects=True, **BOUNDS)
-    assert_equal_analyses(columns, objects)
-    tables = tables_of(columns)
+    done = analyze([capture], tmp_path / "out", spark=spark, record_bytes=True, **BOUNDS)
+    tables = tables_of(tmp_path / "out")
+    assert tables.pop("audit")
+    # All batches take more than is allowed, so that each is bounded.
+    expected = reference_tables(sorted(capture.iterdir()), inflation=Inflation(**BOUNDS).held())
+    assert_equal_tables(in_one_order(tables), in_one_order(expected))
+    facts = reference_facts.facts(expected)
+    found = reference_facts.of_an_analysis(done.facts.to_json())
+    assert {name: facts[name] for name in found} == found
     assert [row["outcome"] for row in tables["frames"]] == ["decoded"] * BOMBS
     read = [row for row in tables["records"] if row["error"] is None]
     left_out = [row for row in tables["records"] if row["error"] is not None]
@@ -87,7 +93,7 @@ def test_every_range_has_an_allowance_of_its_own(
 ) -> None:
     range_bytes = sum(one.stat().st_size for one in capture.iterdir()) // 3
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: range_bytes)
-    monkeypatch.setattr("flexwire.spark.analyze.Asked", partial(Asked, chunk_bytes=1024))
+    monkeypatch.setattr("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=1024))
     taken = RECORD_COST * RECORDS * BOMBS
     # A third of what all bombs take, and two bombs more.
     enough = {"max_inflated": 2 * RECORD_COST * RECORDS, "max_ratio": -(-taken // 3 // range_bytes)}

@@ -9,13 +9,13 @@ from uuid import UUID
 
 import pytest
 
+from flexwire.answers.client_metrics import client_metrics
+from flexwire.answers.share_deliveries import share_deliveries
+from flexwire.answers.state import internal_records
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.client_metrics import client_metrics
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
-from flexwire.spark.answers.share_deliveries import share_deliveries
-from flexwire.spark.internal_topics import internal_records
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tables.records import WITHHELD_RECORDS
 from tests.protocol.test_telemetry import pushed
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 
@@ -150,11 +152,10 @@ def test_the_topic_of_the_cluster_s_metadata_has_its_name(tables: AnalysisTables
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by_objects", [False, True])
 def test_it_has_its_name_where_its_records_are_withheld(
-    spark: SparkSession, capture: Path, tmp_path: Path, *, by_objects: bool
+    spark: SparkSession, capture: Path, tmp_path: Path
 ) -> None:
-    done = analyze([capture], tmp_path / "out", spark=spark, by_objects=by_objects, answers=[])
+    done = analyze([capture], tmp_path / "out", spark=spark, answers=[])
     rows = done.output.table("records", ["topic", "topic_id", "error"]).to_pylist()
     withheld = [one for one in rows if one["topic"] == METADATA_TOPIC]
     assert len(withheld) == 2

@@ -25,6 +25,7 @@ from flexwire.errors import (
 )
 from flexwire.schema.catalog import Catalog, using_carried
 from flexwire.spark import register
+from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources import kafka_capture_plan
 from flexwire.spark.sources.kafka_capture import (
     CaptureReader,
@@ -34,13 +35,13 @@ from flexwire.spark.sources.kafka_capture import (
 )
 from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
-from flexwire.spark.tables import BATCH_ROWS, spark_schema
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import unsqueezed
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
+from flexwire.tasks import spark_schema
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.schema.own import own_catalog
 from tests.spark.traffic import Traffic, made, nested

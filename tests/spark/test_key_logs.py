@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.capture.tls.decrypt import NO_SECRET
 from flexwire.errors import CaptureError
-from flexwire.report.tls_facts import TlsReason
+from flexwire.facts.facts import TlsReason
 from flexwire.spark.analyze import analyze
 from tests.capture.traffic import request
 from tests.tls import Authority

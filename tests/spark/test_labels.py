@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession  # noqa: TC002 - a fixture of the test
 
-from flexwire.spark.answers.labels import team_column, team_of
+from flexwire.answers.asking.labels import team_column, team_of
 
 PATTERNS = ("*", "?", "a*", "*a", "a?c", "a.c", "[a]", "", "a\n*", "é?", "\\d", "A", "😀", "$^")
 CLIENT_IDS = (

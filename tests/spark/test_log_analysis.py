@@ -9,19 +9,19 @@ from unittest.mock import patch
 import pyarrow as pa
 import pytest
 
-from flexwire.errors import CaptureError
+from flexwire.answers.asking.answer import AnalysisTables, LogTables
+from flexwire.answers.savings import ANSWER as SAVINGS
+from flexwire.answers.savings import savings
+from flexwire.answers.storage import ANSWER as STORAGE
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark import log_job
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.reading import AnalysisTables, LogTables, open_tables
-from flexwire.spark.answers.savings import ANSWER as SAVINGS
-from flexwire.spark.answers.savings import savings
-from flexwire.spark.answers.storage import ANSWER as STORAGE
-from flexwire.spark.tables import spark_schema
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.schema import schema_of
+from flexwire.tasks import spark_schema
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, write_log
 from tests.capture.made_transactions import cleaned, random_transactions
 
@@ -90,7 +90,7 @@ def tables_of(spark: SparkSession, done: Analysis) -> AnalysisTables:
 def asked(spark: SparkSession, done: Analysis, answer: Any) -> list[dict[str, Any]]:
     rows = answer.ordered(answer.ask(tables_of(spark, done)))
     assert typed(rows) == typed_columns(answer)
-    shown = [one.name for one in answer.shown]
+    shown = [one.name for one in answer.shown_columns()]
     assert {*shown, *(one.removeprefix("-") for one in answer.order)} <= {*rows.columns}
     return [row.asDict() for row in rows.collect()]
 
@@ -303,10 +303,3 @@ def test_without_logs_no_row(spark: SparkSession, done: Analysis) -> None:
         rows = answer.ordered(answer.ask(none))
         assert typed(rows) == typed_columns(answer)
         assert rows.collect() == []
-
-
-def test_what_does_not_take_logs_says_so(tmp_path: Path) -> None:
-    write_log(tmp_path / "orders-0", segments(0))
-    with pytest.raises(CaptureError, match="a file of a log, which by_objects does not take"):
-        analyze([tmp_path], tmp_path / "out", by_objects=True)
-    assert not (tmp_path / "out").exists()

@@ -13,17 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from flexwire.answers.asking import audit as judging
+from flexwire.facts.audit import LeftOut
+from flexwire.facts.facts import Facts
+from flexwire.measures import audit as audit_sums
+from flexwire.measures import audit_rows, by_connection
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import AUDITED, KAFKA, SENT, Candidates, hashes
 from flexwire.report import render
-from flexwire.report.audit_facts import LeftOut
 from flexwire.report.audit_files import audit_json
-from flexwire.report.facts import Facts
-from flexwire.spark.answers import gather_audit, judging
+from flexwire.spark.answers import gather_audit
 from flexwire.spark.capture_job import answer_notes
-from flexwire.spark.sums import audit as audit_sums
-from flexwire.spark.sums import by_connection, chosen_clients
-from flexwire.spark.sums.audit import AuditSums
-from flexwire.spark.sums.audit_rows import AUDITED, KAFKA, SENT
-from flexwire.spark.sums.chosen_clients import Candidates, hashes
 from tests.traced import traced
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def summed(some: Iterable[Sent], *, spills: bool = False) -> AuditSums:
 
 
 def limited(monkeypatch: pytest.MonkeyPatch, clients: int, uses: int = 10**6) -> None:
-    for module in (audit_sums, chosen_clients):
+    for module in (audit_sums, audit_rows):
         monkeypatch.setattr(module, "MOST_CLIENTS", clients)
         monkeypatch.setattr(module, "MOST_USES", uses)
 
@@ -115,7 +115,7 @@ def test_one_client_that_is_many_leaves_room_for_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     limited(monkeypatch, 10, 40)
-    monkeypatch.setattr(chosen_clients, "MOST_USES_OF_ONE", 25)
+    monkeypatch.setattr(audit_rows, "MOST_USES_OF_ONE", 25)
     # Another version on each connection, and more requests than all others have.
     greedy = [Sent(999, 10_000, version) for version in range(26)]
     found = summed([*EVERY, *greedy]).evidence()

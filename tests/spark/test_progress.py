@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pytest
 
-from flexwire.spark.progress import is_connect, watched_tasks
+from flexwire.spark.progress import watched_tasks
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.drop import Drop
 from flexwire.storage.place import Place
+from flexwire.tasks import is_connect
 from tests.spark import faulty
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import pytest
 from flexwire.errors import ArgumentError, FlexwireError
 from flexwire.spark import stored
 from flexwire.spark.stored import table
-from flexwire.spark.tables import spark_schema
 from flexwire.storage.place import Place
 from flexwire.tables import parquet
 from flexwire.tables.schema import FRAMES_TABLE
+from flexwire.tasks import spark_schema
 from tests.tables.test_reading import MESSAGE, write_output, write_table
 
 if TYPE_CHECKING:

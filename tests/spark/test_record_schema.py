@@ -11,7 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from flexwire.columnar import BATCH_COLUMNS, RECORD_COLUMNS, RecordReader, Wanted, decode_records
 from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, schema_of
 from flexwire.records import Record, encode_batch
-from flexwire.spark.by_objects.records import RECORDS
+from flexwire.tables.schema import RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,28 +1,30 @@
-"""Sums of records, record headers and tagged fields: the facts that Spark gives, however cut."""
+"""Sums of records, record headers and tagged fields: those of the reference, however cut."""
 
 from __future__ import annotations
 
+import json
 import pickle
 import random
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.kernels.engine import kernel
-from flexwire.spark.sums import bounded, headers, records, tagged, values
-from flexwire.spark.sums.failures import SAMPLE_BYTES
-from flexwire.spark.sums.headers import OTHER_KEYS, RecordHeaderSums
-from flexwire.spark.sums.records import OTHER_TOPICS, RecordSums
-from flexwire.spark.sums.tagged import OTHER_FIELDS, TaggedFieldSums
-from flexwire.spark.sums.undecodable import record_failures
-from flexwire.spark.sums.values import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.measures import bounded, headers, records, tagged
+from flexwire.measures.bounded import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.measures.failures import SAMPLE_BYTES, record_failures
+from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
+from flexwire.measures.records import OTHER_TOPICS, RecordSums
+from flexwire.measures.tagged import OTHER_FIELDS, TaggedFieldSums
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import Asked, Surveyor
@@ -30,15 +32,14 @@ from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 from flexwire.tables.schema import RECORDS as RECORDS_SCHEMA
 from tests.capture.interleaved import SHAPES, write_capture
+from tests.reference import facts as reference_facts
 from tests.tables.carrying import as_table
 from tests.tables.test_records import ODD, some_batch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame, SparkSession
-
-    from flexwire.report.facts import RecordHeaderFacts, TaggedFieldUse, TopicFacts
+    from flexwire.facts.facts import RecordHeaderFacts, TaggedFieldUse, TopicFacts
 
 SEEDS = {"CLEAN": (1, 2), "STRANGE": (3, 4, 5), "EVERYTHING": (1, 6, 7)}
 HEADERS = pa.list_(RECORDS_SCHEMA.field("headers").type.value_type)
@@ -167,56 +168,32 @@ def test_sums_do_not_depend_on_cuts_and_order(name: str) -> None:
                 assert found.undecodable == expected.undecodable
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("name", [*SEEDS, "HOSTILE"])
-def test_sums_are_what_spark_gives(name: str, spark: SparkSession) -> None:
-    # PySpark is imported by tests that start it.
-    from flexwire.spark.by_objects import record_facts  # noqa: PLC0415 - see above
-    from flexwire.spark.by_objects.connections import kafka_only  # noqa: PLC0415 - see above
-    from flexwire.spark.by_objects.tag_facts import gather_tagged_fields  # noqa: PLC0415 - see above
-
+def test_sums_are_those_of_the_reference(name: str) -> None:
     told = hostile_rows() if name == "HOSTILE" else rows_of(name).records
-    table = _frame(spark, told)
-    expected = record_facts.gather_topics(table)
-    assert _by_text(summed(RecordSums, told).facts()) == _by_text(expected)
-    assert {one.side for one in expected} == {"produce", "fetch"}
-    expected_headers = record_facts.gather_record_headers(table)
-    # Spark estimates the number of different values, and these sums do not yet.
-    different = _different_values(told)
-    exact = [replace(one, distinct_values=different[one.key]) for one in expected_headers]
-    assert _by_text(summed(RecordHeaderSums, told).facts()) == _by_text(exact)
-    for one in expected_headers:
-        assert one.distinct_values == pytest.approx(different[one.key], rel=0.15)
-    failed = record_facts.undecodable(table).collect()
+    rows = [row for batch in told for row in batch.to_pylist()]
+    expected = reference_facts.topics(rows)
+    assert in_order(summed(RecordSums, told).facts()) == in_order(expected)
+    assert {one["side"] for one in expected} == {"produce", "fetch"}
+    headers_found = summed(RecordHeaderSums, told).facts()
+    assert in_order(headers_found) == in_order(reference_facts.record_headers(rows))
+    failed = reference_facts.undecodable(rows)
     assert summed(RecordSums, told).undecodable == len(failed)
     if name == "HOSTILE":
-        assert {row.error for row in failed}
+        assert {row["error"] for row in failed}
         return
-    rows = rows_of(name)
-    uses = gather_tagged_fields(
-        kafka_only(_frame(spark, rows.frames)), _frame(spark, rows.outcomes)
+    frames, outcomes = (
+        [row for batch in batches for row in batch.to_pylist()]
+        for batches in (rows_of(name).frames, rows_of(name).outcomes)
     )
-    found = summed(TaggedFieldSums, rows.outcomes + rows.frames).facts()
-    assert _by_text(found) == _by_text(uses)
+    kafka = [row for row in frames if row["outcome"] != NOT_KAFKA]
+    found = summed(TaggedFieldSums, rows_of(name).outcomes + rows_of(name).frames).facts()
+    assert in_order(found) == in_order(reference_facts.tagged_fields(kafka, outcomes))
 
 
-def _frame(spark: SparkSession, batches: list[pa.RecordBatch]) -> DataFrame:
-    return spark.createDataFrame(pa.Table.from_batches(batches))
-
-
-def _different_values(batches: Iterable[pa.RecordBatch]) -> dict[str, int]:
-    seen: dict[str, set[bytes]] = {}
-    for batch in batches:
-        shown = batch.filter(pc.invert(batch["is_control"]))
-        for header in shown["headers"].flatten().to_pylist():
-            values_of = seen.setdefault(header["key"].decode(errors="replace"), set())
-            if header["value"] is not None:
-                values_of.add(header["value"])
-    return {key: len(values_of) for key, values_of in seen.items()}
-
-
-def _by_text(facts: Iterable[Any]) -> list[str]:
-    return sorted(map(repr, facts))
+def in_order(facts: Iterable[Any]) -> list[str]:
+    """Facts as JSON, in one order."""
+    return sorted(json.dumps(one, sort_keys=True) for one in msgspec.to_builtins(list(facts)))
 
 
 @pytest.mark.parametrize("name", [*SEEDS, "HOSTILE"])
@@ -271,7 +248,7 @@ def test_without_kernels_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     told = [*rows_of("STRANGE").records, *hostile_rows()]
     assert kernel("sum_values") is not None
     expected = summed(RecordHeaderSums, told).facts()
-    monkeypatch.setattr(values, "kernel", lambda _: None)
+    monkeypatch.setattr(bounded, "kernel", lambda _: None)
     assert summed(RecordHeaderSums, told).facts() == expected
 
 
@@ -283,7 +260,7 @@ def test_kernel_and_objects_agree_on_any_bytes(monkeypatch: pytest.MonkeyPatch) 
     for part in (column, column.slice(3), column.slice(1, len(some)), column.slice(0, 0)):
         hashes, texts = hashes_and_texts(part)
         with monkeypatch.context() as patched:
-            patched.setattr(values, "kernel", lambda _: None)
+            patched.setattr(bounded, "kernel", lambda _: None)
             other_hashes, other_texts = hashes_and_texts(part)
         valid = part.is_valid().to_numpy(zero_copy_only=False)
         assert hashes[valid].tolist() == other_hashes[valid].tolist()

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.answers.state import end_offsets, lag, last_commits, open_log
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.again import answers_of
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.internal_topics import end_offsets, lag, last_commits, open_log
+from flexwire.spark.answers.outputs import answers_of, open_tables
 from tests.capture.made_logs import MadeSegment
 from tests.capture.test_logs_choosing import write_replica
 from tests.spark.internal_topics.made import MadeTopic, commit

@@ -10,7 +10,7 @@ import pytest
 
 from flexwire.logs.request_log import LoggedRequest, LogReader, RefusedRequest, Zone
 from flexwire.logs.request_log.lines import Line, LogFile
-from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.measures.analysis import AnalysisSums
 from flexwire.storage.source import Source
 from flexwire.survey.ranges import FRAMES
 from flexwire.tables.request_logs import Placed, RequestLogRows

@@ -8,13 +8,13 @@ from unittest.mock import patch
 
 import pytest
 
+from flexwire.answers.asking.audit import AuditTables, TableEvidence
+from flexwire.answers.chargeback import chargeback
+from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.spark import request_log_job
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.evidence import AuditTables, table_evidence
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.topic_readers import topic_readers
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.inputs import input_sources
 from tests.capture.request_lines import PLACE, line, real_lines
 
@@ -98,8 +98,8 @@ def test_the_audit_has_principals_and_what_brokers_refused(
     # Queries of the tables gather the same.
     tables = open_tables(spark, done.output.place.url)
     audited = AuditTables(tables.frames, tables.connections, tables.message)
-    with table_evidence(audited, done.output.message_names()) as evidence:
-        parties = {one.client_id: one.principal for one in evidence.evidence().conducts}
+    evidence = TableEvidence(audited, done.output.message_names()).evidence()
+    parties = {one.client_id: one.principal for one in evidence.conducts}
     assert parties["payments-writer"] == "User:alice"
 
 

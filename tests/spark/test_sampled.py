@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from flexwire.capture.files.comments import CaptureFilter, filter_comment, sampling_comment
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.cli.app import app
-from flexwire.report.sampled_facts import Sampled
+from flexwire.facts.captures import Sampled
 from flexwire.spark import register
 from flexwire.spark.analyze import analyze
 from tests.spark.test_answers_asked import capture
@@ -47,16 +47,10 @@ def sampled(directory: Path) -> Path:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("by_objects", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_part_is_never_taken_for_the_whole(
-    by_objects: bool,  # noqa: FBT001  # a case of the test
-    spark: SparkSession,
-    tmp_path: Path,
-) -> None:
+def test_a_part_is_never_taken_for_the_whole(spark: SparkSession, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    given = ["chargeback"] if by_objects else []
     files = sampled(tmp_path / "capture")
-    told = analyze([files], out, spark=spark, by_objects=by_objects, answers=given)
+    told = analyze([files], out, spark=spark, answers=["chargeback"])
     assert told.facts.sampled == (Sampled(0.125, 1, "topics orders"),)
     assert NOTE in told.notes
     assert "1 file: <bdi>12.5 % of all connections, and of their" in " ".join(
@@ -66,15 +60,14 @@ def test_a_part_is_never_taken_for_the_whole(
     assert json.loads((out / "facts.json").read_text())["sampled"] == PART
     (row, *_) = csv.DictReader((out / "audit.csv").read_text().splitlines())
     assert row["share_of_connections"] == "0.125"
-    if by_objects:
-        sent = list(csv.DictReader((out / "answers" / "chargeback.csv").read_text().splitlines()))
-        assert {one["share_of_connections"] for one in sent} == {"0.125"}
-        for how in ("csv", "json"):
-            asked = CliRunner().invoke(app, ["answers", str(out), "chargeback", "--format", how])
-            assert asked.stdout.count("0.125") >= len(sent)
-        result = CliRunner().invoke(app, ["answers", str(out), "chargeback"])
-        assert NOTE in result.stderr
-        assert NOTE not in result.stdout
+    sent = list(csv.DictReader((out / "answers" / "chargeback.csv").read_text().splitlines()))
+    assert {one["share_of_connections"] for one in sent} == {"0.125"}
+    for how in ("csv", "json"):
+        asked = CliRunner().invoke(app, ["answers", str(out), "chargeback", "--format", how])
+        assert asked.stdout.count("0.125") >= len(sent)
+    result = CliRunner().invoke(app, ["answers", str(out), "chargeback"])
+    assert NOTE in result.stderr
+    assert NOTE not in result.stdout
 
 
 @pytest.mark.spark

@@ -14,7 +14,7 @@ from pyspark.errors import PythonException
 
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.session import session
-from flexwire.spark.tasks import map_in_arrow
+from flexwire.tasks import map_in_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 JOB = """
 import sys
 import pyarrow as pa
-from flexwire.spark.archive import SMALL_JAVA
+from flexwire.spark.settings import SMALL_JAVA
 from flexwire.spark.session import session
 
 def double(batches):

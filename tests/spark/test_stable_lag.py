@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers.lag import lag
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.lag import lag
 from tests.capture.made_logs import TIME, write_log
 from tests.capture.made_transactions import random_transactions
 from tests.spark.internal_topics.made import MadeTopic, keyed

@@ -13,8 +13,10 @@ import pytest
 
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing import local as module
-from flexwire.spark.publishing.local import ANSWERS, LOCK, PARTS, PREFIX, Staging, staging
+from flexwire.spark.publishing.local import LOCK, PARTS, PREFIX, LocalStaging, local_staging
+from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
+from flexwire.storage.place import Place
 from flexwire.tables.output import MARKER, SUCCESS
 
 if TYPE_CHECKING:
@@ -81,7 +83,7 @@ def out(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     place = tmp_path / "out"
     place.mkdir(mode=0o755)
     if request.param:
-        with staging(place) as first:
+        with local_staging(place) as first:
             write(first.new, OLD)
             first.publish()
         (place / "tables" / "notes.txt").write_text(THEIRS)
@@ -108,12 +110,12 @@ def ending(monkeypatch: pytest.MonkeyPatch, step: int, error: BaseException) -> 
         yield calls
 
 
-def staged(out: Path) -> Staging:
+def staged(out: Path) -> LocalStaging:
     """What a killed analysis leaves: nothing of it is removed."""
     place = out / f"{PREFIX}dead"
     place.mkdir()
     write(place / "new", NEW)
-    return Staging(out, place)
+    return LocalStaging(Place(str(out)), place)
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))
@@ -132,7 +134,7 @@ def test_killed_at_any_step_a_reader_finds_old_or_new_or_is_told(
             expected = {NEW}
     assert state(out) in expected
     # Whatever it was, the next analysis ends with its own, and with nothing of the dead one.
-    with staging(out) as again:
+    with local_staging(out) as again:
         assert not dead.place.exists()
         write(again.new, NEW)
         again.publish()
@@ -153,7 +155,7 @@ def test_where_a_step_fails_the_old_output_is_back(
     was, files = before(out), tree(out)
     with ending(monkeypatch, step, error) as calls:
         try:
-            with staging(out) as place:
+            with local_staging(out) as place:
                 write(place.new, NEW)
                 place.publish()
         except (OSError, KeyboardInterrupt):
@@ -189,32 +191,32 @@ def tree(out: Path) -> dict[str, tuple[int, bytes]]:
 @pytest.mark.parametrize("error", [FlexwireError("it failed"), KeyboardInterrupt(), SystemExit(1)])
 def test_an_analysis_that_fails_leaves_nothing(out: Path, error: BaseException) -> None:
     files = tree(out)
-    with pytest.raises(type(error)), staging(out) as place:  # noqa: PT012  # it is what fails
-        (place.work / "wire").mkdir(parents=True)
-        (place.work / "wire" / "part-0.parquet").write_bytes(b"payload")
+    with pytest.raises(type(error)), local_staging(out) as place:  # noqa: PT012  # it is what fails
+        (place.new / "tables" / "frames").mkdir(parents=True)
+        (place.new / "tables" / "frames" / "part-0.parquet").write_bytes(b"payload")
         assert place.place.stat().st_mode & 0o777 == 0o700
         raise error
     assert tree(out) == files
 
 
 def test_a_directory_that_nothing_came_into_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(FlexwireError), staging(tmp_path / "a" / "out"):
+    with pytest.raises(FlexwireError), local_staging(tmp_path / "a" / "out"):
         raise FlexwireError("it failed")
     assert not (tmp_path / "a" / "out").exists()
 
 
 def test_a_second_analysis_into_the_same_directory_is_refused(out: Path) -> None:
-    with staging(out) as first:
+    with local_staging(out) as first:
         write(first.new, NEW)
         with (
             pytest.raises(FlexwireError, match=r"another analysis writes to .*out; wait until"),
-            staging(out),
+            local_staging(out),
         ):
             pytest.fail("two at once")
         # And disturbs nothing.
         first.publish()
     assert state(out) == NEW
-    with staging(out):
+    with local_staging(out):
         assert (out / LOCK).stat().st_mode & 0o777 == 0o600
 
 
@@ -226,7 +228,7 @@ def test_of_many_that_begin_at_once_one_at_a_time_is_at_work(tmp_path: Path) -> 
         go.wait()
         for _ in range(20):
             try:
-                with staging(out) as place:
+                with local_staging(out) as place:
                     with guard:
                         at_work[0] += 1
                         most[0] = max(most[0], at_work[0])
@@ -262,9 +264,9 @@ def test_a_lock_that_was_removed_meanwhile_is_none(
         real(file, operation)
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with staging(tmp_path):
+    with local_staging(tmp_path):
         assert calls[0] == 2
-        with pytest.raises(FlexwireError, match="another analysis"), staging(tmp_path):
+        with pytest.raises(FlexwireError, match="another analysis"), local_staging(tmp_path):
             pytest.fail("two at once")
 
 
@@ -274,7 +276,7 @@ def test_without_locks_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(fcntl, "flock", flock)
     told = pytest.raises(FlexwireError, match="cannot lock: Operation not supported")
-    with told, staging(tmp_path):
+    with told, local_staging(tmp_path):
         pytest.fail("not locked")
 
 
@@ -284,12 +286,12 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     with monkeypatch.context() as patched:
         patched.setattr("shutil.rmtree", lambda *_, **__: None)
         told = pytest.raises(FlexwireError, match=r"unfinished-dead is of an analysis.*remove it")
-        with told, staging(tmp_path):
+        with told, local_staging(tmp_path):
             pytest.fail("it is still there")
 
 
 def test_what_a_dead_one_still_writes_is_removed_in_the_end(out: Path) -> None:
-    with staging(out) as place:
+    with local_staging(out) as place:
         write(place.new, NEW)
         late = out / f"{PREFIX}dead" / "work" / "wire"
         late.mkdir(parents=True)
@@ -305,7 +307,7 @@ def test_only_our_own_leftovers_are_removed(tmp_path: Path) -> None:
     (tmp_path / "_flexwire-notes").mkdir()
     (tmp_path / f"{PREFIX}file").touch()
     names = {one.name for one in tmp_path.iterdir()}
-    with staging(tmp_path):
+    with local_staging(tmp_path):
         pass
     assert {one.name for one in tmp_path.iterdir()} == names
 
@@ -315,7 +317,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path, name: str) -> None:
     theirs = tmp_path / name / "precious.csv"
     theirs.parent.mkdir()
     theirs.write_text(THEIRS)
-    with pytest.raises(FlexwireError, match="did not write"), staging(tmp_path):
+    with pytest.raises(FlexwireError, match="did not write"), local_staging(tmp_path):
         pytest.fail("it is not ours")
     assert tree(tmp_path).keys() == {name, f"{name}/precious.csv"}
     assert theirs.read_text() == THEIRS
@@ -334,7 +336,7 @@ def test_tables_on_another_file_system_are_refused(
 
     monkeypatch.setattr(Path, "stat", stat)
     told = pytest.raises(FlexwireError, match="another file system")
-    with told, staging(tmp_path):
+    with told, local_staging(tmp_path):
         pytest.fail("nothing can be renamed into it")
 
 
@@ -357,10 +359,10 @@ def test_all_is_its_owners_alone_and_what_was_there_keeps_its_mode(out: Path) ->
     tables.chmod(0o750)
     umask = os.umask(0)
     try:
-        with staging(out) as place:
+        with local_staging(out) as place:
             write(place.new, NEW)  # as open as can be
             place.publish()
-        with staging(out / "deeper" / "out") as place:
+        with local_staging(out / "deeper" / "out") as place:
             write(place.new, NEW)
             place.publish()
     finally:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from flexwire.answers import LOG_ANSWERS, STATE_ANSWERS
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.errors import ArgumentError
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records import Record
 from flexwire.report import render
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import LOG_ANSWERS, STATE_ANSWERS
-from flexwire.spark.answers.again import answers_of
-from flexwire.spark.answers.reading import AnalysisTables, open_tables
-from flexwire.spark.tables import spark_schema
+from flexwire.spark.answers.outputs import answers_of, open_tables
 from flexwire.tables.schema import Column, schema_of
+from flexwire.tasks import spark_schema
 from tests.capture.log_vectors import write_all
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import log as metadata

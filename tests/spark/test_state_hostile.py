@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from flexwire.answers import KNOWN
+from flexwire.answers.asking.asking import ask, chosen
+from flexwire.answers.state.log import AsOf
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.asking import ask, chosen
-from flexwire.spark.internal_topics.as_of import AsOf
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.spark.internal_topics.made import MadeTopic, keyed, written_transaction
 from tests.spark.test_state_as_of import Made, Timed
@@ -154,7 +154,7 @@ def test_offsets_of_a_log_that_is_not_there_are_refused(several: Made, tmp_path:
 def test_the_first_and_the_last_moment_have_answers(several: Made) -> None:
     for time in ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"):
         with several.asked(AsOf.given(datetime.fromisoformat(time))) as tables:
-            for one in chosen(NAMES, ANSWERS):
+            for one in chosen(NAMES, KNOWN):
                 ask(one, tables)
 
 

@@ -41,7 +41,7 @@ class Ending(Store):
     does: bool = False
 
     def child(self, name: str) -> Ending:
-        return Ending(self.root / name, calls=self.calls, error=self.error, does=self.does)
+        return Ending(str(self.root / name), calls=self.calls, error=self.error, does=self.does)
 
     def write(self, name: str, data: bytes) -> None:
         self.count()
@@ -69,7 +69,7 @@ def out(tmp_path: Path) -> Path:
     return place
 
 
-def write(staging: StoredStaging[Store], text: str) -> None:
+def write(staging: StoredStaging, text: str) -> None:
     for name in NAMES:
         staging.files.write(name, text.encode())
 
@@ -117,7 +117,7 @@ def test_ended_at_any_step_a_reader_finds_old_or_new(
     if before:
         analyze(Store(out), before)
     try:
-        analyze(Ending(out, calls=[steps], error=error, does=does), "new")
+        analyze(Ending(str(out), calls=[steps], error=error, does=does), "new")
     except error:
         assert steps < STEPS
         assert state(out) == ("new" if steps == STEPS - 1 and does else before)
@@ -164,7 +164,7 @@ def test_of_two_at_once_the_last_is_the_output_and_neither_is_touched(out: Path)
 
 def test_what_is_written_to_within_a_day_is_not_swept(out: Path) -> None:
     with pytest.raises(Killed):
-        analyze(Ending(out, calls=[3]), "new")
+        analyze(Ending(str(out), calls=[3]), "new")
     (run,) = [one.name for one in (out / "_staging").iterdir()]
     age(out, run, DAY - 60)
     with stored_staging(Store(out)):

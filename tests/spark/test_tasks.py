@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 
-from flexwire.spark import tasks
+from flexwire import tasks
 from flexwire.spark.functions.columns import arrow_function
-from flexwire.spark.tasks import begin_task, spare_modules
+from flexwire.tasks import begin_task, spare_modules
 
 
 class Attempts:

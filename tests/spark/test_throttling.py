@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers.asking.messages import throttled_waits, throttles
+from flexwire.answers.latency import latency, slowest
+from flexwire.answers.throttling import ANSWER, throttling
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.latency import latency, slowest
-from flexwire.spark.answers.throttles import throttled_waits, throttles
-from flexwire.spark.answers.throttling import ANSWER, throttling
-from flexwire.tables.throttle_places import throttled_messages
+from flexwire.tables.spec_places import throttled_messages
 from tests.each import each
 from tests.spark.told import BROKER, START_US, Told
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from flexwire.answers import ANSWERS
+from flexwire.answers.asking.labels import read_labels
+from flexwire.answers.chargeback import chargeback
+from flexwire.answers.connections import connections
+from flexwire.answers.errors import errors
+from flexwire.answers.latency import SLOWEST_COLUMNS, latency, slowest
 from flexwire.errors import ArgumentError
 from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import ANSWERS
-from flexwire.spark.answers.chargeback import chargeback
-from flexwire.spark.answers.connections import connections
-from flexwire.spark.answers.errors import errors
-from flexwire.spark.answers.labels import read_labels
-from flexwire.spark.answers.latency import SLOWEST_COLUMNS, latency, slowest
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.schema import schema_of
 from flexwire.tables.spec_places import error_places
+from flexwire.tasks import spark_schema
 from tests.spark.told import SECOND, START_US, Told
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 DAY = 86_400 * SECOND
 APP, OTHER = "10.0.0.9:50000", "[2001:db8::1]:6000"
@@ -229,7 +229,7 @@ def test_answers_have_their_columns(spark: SparkSession, tables: AnalysisTables)
         for given in (tables, empty):
             assert _types(answer.ask(given)) == _types_of(answer.columns)
         names = {one.name for one in answer.columns}
-        assert {one.name for one in answer.shown} <= names
+        assert {one.name for one in answer.shown_columns()} <= names
         assert {one.removeprefix("-") for one in answer.order} <= names
     assert _types(slowest(tables)) == _types_of(SLOWEST_COLUMNS)
 

@@ -15,12 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import FlexwireError
+from flexwire.measures.analysis import AnalysisSums
 from flexwire.spark.capture_job import keep_sums, merged_sums
 from flexwire.spark.delta import layout as delta_place
+from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.commit import _Job
 from flexwire.spark.publishing.manifest import Committed, part_name, settle
-from flexwire.spark.publishing.output import begun, found
-from flexwire.spark.sums.analysis import AnalysisSums
+from flexwire.spark.publishing.output import OutputOptions
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.tables.schema import FRAMES_TABLE
@@ -76,14 +77,14 @@ def test_what_two_attempts_wrote_is_there_once(
         while steps and steps[0].__name__ != step:
             steps.pop(0)()
 
-    with begun(out, [Source("/a.pcap", 5, "1")], kind) as writing:
+    with begun(out, [Source("/a.pcap", 5, "1")], OutputOptions(kind, append=False)) as writing:
         drop = writing.drop
 
         def other() -> None:
             told.append(pickle.loads(_Job(None, partial(work, nothing), drop.place, b"").run(0)))  # noqa: S301 - our own
 
         def settle_them() -> None:
-            merged_sums(None, drop, 7, 1)  # type: ignore[arg-type]  # of one task, it is not asked
+            merged_sums(drop.place, 7, 1)
             settle(writing.files, drop.told(told[0].files))
 
         def publish() -> None:
@@ -97,7 +98,7 @@ def test_what_two_attempts_wrote_is_there_once(
             until(AFTERWARDS)
         slow.run(0)
         until(AFTERWARDS)
-        output = found(writing)
+        output = writing.published
     if moment == AFTERWARDS and kind == "parquet" and out.path is not None:
         with pytest.raises(FlexwireError, match="is not there"):
             slow.run(0)

@@ -9,17 +9,17 @@ from uuid import UUID
 
 import pytest
 
+from flexwire.answers.asking.asking import with_internal
+from flexwire.answers.topic_readers import topic_readers
+from flexwire.answers.unused_groups import ANSWER as UNUSED_GROUPS
+from flexwire.answers.unused_groups import unused_groups
+from flexwire.answers.unused_topics import ANSWER as UNUSED_TOPICS
+from flexwire.answers.unused_topics import unused_topics
 from flexwire.codec import message
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.spark.analyze import analyze
-from flexwire.spark.answers.internal_logs import with_internal
-from flexwire.spark.answers.reading import open_tables
-from flexwire.spark.answers.topic_readers import topic_readers
-from flexwire.spark.answers.unused_groups import ANSWER as UNUSED_GROUPS
-from flexwire.spark.answers.unused_groups import unused_groups
-from flexwire.spark.answers.unused_topics import ANSWER as UNUSED_TOPICS
-from flexwire.spark.answers.unused_topics import unused_topics
+from flexwire.spark.answers.outputs import open_tables
 from flexwire.storage.listing import list_files
 from tests.capture.made_logs import TIME
 from tests.capture.made_metadata import log as metadata
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.answers.reading import AnalysisTables
+    from flexwire.answers.asking.answer import AnalysisTables
 
 pytestmark = pytest.mark.spark
 HOUR, DAY = 3_600_000, 86_400_000
@@ -130,14 +130,15 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Any
 
 
 def test_every_use_keeps_a_topic_out(tables: AnalysisTables) -> None:
-    found = {row.topic: row.asDict() for row in unused_topics(tables).collect()}
+    rows = UNUSED_TOPICS.ordered(unused_topics(tables)).collect()
+    found = {row.topic: row.asDict() for row in rows}
+    assert len(rows) == len(found)
     assert {*found} == {*UNUSED, *APART}
     assert {name for name, row in found.items() if row["is_apart"]} == {*APART}
     assert {name: found[name]["software"] for name in APART} == APART
     assert {name for name, row in found.items() if row["is_compacted"]} == {"a-table"}
     assert found["committed-long-ago"]["unread_us"] >= 30 * DAY * 1000
-    ordered = [row.topic for row in UNUSED_TOPICS.ordered(unused_topics(tables)).collect()]
-    assert {*ordered[: len(UNUSED)]} == {*UNUSED}
+    assert {*[*found][: len(UNUSED)]} == {*UNUSED}
 
 
 def test_without_traffic_what_is_only_there_is_not_seen(tables: AnalysisTables) -> None:
@@ -148,12 +149,9 @@ def test_without_traffic_what_is_only_there_is_not_seen(tables: AnalysisTables) 
 
 
 def test_every_use_keeps_a_group_out(tables: AnalysisTables) -> None:
-    assert {row.group for row in unused_groups(tables).collect()} == {
-        "old",
-        "described",
-        "weekly",
-    } | {"no-time"}
-    [last, *_] = reversed(UNUSED_GROUPS.ordered(unused_groups(tables)).collect())
+    rows = UNUSED_GROUPS.ordered(unused_groups(tables)).collect()
+    assert {row.group for row in rows} == {"old", "described", "weekly", "no-time"}
+    last = rows[-1]
     # Of one that no record dates it is not known how long it has been idle.
     assert (last.group, last.idle_us) == ("no-time", None)
     alone = replace(tables, message=lambda _: None)

@@ -7,18 +7,18 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pytest
 
 from flexwire.cli.analyze import analyze as command
 from flexwire.errors import AnalysisError, CaptureError, FlexwireError, StorageError
-from flexwire.report.facts import UnreadableFile
+from flexwire.facts.facts import UnreadableFile
 from flexwire.spark import inputs
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
-from flexwire.spark.archive import SMALL_JAVA, with_archive
+from flexwire.spark.archive import with_archive
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.inputs import (
     SHOWN,
@@ -29,7 +29,7 @@ from flexwire.spark.inputs import (
     output_place,
 )
 from flexwire.spark.session import session
-from flexwire.spark.settings import SMALL_CONF
+from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
 from flexwire.spark.stored import table
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
@@ -124,19 +124,18 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [{}, {"by_objects": True}], ids=["columns", "objects"])
 def test_what_is_not_a_capture_fails_the_analysis_unless_it_is_skipped(
-    spark: SparkSession, captures: list[Path], tmp_path: Path, how: dict[str, Any]
+    spark: SparkSession, captures: list[Path], tmp_path: Path
 ) -> None:
     wrong = [tmp_path / "notes.pcap", tmp_path / "readme.pcap"]
     for one in wrong:
         one.write_text(WRONG)
     given = [*captures, *wrong]
     with pytest.raises(CaptureError, match=r"notes\.pcap: neither .*--skip-unreadable") as raised:
-        analyze(given, tmp_path / "out", spark=spark, **how)
+        analyze(given, tmp_path / "out", spark=spark)
     assert "nor can 1 other, of 4 files" in str(raised.value)
     assert not (tmp_path / "out").exists()
-    done = analyze(given, tmp_path / "out", spark=spark, skip_unreadable=True, **how)
+    done = analyze(given, tmp_path / "out", spark=spark, skip_unreadable=True)
     assert done.facts.unreadable_files == 2
     assert [one.source for one in done.facts.unreadable] == list(map(str, wrong))
     facts = facts_of(tmp_path / "out")
@@ -189,8 +188,6 @@ def test_an_output_is_a_directory_here_or_in_a_store(
     ):
         with pytest.raises(StorageError, match=told):
             analyze([tmp_path], out)
-    with pytest.raises(StorageError, match="an analysis by objects is written in format parquet"):
-        analyze([tmp_path], "s3://bucket/out", by_objects=True)
     assert [one.name for one in tmp_path.iterdir()] == ["a.pcap"]
     assert output_place("a:b/c").path == tmp_path / "a:b/c"
     assert output_place(f"file://{tmp_path}/out").path == tmp_path / "out"
@@ -210,10 +207,13 @@ def test_a_bucket_that_is_missing_says_so_before_spark_starts(tmp_path: Path, bu
     assert not (tmp_path / "out").exists()
 
 
-def test_objects_read_files_here_only(tmp_path: Path, bucket: str) -> None:
-    Place(bucket).write("a.pcap", b"any")
-    with pytest.raises(StorageError, match=r"a\.pcap: .* which by_objects alone reads"):
-        analyze([f"{bucket}/a.pcap"], tmp_path / "out", by_objects=True)
+def test_an_option_that_does_nothing_any_more_is_told(tmp_path: Path) -> None:
+    (tmp_path / "a.pcap").write_text(WRONG)
+    with (
+        pytest.warns(DeprecationWarning, match="by_objects does nothing"),
+        pytest.raises(StorageError, match="expected a path, file://, s3://"),
+    ):
+        analyze([tmp_path], "ftp://host/out", by_objects=True)
 
 
 def test_two_files_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

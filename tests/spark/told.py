@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from flexwire.answers.asking.answer import AnalysisTables
 from flexwire.schema.catalog import catalog
-from flexwire.spark.answers.reading import AnalysisTables
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, RECORDS
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

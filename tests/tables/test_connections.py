@@ -1,16 +1,15 @@
-"""Connections and notes about packets become the rows that the reference writes."""
+"""Connections and notes about packets become the rows that the reference has."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 import msgspec
-import pyarrow as pa
 
 from flexwire.capture.reassembly.connections import CapturedConnection
-from flexwire.spark.by_objects.frames import CONNECTION_FACTS, _Connection
 from flexwire.tables.frames import _RENAMED, connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE
+from tests.reference.tables import as_stored, connection_row
 
 CONNECTION = CapturedConnection(
     "10.0.0.9:5>10.0.0.1:9092#2", "10.0.0.9:5", "10.0.0.1:9092", 1_000_001, 2_000_002,
@@ -29,13 +28,10 @@ def test_every_fact_of_a_connection_has_a_column() -> None:
 
 
 def test_a_connection_is_the_row_of_the_reference() -> None:
-    reference = _Connection("", show_credentials=False, brokers=None)  # type: ignore[arg-type] # unused
     rows = connection_rows([CONNECTION, OTHER])
     rows.validate(full=True)
-    for row, one in zip(rows.to_pylist(), (CONNECTION, OTHER), strict=True):
-        told, _ = reference._connection_row(one)
-        facts = pa.array([told[-1]], CONNECTION_FACTS)[0].as_py()
-        assert row == {"connection": told[2], **facts}
+    expected = as_stored(map(connection_row, (CONNECTION, OTHER)), CONNECTIONS_TABLE)
+    assert rows.to_pylist() == expected
     assert len(connection_rows([])) == 0
 
 

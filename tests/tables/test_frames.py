@@ -1,34 +1,19 @@
-"""The rows of frames are those of the reference, which joins them on Spark."""
+"""The rows of frames are those of the reference, which makes them one by one."""
 
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
-import pytest
 
+from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import FAILED
-from flexwire.spark.by_objects.frames import FRAMES
-from flexwire.spark.by_objects.outcomes import SOFTWARE, frames_table
-from flexwire.spark.tables import spark_schema
 from flexwire.tables.frames import BODY_OUTCOMES, DECODED, LENIENT, frame_rows
 from flexwire.tables.keys import FRAME_KEY
-from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
+from flexwire.tables.schema import FRAMES_TABLE
+from tests.reference.tables import as_stored, frame_row
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-# What paired frames have of the reference's frames, and what pairing adds.
-_NOT_PAIRED = {"kind", "pair", "facts"}
-PAIRED = pa.schema(
-    [
-        *(one for one in FRAMES if one.name not in _NOT_PAIRED),
-        pa.field("answered", pa.bool_()),
-        pa.field("latency_us", pa.int64()),
-        pa.field("body", pa.string()),
-    ]
-)
 CONNECTIONS = [
     "10.0.0.9:50000>10.0.0.1:9092",
     "10.0.0.9:50000>10.0.0.1:9092#2",
@@ -104,23 +89,12 @@ def in_columns(paired: list[dict[str, Any]], outcomes: list[dict[str, Any]]) -> 
     return made
 
 
-@pytest.mark.spark
-def test_the_rows_are_those_of_the_reference(spark: SparkSession) -> None:
+def test_the_rows_are_those_of_the_reference() -> None:
     paired = paired_rows(400, 1)
     outcomes = outcome_rows(paired, 2)
-
-    def frame(rows: list[dict[str, Any]], schema: pa.Schema) -> Any:
-        table = pa.Table.from_pylist(rows, schema=schema)
-        return spark.createDataFrame(table, spark_schema(schema))
-
-    software = [(name, *known) for name, known in KNOWN.items()]
-    reference = frames_table(
-        frame(paired, PAIRED),
-        frame(outcomes, OUTCOMES),
-        spark.createDataFrame(software, spark_schema(SOFTWARE)),
-    )
-    assert reference.schema == spark_schema(FRAMES_TABLE)
-    expected = sorted(reference.toArrow().to_pylist(), key=lambda row: row["frame_index"])
+    of_row = {one["row"]: one for one in outcomes}
+    made = (frame_row(one, of_row.get(row), KNOWN) for row, one in enumerate(paired))
+    expected = as_stored(made, FRAMES_TABLE)
     assert in_columns(paired, outcomes).to_pylist() == expected
     assert {row["outcome"] for row in expected} >= {DECODED, LENIENT, FAILED, "token", None}
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
+from flexwire.measures import headers
+from flexwire.measures.headers import ADDED, READ, HeadersByClient, RecordHeaderSums, add_up
 from flexwire.records.conventions.spring import TYPES_KEY
-from flexwire.tables import header_sums
-from flexwire.tables.header_sums import ADDED, READ, add_up
 from flexwire.tables.schema import RECORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 KEYS = [b"trace", b"type", b"\xff", b"", TYPES_KEY.encode()]
 RANDOM = random.Random(11)
@@ -67,27 +70,32 @@ def expected() -> tuple[Counter[Any], Counter[Any]]:
     return +sums, +judged
 
 
-@pytest.mark.parametrize("rows", [1, 7, 600])
-@pytest.mark.parametrize("many", [1, 10**6])
-def test_sums_are_those_of_each_header(
-    rows: int, many: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(header_sums, "_MANY", many)
-    whole = pa.Table.from_pylist(RECORDS_SEEN, pa.schema([RECORDS.field(one) for one in READ]))
-    told = pa.Table.from_batches(add_up("records", whole.to_batches(rows)), ADDED).to_pylist()
+def told(added: Iterable[pa.RecordBatch]) -> tuple[Any, Any, Any, Any]:
+    """Rows of `ADDED` as sums, judged values, and the least and most bytes of a value."""
     sums, judged = Counter[Any](), Counter[Any]()
     least: dict[Any, int] = {}
     most: dict[Any, int] = {}
-    for one in told:
+    for one in pa.Table.from_batches(added, ADDED).to_pylist():
         by = (one["topic"], one["source"], one["client_id"], one["header"])
-        for name in header_sums.SUMS:
+        for name in headers.SUMS:
             sums[*by, name] += one[name] or 0
         if one["judged"]:
             judged[*by, one["value"], one["is_spring"]] += one["judged"]
         if one["least"] is not None:
             least[by] = min(one["least"], least.get(by, one["least"]))
             most[by] = max(one["most"], most.get(by, one["most"]))
-    assert (+sums, +judged) == expected()
+    return +sums, +judged, least, most
+
+
+@pytest.mark.parametrize("rows", [1, 7, 600])
+@pytest.mark.parametrize("many", [1, 10**6])
+def test_sums_are_those_of_each_header(
+    rows: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(headers, "_MANY", many)
+    whole = pa.Table.from_pylist(RECORDS_SEEN, pa.schema([RECORDS.field(one) for one in READ]))
+    sums, judged, least, most = told(add_up("records", whole.to_batches(rows)))
+    assert (sums, judged) == expected()
     sizes: dict[Any, list[int]] = {}
     for seen in RECORDS_SEEN:
         if seen["offset"] is not None and seen["is_control"] is False:
@@ -98,3 +106,48 @@ def test_sums_are_those_of_each_header(
                     sizes.setdefault(by, []).append(len(header["value"]))
     assert least == {by: min(found) for by, found in sizes.items()}
     assert most == {by: max(found) for by, found in sizes.items()}
+
+
+def test_any_parts_merged_in_any_order_are_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headers, "_MANY", 50)
+    schema = pa.schema([RECORDS.field(one) for one in READ])
+    whole = HeadersByClient()
+    whole.add(pa.RecordBatch.from_pylist(RECORDS_SEEN, schema))
+    parts, start = [], 0
+    while start < len(RECORDS_SEEN):
+        count = RANDOM.randrange(1, 90)
+        parts.append(HeadersByClient())
+        some = RECORDS_SEEN[start : start + count]
+        parts[-1].add(pa.RecordBatch.from_pylist(some, schema))
+        start += count
+    while len(parts) > 1:
+        one = parts.pop(RANDOM.randrange(len(parts)))
+        RANDOM.choice(parts).merge(one)
+    assert told(parts[0].result()) == told(whole.result()) == told(add_up("records", [
+        pa.RecordBatch.from_pylist(RECORDS_SEEN, schema)
+    ]))  # fmt: skip
+
+
+def test_the_facts_of_a_key_are_what_its_clients_come_to() -> None:
+    # A row without an offset stands for bytes that did not read, and has no headers.
+    seen = [one for one in RECORDS_SEEN if one["offset"] is not None]
+    facts = RecordHeaderSums()
+    facts.add(pa.RecordBatch.from_pylist(seen, RECORDS))
+    schema = pa.schema([RECORDS.field(one) for one in READ])
+    added = add_up("records", [pa.RecordBatch.from_pylist(seen, schema)])
+    sums, _, least, most = told(added)
+    expected: dict[str, Counter[str]] = {}
+    for (*_, key, name), number in sums.items():
+        if key is not None:
+            expected.setdefault(key.decode(errors="replace"), Counter())[name] += number
+    found = {one.key: one for one in facts.facts()}
+    assert {*found} == {*expected}
+    for text, each in expected.items():
+        one = found[text]
+        assert one.records == each["records"]
+        assert one.null_values == each["headers"] - each["values"]
+        sizes = [
+            [number for by, number in bound.items() if by[3].decode(errors="replace") == text]
+            for bound in (least, most)
+        ]
+        assert (one.min_length, one.max_length) == (min(sizes[0]), max(sizes[1]))

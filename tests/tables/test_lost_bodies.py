@@ -25,7 +25,7 @@ from tests.tables.test_ranges import rows_of, surveyed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedFrame
 
 Key = tuple[str, str, int]
 Said = dict[Key, tuple[Any, ...]]

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.tables import spark_schema, write_table
 from flexwire.tables import parquet
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE, RECORDS
+from flexwire.tasks import spark_schema
 from tests.tables.carrying import PRODUCE, Carrier, Topic, message_rows
 from tests.tables.test_records import DOCUMENTS
 
@@ -52,7 +52,7 @@ def test_spark_reads_the_schema_that_it_would_write(
 ) -> None:
     schema = SCHEMAS[name]
     ours = write(tmp_path / "ours.parquet", schema.empty_table(), schema)
-    write_table(spark.createDataFrame([], spark_schema(schema)), tmp_path / "theirs")
+    spark.createDataFrame([], spark_schema(schema)).write.parquet(str(tmp_path / "theirs"))
     theirs = spark.read.parquet(str(tmp_path / "theirs")).schema
     assert spark.read.parquet(str(ours)).schema == theirs
 

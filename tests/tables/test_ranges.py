@@ -1,6 +1,6 @@
 """A capture decoded range by range gives the rows that it gives as one range, the same each time.
 
-That these are the rows of the reference is held where both are analyses (spark/test_equality.py).
+That these are the rows of the reference is held in test_reference.py.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.links import Segment
-from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Known, Surveyor, known_name
 from flexwire.tables.parquet import TableWriter
-from tests.capture.columns.test_merging import segments_in_order
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
+from tests.reference.frames import captured
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.survey.survey import Survey
 
@@ -156,33 +153,24 @@ def test_a_clock_that_goes_back_within_a_file_changes_nothing(tmp_path: Path) ->
 
 def assembled(files: list[Path]) -> tuple[list[tuple[Any, ...]], list[CapturedConnection]]:
     """Frames and connections by objects, from segments in the order of the reference."""
-    assemblers: dict[str, FrameAssembler] = {}
-    last: dict[str, str] = {}
-    frames: list[tuple[Any, ...]] = []
-    connections: list[CapturedConnection] = []
-
-    def take(found: list[CapturedFrame], key: str) -> None:
-        frames.extend(
-            (one.connection, one.direction, one.index, one.size, last[key]) for one in found
-        )
-        connections.extend(assemblers[key].ended())
-
-    for key, file, *segment in segments_in_order(files):
-        last[key] = file
-        take(assemblers.setdefault(key, FrameAssembler()).push(Segment(*segment)), key)
-    for key, assembler in assemblers.items():
-        take(assembler.finish(), key)
-    return sorted(frames), sorted(connections, key=lambda one: one.connection)
+    found = captured(files)
+    frames = [
+        (one.connection, one.direction, one.index, one.size, file) for file, one in found.frames
+    ]
+    return sorted(frames), sorted(found.connections, key=lambda one: one.connection)
 
 
-def test_too_many_files_at_once_are_not_merged(
+def test_many_files_at_once_are_merged_with_few_of_them_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("flexwire.capture.reassembly.merging.MOST_OPEN", 2)
     files = write_capture(tmp_path, 1, SHAPES["HOSTS"])
-    found = surveyed(files)[1]
-    assert found.is_crowded
-    assert (found.ranges, found.notes) == (0, [])
+    how: dict[str, Any] = {"range_bytes": 30_000, "chunk_bytes": 3_000}
+    _, expected, _ = surveyed(files, **how)
+    assert expected.ranges > 2
+    monkeypatch.setattr("flexwire.capture.reassembly.merging.MOST_OPEN", 2)
+    _, found, _ = surveyed(files, **how)
+    assert found.connections == expected.connections
+    assert sorted(map(repr, found.notes)) == sorted(map(repr, expected.notes))
 
 
 def test_files_that_only_overlap_in_time_are_read_one_after_the_other(tmp_path: Path) -> None:

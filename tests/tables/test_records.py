@@ -14,16 +14,17 @@ from flexwire.kernels.engine import kernel
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.records import Compression, Record, encode_batch
-from flexwire.spark.by_objects.records import carried_records, decode_records, name_topics
+from flexwire.records.inflation import INFLATION
 from flexwire.tables import records
-from flexwire.tables.message_schema import table_schema
 from flexwire.tables.records import record_rows
 from flexwire.tables.schema import RECORDS, RECORDS_TABLE
-from flexwire.tables.spec_places import RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from flexwire.tables.spec_places import RECORDS_FIELDS
 from flexwire.wire.varint import uuid_text
 from tests.records import batches as by_hand
 from tests.records.strategies import message_sets, record_batches
 from tests.records.test_vectors import VECTORS
+from tests.reference.tables import as_stored, topic_names
+from tests.reference.tables import record_rows as reference_rows
 from tests.tables.carrying import (
     FETCH,
     NO_ID,
@@ -37,8 +38,6 @@ from tests.tables.carrying import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from pyspark.sql import SparkSession
 
     from flexwire.tables.spec_places import RecordsField
 
@@ -200,21 +199,16 @@ def test_what_is_shared_is_bounded_however_long_a_topic_is() -> None:
     assert max(batch.nbytes for batch in batches) < 40_000_000
 
 
-@pytest.mark.spark
-def test_the_rows_are_those_of_the_reference_on_spark(spark: SparkSession) -> None:
+def test_the_rows_are_those_of_the_reference() -> None:
     between = [part for odd in ODD for part in (some_batch(), odd, some_batch(base=5))]
     carriers = partitions_of(between)
-    metadata = [{"topics": [{"topic_id": one, "name": name} for one, name in NAMES.items() if one]}]
-    kind = table_schema(TOPIC_NAMES_MESSAGE).field("body")
-    known = spark.createDataFrame(pa.table([pa.array(metadata, kind.type)], pa.schema([kind])))
+    topics = [{"topic_id": one, "name": name} for one, name in NAMES.items() if one]
+    names = topic_names([{"body": {"topics": topics}}])
     for where in RECORDS_FIELDS:
         rows = message_rows(where, carriers)
-        bodies = spark.createDataFrame(pa.Table.from_batches([rows])).coalesce(1)
-        carried = name_topics(carried_records(bodies, where), known)
-        reference = decode_records(carried).toArrow()
         found = pa.Table.from_batches(record_rows(rows, where, NAMES), RECORDS)
-        # A join of Spark gives its rows in any order.
-        assert sorted(found.to_pylist(), key=repr) == sorted(reference.to_pylist(), key=repr)
+        expected = reference_rows(rows.to_pylist(), where, names, INFLATION)
+        assert found.to_pylist() == as_stored(expected, RECORDS)
 
 
 def test_a_topic_whose_id_never_changes_has_its_name_without_any_metadata() -> None:

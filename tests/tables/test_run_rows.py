@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from flexwire.spark.sums.headers import RecordHeaderSums
-from flexwire.spark.sums.records import RecordSums
-from flexwire.spark.sums.undecodable import record_failures
+from flexwire.measures.failures import record_failures
+from flexwire.measures.headers import RecordHeaderSums
+from flexwire.measures.records import RecordSums
 from flexwire.tables import parquet
 from flexwire.tables.parquet import TableWriter
 from flexwire.tables.records import RunRows, record_runs

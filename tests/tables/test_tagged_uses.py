@@ -1,22 +1,36 @@
-"""The tagged fields of messages in columns are counted as `TaggedFieldUses` counts objects."""
+"""The tagged fields in a column of messages are those that stand on the wire."""
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.codec import message
-from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.tables.messages import message_rows
 from flexwire.tables.tagged import tagged_field_uses
+from flexwire.wire.cursor import Reader
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
+from flexwire.wire.types import Array
 from tests.codec.made_up import made as made_up
 from tests.codec.values import random_message
+from tests.codec.vectors import has_changed, load
+from tests.each import each
 from tests.tables.message_frames import batch, frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.codec import Message
+    from flexwire.wire.types import Type
+
+VECTORS = load()
 
 NOW = "2+"
 
@@ -119,42 +133,110 @@ FIELDS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+def on_the_wire(value: Any, kind: Type, path: str) -> Iterator[tuple[str, int, str | None, int]]:
+    """Yield each tagged field of a value that the reference read: path, tag, name and bytes."""
+    if isinstance(kind, NullableStruct):
+        kind = kind.schema
+    if value is None:
+        return
+    if isinstance(kind, Array):
+        for one in value:
+            yield from on_the_wire(one, kind.element, f"{path}[]")
+    if isinstance(kind, Schema):
+        for tag, data in value.get(UNKNOWN_TAGGED_FIELDS, {}).items():
+            yield path, tag, None, len(data)
+        for one in kind.fields:
+            if one.attribute in value:
+                if one.tag is not None:
+                    yield path, one.tag, one.json_name, 0
+                inner = f"{path}.{one.json_name}".removeprefix(".")
+                yield from on_the_wire(value[one.attribute], one.type, inner)
+
+
+def counted_on_the_wire(data: bytes, schema: Schema) -> dict[Any, tuple[int, int | None]]:
+    times: Counter[Any] = Counter()
+    sizes: Counter[Any] = Counter()
+    for path, tag, name, size in on_the_wire(schema.read(Reader(data)), schema, ""):
+        times[path, tag, name] += 1
+        sizes[path, tag, name] += size
+    return {key: (count, sizes[key] if key[2] is None else None) for key, count in times.items()}
+
+
+def counted(uses: list[dict[str, Any]]) -> dict[Any, tuple[int, int | None]]:
+    found = {(one["path"], one["tag"], one["name"]): (one["times"], one["bytes"]) for one in uses}
+    assert len(found) == len(uses)
+    return found
+
+
 @pytest.mark.parametrize("versions", [[2], [3], [2, 3], [2, 0, 3]])
-def test_any_kind_of_field_is_counted_as_in_objects(versions: list[int]) -> None:
+def test_any_kind_of_field_is_counted_as_it_is_on_the_wire(versions: list[int]) -> None:
     made: Any = made_up(FIELDS)
     source = random.Random(repr(versions))
-    objects, numbers = [], []
+    given: dict[int, list[Any]] = {version: [] for version in versions}
     for seed in range(300):
         version = source.choice(versions)
         one = random_message(made, version, seed)
         if source.random() < 0.3 and version:
             one.whole, one.maybe = type(one.whole)(), made.Maybe()
-        objects.append(one)
-        numbers.append(version)
-    parts, expected = [], []
-    for version in versions:
-        uses = TaggedFieldUses(WITHHELD_BYTES)
-        chosen = [one for one, number in zip(objects, numbers, strict=True) if number == version]
-        schema = made.definition.schema(version)
-        parts.append(message_column(schema, message_type(made), chosen, uses))
-        expected += [uses.of(row) for row in range(len(chosen))]
-    numbers = sorted(numbers, key=versions.index)
+        given[version].append(one)
+    schemas = {version: made.definition.schema(version) for version in versions}
+    parts = [message_column(schemas[one], message_type(made), given[one]) for one in versions]
+    expected = [
+        counted_on_the_wire(one.encode(version), schemas[version])
+        for version in versions
+        for one in given[version]
+    ]
+    numbers = pa.array([version for version in versions for _ in given[version]]).to_numpy()
     layouts = dict.fromkeys(versions, made)
     column = pa.concat_arrays(parts)
-    found = tagged_field_uses(column, pa.array(numbers).to_numpy(), layouts)
+    found = tagged_field_uses(column, numbers, layouts)
     found.validate(full=True)
-    assert found.to_pylist() == expected
-    part = tagged_field_uses(column.slice(7, 90), pa.array(numbers[7:97]).to_numpy(), layouts)
-    assert part.to_pylist() == expected[7:97]
+    assert [counted(row) for row in found.to_pylist()] == expected
+    part = tagged_field_uses(column.slice(7, 90), numbers[7:97], layouts)
+    assert part.to_pylist() == found.to_pylist()[7:97]
     assert sum(map(len, expected)) > 300
-    names = {one["name"] for row in expected for one in row}
+    names = {name for row in expected for _, _, name in row}
     assert names >= {"text", "none", "some", "ids", "id", "size", "word", "whole", "maybe"}
+
+
+def uses_in_vectors(name: str) -> Iterator[tuple[list[Any], list[bytes], Schema]]:
+    """Yield for each version of a message the counts, and the bytes that Kafka wrote."""
+    kind: type[Message] = message(name)
+    encoded: dict[int, list[bytes]] = {}
+    for vector in VECTORS[name]:
+        if not has_changed(vector):
+            encoded.setdefault(vector["version"], []).append(bytes.fromhex(vector["hex"]))
+    for version, data in encoded.items():
+        schema = kind.definition.schema(version)
+        column = message_column(
+            schema, message_type(name), [kind.decode(one, version) for one in data]
+        )
+        numbers = pa.array([version] * len(data)).to_numpy()
+        yield tagged_field_uses(column, numbers, {version: kind}).to_pylist(), data, schema
+
+
+@pytest.mark.slow
+@each("name", sorted(VECTORS))
+def test_tagged_fields_are_counted_as_kafka_wrote_them(name: str) -> None:
+    for found, encoded, schema in uses_in_vectors(name):
+        for row, data in zip(found, encoded, strict=True):
+            assert counted(row) == counted_on_the_wire(data, schema)
+
+
+def test_the_vectors_have_tagged_fields_to_count() -> None:
+    found = [row for rows, _, _ in uses_in_vectors("FetchRequest") for row in rows]
+    assert {"clusterId", "replicaState", None} <= {use["name"] for row in found for use in row}
 
 
 def test_a_structure_that_is_null_has_no_tagged_fields() -> None:
     made: Any = made_up(FIELDS)
-    uses = TaggedFieldUses()
-    one = made(held=None)
-    column = message_column(made.definition.schema(3), message_type(made), [one], uses)
-    assert uses.of(0) == []
+    column = message_column(made.definition.schema(3), message_type(made), [made(held=None)])
     assert tagged_field_uses(column, pa.array([3]).to_numpy(), {3: made}).to_pylist() == [[]]
+
+
+def test_bytes_count_for_what_is_unknown_unless_they_are_withheld() -> None:
+    kind = message("ApiVersionsRequest")
+    given = [kind(unknown_tagged_fields={9: data}) for data in (b"secret", WITHHELD_BYTES)]
+    column = message_column(kind.definition.schema(3), message_type(kind), given)
+    found = tagged_field_uses(column, pa.array([3, 3]).to_numpy(), {3: kind}).to_pylist()
+    assert found == [[use("", 9, None, 1, 6)], [use("", 9, None, 1)]]

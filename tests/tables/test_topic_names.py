@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 
 from flexwire.capture.pairing.pairing import Turns
-from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version

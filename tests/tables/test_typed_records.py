@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.codec import message
 from flexwire.columnar import reference as columnar_rows
-from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.errors import ArgumentError, CodecError, UnknownMessageError
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value
@@ -90,7 +90,7 @@ def column_of(one: TypedMessage | None) -> Any:
     if one is None:
         return None
     schema = served_of(one.name, one.release).schema(one.version, Encoding.KAFKA)
-    made = message_column(schema, message_type(one.name), [one.message], TaggedFieldUses())
+    made = message_column(schema, message_type(one.name), [one.message])
     return made[0].as_py()
 
 

@@ -84,14 +84,15 @@ MODULES: Final[tuple[str, ...]] = (
     "flexwire.capture.tls",
     "flexwire.tap",
     "flexwire.client",
-    "flexwire.guide",
+    "flexwire.specs.guide",
     "flexwire.report",
+    "flexwire.answers",
+    "flexwire.answers.state",
     "flexwire.spark",
     "flexwire.spark.answers",
     "flexwire.spark.functions",
-    "flexwire.spark.internal_topics",
     "flexwire.wire",
     "flexwire.errors",
 )
 # Rooms with public names of their own that only other rooms call.
-NOT_PUBLIC: Final[frozenset[str]] = frozenset({"flexwire.spark.sums"})
+NOT_PUBLIC: Final[frozenset[str]] = frozenset()

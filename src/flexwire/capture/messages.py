@@ -29,8 +29,8 @@ from flexwire.capture.files.links import (
 )
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.files.reading import read_packets
-from flexwire.capture.heard import heard
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
+from flexwire.capture.reassembly.assembly import FrameAssembler, connection_key
+from flexwire.capture.reassembly.connections import heard
 from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import Conversation, parse_response
 from flexwire.schema.spec import MessageType
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from flexwire.capture.files.packets import Segment
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.codec import Message
     from flexwire.protocol import RequestFrame, Turn
 

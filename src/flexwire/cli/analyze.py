@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from flexwire.arguments import DEFAULT_ZONE, DELTA, PARQUET
 from flexwire.cli.options import (
     Format,
     batch_mib_option,
@@ -20,14 +21,12 @@ from flexwire.cli.terminal import note, print_line, progress_bar
 from flexwire.printable import printable
 
 if TYPE_CHECKING:
-    from flexwire.report.facts import Facts
-    from flexwire.report.log_facts import LogFacts
-    from flexwire.report.request_log_facts import RequestLogFacts
+    from flexwire.answers.state.log import Moment
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.spark.analyze import Analysis
-    from flexwire.spark.internal_topics.as_of import Moment
 
 
-_TABLES: Final = ("parquet", "delta")
+_TABLES: Final = (PARQUET, DELTA)
 
 
 def _ends(
@@ -49,8 +48,8 @@ def _moment(
 ) -> Moment | None:
     if not texts:
         return None
+    from flexwire.answers.state.log import parse_moment
     from flexwire.errors import ArgumentError
-    from flexwire.spark.internal_topics.as_of import parse_moment
 
     try:
         return parse_moment(texts)
@@ -69,7 +68,7 @@ def _moment(
 @click.option(
     "--tables",
     type=click.Choice(_TABLES),
-    default="parquet",
+    default=PARQUET,
     show_default=True,
     help="Write tables that are replaced as a whole, or Delta tables that grow.",
 )
@@ -135,7 +134,7 @@ def _moment(
 @click.option(
     "--timezone",
     metavar="ZONE",
-    default="UTC",
+    default=DEFAULT_ZONE,
     show_default=True,
     help='Of request logs: the zone of times that do not say it, as "Europe/Berlin" or "+02:00".',
 )
@@ -208,9 +207,9 @@ def analyze(
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
+    from flexwire.answers.asking.asking import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
-    from flexwire.spark.answers.asking import parse_names
 
     with progress_bar() as progress:
         done = run(
@@ -247,7 +246,7 @@ def _formats(
     if not isinstance(output, Format):
         note(f"--format {output} is --tables {output} now, and is taken as that")
         tables, output = output, Format.TEXT
-    if append and tables != "delta":
+    if append and tables != DELTA:
         raise click.UsageError(
             "--append adds to Delta tables, so give --tables delta too; an output in Parquet is "
             "replaced as a whole"
@@ -256,14 +255,11 @@ def _formats(
 
 
 def _print_form(done: Analysis) -> None:
-    from flexwire.cli.analyze import analysis_form
-
     print(json.dumps(analysis_form(done), ensure_ascii=False, indent=2))
 
 
 def _tell(done: Analysis, out: str) -> None:
-    from flexwire.cli.analyze import print_audit
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     if not done.is_new:
         print("This input is in the tables already; nothing was done. Its report says:")
@@ -310,7 +306,7 @@ def _tell_notes(done: Analysis) -> None:
 
 
 def _of_logs(logs: LogFacts) -> str:
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     records, batches = plural(logs.records, "record"), plural(logs.batches, "batch", "batches")
     of, size = plural(logs.partitions, "partition"), plural(logs.bytes, "byte")
@@ -341,7 +337,7 @@ def _of_logs(logs: LogFacts) -> str:
 
 
 def _of_request_logs(logs: RequestLogFacts) -> str:
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     told = [
         (logs.forwarded, "forwarded to the controller, and not counted"),

@@ -21,7 +21,7 @@ from flexwire.cli.terminal import note, print_line, write_data
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flexwire.spark.answers.asking import Given
+    from flexwire.answers.asking.asking import Given
 
 
 @click.command()
@@ -73,10 +73,9 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.report.sampled_facts import part_columns
-    from flexwire.spark.answers.again import answers_of, notes_of, sampled_in
-    from flexwire.spark.answers.asking import ALL
-    from flexwire.spark.answers.writing import to_send
+    from flexwire.answers.asking.asking import ALL
+    from flexwire.facts.captures import part_columns
+    from flexwire.spark.answers.outputs import answers_of, notes_of, sampled_in, to_send
 
     if reset_plan is not None:
         names = _of_plan(names)
@@ -112,7 +111,7 @@ def _print_all(given: list[Given], most: int, *, are_named: bool) -> None:
 
 def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the one answer that a plan is made of; refuse others."""
-    from flexwire.spark.answers.reset_plan import ANSWER_NAME
+    from flexwire.answers.group_offsets import ANSWER_NAME
 
     if names not in {(), (ANSWER_NAME,)}:
         raise click.UsageError(f"--reset-plan is made of {ANSWER_NAME}, so name no other answer")
@@ -121,9 +120,9 @@ def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
 
 def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     """Write a plan, and print what is in it and what is not."""
+    from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
-    from flexwire.report.units import plural
-    from flexwire.spark.answers.reset_plan import reset_plan
+    from flexwire.facts.units import plural
     from flexwire.storage.place import Place
 
     if given.count > len(given.rows):
@@ -161,8 +160,8 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
 def _print(given: Given, most: int) -> None:
     from textwrap import fill
 
+    from flexwire.facts.units import plural
     from flexwire.report.answer_text import WIDTH, lines
-    from flexwire.report.units import plural
 
     if not given.count:
         print(given.answer.question)

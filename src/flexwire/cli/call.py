@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.completion import request_names
-from flexwire.cli.computing import at_most
 from flexwire.cli.options import (
     Format,
     InputError,
@@ -23,14 +25,57 @@ from flexwire.cli.options import (
 )
 from flexwire.cli.standard_input import plain_name, takes_standard_input
 from flexwire.cli.terminal import note, print_line
-from flexwire.errors import FlexwireError, VersionNotOfferedError, WriteRefusedError, short
+from flexwire.errors import (
+    CallError,
+    FlexwireError,
+    VersionNotOfferedError,
+    WriteRefusedError,
+    short,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from types import FrameType
 
     from flexwire.client import Answer, Broker, Cluster
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
+
+
+@contextmanager
+def at_most(seconds: float, what: str) -> Iterator[None]:
+    """Let a block compute for at most so many CPU seconds; then `CallError` names ``what``.
+
+    Waiting does not count, as each wait has its own bound. Only a main thread hears of the time,
+    and only on systems that have such timers (POSIX); elsewhere there is no bound.
+
+    Python drops an exception that is raised in a finalizer or a callback of the garbage collector.
+    So the error is raised again after as many seconds, and once more at the end of the block.
+    """
+    if not hasattr(signal, "setitimer") or not _is_main():
+        yield
+        return
+    too_long = CallError(f"{what} takes more than {seconds:g} s; --timeout SECONDS gives it longer")
+    reached = False
+
+    def over(_: int, __: FrameType | None) -> None:
+        nonlocal reached
+        reached = True
+        raise too_long
+
+    before = signal.signal(signal.SIGPROF, over)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+    if reached:
+        raise too_long
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 # Those of `flexwire.client.security`, which --help need not import.
@@ -353,7 +398,7 @@ def _once(cluster: Cluster, asked: dict[str, Any] | None, how: _Asking, seconds:
 
 def _request(message: str, body: str | None) -> dict[str, Any]:
     """The request as a line of --requests has it; a name that no API has is refused."""
-    from flexwire.client.broker import api_key_of
+    from flexwire.protocol.apis import api_key_of
 
     api_key_of(message)
     return {"message": message, "body": None if body is None else read_json(body)}

@@ -16,9 +16,9 @@ from flexwire.cli.terminal import styled, write_data
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.check.config import Config, Ruleset
-    from flexwire.check.report import Report
     from flexwire.schema.parse import Mode
+    from flexwire.specs.finding import Report
+    from flexwire.specs.lint.config import Config, Ruleset
 
 FINDINGS = 100
 FORMATS = ["text", "json", "github-actions", "junit", "sarif"]
@@ -86,7 +86,7 @@ def configured(
     """Give the configuration, as the command line overrides it; raises `ConfigError`."""
     from dataclasses import replace
 
-    from flexwire.check.config import Config, choose, find_config, read_config
+    from flexwire.specs.lint.config import Config, choose, find_config, read_config
 
     path = path or find_config(Path())
     found = read_config(path, of) if path else Config(of.defaults())
@@ -98,7 +98,7 @@ def configured(
 
 def page(of: Ruleset, name: str) -> str:
     """Give the page of a rule, or a line for each rule of a category."""
-    from flexwire.check.config import ALL, named
+    from flexwire.specs.lint.config import ALL, named
 
     rules = of.rules()
     if name != ALL:
@@ -127,17 +127,17 @@ def tell(report: Report, output: str) -> NoReturn:
 
 
 def _told(report: Report, output: str) -> str:
-    from flexwire.check.formats import github_actions, json, junit, sarif, text
+    from flexwire.specs.lint import formats
 
     if output == "text":
         terminal = sys.stdout.isatty()
         colour = terminal and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if terminal else None
-        return text.write(report, width, colour=colour)
+        return formats.to_text(report, width, colour=colour)
     write = {
-        "json": json.write,
-        "github-actions": github_actions.write,
-        "junit": junit.write,
-        "sarif": sarif.write,
+        "json": formats.to_json,
+        "github-actions": formats.to_github_actions,
+        "junit": formats.to_junit,
+        "sarif": formats.to_sarif,
     }[output]
     return write(report)

@@ -66,7 +66,7 @@ def rule_names(
     context: click.Context, _parameter: click.Parameter, begun: str
 ) -> list[CompletionItem]:
     """The rules of lint, or those of breaking changes."""
-    from flexwire.check.config import BREAKING, LINT
+    from flexwire.specs.lint.config import BREAKING, LINT
 
     of = LINT if context.info_name == LINT.table else BREAKING
     return _beginning(of.rules(), begun)

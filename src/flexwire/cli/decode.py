@@ -39,7 +39,6 @@ from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import note, print_line
 from flexwire.errors import DecodeError, FlexwireError
 from flexwire.printable import printable
-from flexwire.protocol.shown import name_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -216,8 +215,6 @@ def _print_message(title: str, form: dict[str, Any], output: Format, *, compact:
     if output is Format.JSON:
         _print(form, compact=compact)
         return
-    from flexwire.cli.decode import print_outline
-
     print_outline(title, form)
 
 
@@ -225,9 +222,8 @@ def _print_frame(form: dict[str, Any], output: Format, *, compact: bool) -> None
     if output is Format.JSON:
         _print(form, compact=compact)
         return
-    from flexwire.cli.decode import print_outline
     from flexwire.cli.explain import withheld_note
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
 
     where = f"{form['where']}: " if "where" in form else ""
     withheld = withheld_note(form.get("withheldCredentials", 0))
@@ -289,6 +285,8 @@ def outline(form: Mapping[str, Any]) -> Iterator[str]:
       - name: "b"
         ids: []
     """
+    from flexwire.protocol.shown import name_key
+
     keys = {name_key(name) for name in form}
     for name, value in form.items():
         if name not in keys:

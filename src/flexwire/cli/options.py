@@ -15,6 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import click
 
+from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.cli.completion import message_names, release_names
 from flexwire.cli.terminal import note
 from flexwire.errors import FlexwireError, short
@@ -83,7 +84,6 @@ catalog_option = click.option(
     help="Use the catalog of message specs in this directory, which 'schema import' wrote.",
 )
 message_argument = click.argument("message", shell_complete=message_names)
-data_argument = click.argument("data")
 
 
 class _Version(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, and not when it runs
@@ -135,6 +135,16 @@ _specs_mode_option = click.option(
     show_default=True,
     help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
     "what KIP-482 says, or its first draft.",
+)
+
+# For commands that write what they read, which a first draft has no form for.
+read_mode_option = click.option(
+    "--specs-mode",
+    type=click.Choice(["strict", "legacy", "kip"]),
+    default="strict",
+    show_default=True,
+    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
+    "what KIP-482 says.",
 )
 
 
@@ -195,7 +205,7 @@ class _Memory(click.ParamType):  # type: ignore[type-arg]  # generic for mypy, a
 memory_option = click.option(
     "--memory",
     type=_Memory(512),
-    default="2g",
+    default=DEFAULT_MEMORY,
     show_default=True,
     help="How much memory Java gets for the analysis; on a cluster, the driver's.",
 )

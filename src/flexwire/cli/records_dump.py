@@ -15,10 +15,10 @@ import click
 
 from flexwire.cli.options import Format, InputError, batch_mib_option, format_option
 from flexwire.cli.records_dump_options import (
-    CONVENTION_NAMES,
     DECODER_NAMES,
     DIALECT_NAMES,
     NOTATIONS,
+    ConventionName,
     DumpOptions,
     OffsetRange,
     TimeRange,
@@ -89,7 +89,7 @@ _PARTS = {
 @click.option(
     "--headers",
     "convention",
-    type=click.Choice(CONVENTION_NAMES),
+    type=ConventionName(),
     help="Read the values of record headers by this convention. Implies --deep.",
 )
 @click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import click
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # What the options can name; --help need not import where they come from.
 DECODER_NAMES = ("consumer-offsets", "transactions", "metadata", "remote-log", "share-state")
-CONVENTION_NAMES = ("spring-json", "kip-82", "kip-82-earlier", "connect", "utf-8", "kip-1308")
 DIALECT_NAMES = ("kip-82", "kip-82-earlier")
 NUMBERS = {
     "int8": ">b",
@@ -32,6 +32,22 @@ NUMBERS = {
 }
 NOTATIONS = ("auto", "hex", "base64", *NUMBERS, "uuid")
 """How the bytes of keys and values can be shown; auto is text where they are UTF-8."""
+
+
+class ConventionName(click.Choice[str]):
+    """The name of a convention of record headers; all are imported once somebody asks for them."""
+
+    case_sensitive = True
+
+    def __init__(self) -> None:
+        """Leave ``choices`` to be found."""
+
+    @cached_property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # click only reads it
+        """The names, in the order of the registry."""
+        from flexwire.records.conventions import CONVENTIONS
+
+        return tuple(CONVENTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -49,9 +49,9 @@ def schema_breaking(
     JSON and SUPPORT. A request of OLD with latestVersionUnstable may change its highest version;
     such changes are only counted. Exits with 100 if something breaks.
     """
-    from flexwire.check.breaking.report import compare
-    from flexwire.check.config import BREAKING, ConfigError
     from flexwire.schema.editions import read_editions
+    from flexwire.specs.breaking.report import compare
+    from flexwire.specs.lint.config import BREAKING, ConfigError
 
     try:
         if explain is not None:

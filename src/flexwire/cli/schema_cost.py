@@ -14,9 +14,9 @@ from flexwire.cli.standard_input import capture_name, plain_name, spec_name, tak
 from flexwire.cli.terminal import write_data
 
 if TYPE_CHECKING:
-    from flexwire.cost.meter import Meter, WrittenAs
-    from flexwire.cost.specs import Specs
     from flexwire.schema.parse import Mode
+    from flexwire.specs.cost.meter import Meter, WrittenAs
+    from flexwire.specs.cost.sides import Specs
 
 _NARROWEST = 80
 _BUNDLED = "the bundled specs"
@@ -99,8 +99,8 @@ def schema_cost(
     CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. What
     cannot be compared is counted by its reason. Exits with 1 where nothing was compared.
     """
-    from flexwire.cost import machine, text
-    from flexwire.cost.meter import At, Meter
+    from flexwire.specs.cost import machine, text
+    from flexwire.specs.cost.meter import At, Meter
 
     if not captures and not vectors:
         raise click.UsageError("name a capture, or --vectors with a file of messages")
@@ -137,8 +137,8 @@ def _sides(
     tagged: bool,
 ) -> tuple[WrittenAs, WrittenAs, tuple[str, str]]:
     """Give the old side, the new side, and what they are called."""
-    from flexwire.cost.error_tags import ErrorTagged
-    from flexwire.cost.meter import WrittenAs
+    from flexwire.specs.cost.meter import WrittenAs
+    from flexwire.specs.cost.sides import ErrorTagged
     from flexwire.wire.encoding import Encoding
 
     before = _specs(against, mode)
@@ -158,16 +158,16 @@ def _sides(
 
 
 def _specs(paths: tuple[str, ...], mode: Mode) -> Specs:
-    from flexwire.cost.specs import Specs, bundled_specs
     from flexwire.schema.editions import read_editions
+    from flexwire.specs.cost.sides import Specs, bundled_specs
 
     return Specs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 
 
 def _measure(meter: Meter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
     from flexwire.capture.messages import Unused, read_messages
-    from flexwire.cost.meter import Sent
-    from flexwire.cost.vectors import read_vectors
+    from flexwire.specs.cost.meter import Sent
+    from flexwire.specs.cost.vectors import read_vectors
 
     for one in read_messages(_files(captures)):
         if isinstance(one, Unused):

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.options import InputError
+from flexwire.cli.options import InputError, read_mode_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from flexwire.check.report import Report
-    from flexwire.guide.traffic import Traffic
     from flexwire.schema.catalog import Catalog, Entry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.parse import Mode
+    from flexwire.specs.finding import Report
+    from flexwire.specs.guide.traffic import Traffic
 
 _OURS = "Written by `flexwire schema docs`"
 _MARK = f"<!-- {_OURS}; do not edit. -->\n"
@@ -69,14 +68,7 @@ message of no API. It says for each message:
     show_default=True,
     help="A web site that needs no network, or the reference of the bundled messages as Markdown.",
 )
-@click.option(
-    "--specs-mode",
-    type=click.Choice(["strict", "legacy", "kip"]),
-    default="strict",
-    show_default=True,
-    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-    "what KIP-482 says.",
-)
+@read_mode_option
 @click.option(
     "--capture",
     metavar="ANALYSIS",
@@ -100,7 +92,7 @@ def schema_docs(
     replaced. Exits with 1 where specs are invalid, and reports all that is wrong with them, as lint
     does.
     """
-    from flexwire.report.units import plural
+    from flexwire.facts.units import plural
     from flexwire.schema.catalog import catalog
 
     if output == "markdown":
@@ -117,9 +109,9 @@ def schema_docs(
 
 def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str, str]:
     """Give the files of the web site."""
-    from flexwire.guide import bundled_messages, given_messages, render
     from flexwire.schema.catalog import catalog
     from flexwire.schema.editions import read_editions
+    from flexwire.specs.guide import bundled_messages, given_messages, render
 
     bundled = catalog()
     traffic = _traffic(capture) if capture else None
@@ -128,9 +120,9 @@ def _guide(paths: tuple[str, ...], mode: Mode, capture: str | None) -> dict[str,
         return render(bundled_messages(bundled), title, bundled.releases, traffic)
     report = _invalid(paths, mode)
     if report.findings:
-        from flexwire.check.formats import text
+        from flexwire.specs.lint import formats
 
-        print(text.write(report), end="")
+        print(formats.to_text(report), end="")
         sys.exit(1)
     editions, _ = read_editions(paths, mode)
     return render(
@@ -142,16 +134,16 @@ def _traffic(capture: str) -> Traffic:
     from flexwire.extras import needed_by
 
     with needed_by("--capture", "columnar"):
-        from flexwire.guide.traffic import read_traffic
+        from flexwire.specs.guide.traffic import read_traffic
     return read_traffic(capture)
 
 
 def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
     """What lint finds in specs that no guide can be written from."""
-    from flexwire.check.config import Config
-    from flexwire.check.lint import lint
-    from flexwire.check.rules import rules
     from flexwire.schema.sources import RELEASE, read_sources
+    from flexwire.specs.lint.config import Config
+    from flexwire.specs.lint.lint import lint
+    from flexwire.specs.lint.rules import rules
 
     errors = {name for name, rule in rules().items() if rule.level == "error"}
     wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS
@@ -165,6 +157,8 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
             raise InputError(f"{out / name} {reason}")
+    from flexwire.together import write_together
+
     write_together(out, {name: content.encode() for name, content in files.items()})
     for path in sorted(out.rglob(f"*{suffix}")):
         if path.relative_to(out).as_posix() not in files and _is_ours(path):

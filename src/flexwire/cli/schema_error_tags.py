@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.options import Format, InputError, format_option
+from flexwire.cli.options import Format, InputError, format_option, read_mode_option
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 from flexwire.cli.terminal import print_line
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from flexwire.schema.error_tags import TaggedErrors
@@ -27,14 +26,7 @@ if TYPE_CHECKING:
     required=True,
     help="The directory for the specs; those of the same name there are replaced.",
 )
-@click.option(
-    "--specs-mode",
-    type=click.Choice(["strict", "legacy", "kip"]),
-    default="strict",
-    show_default=True,
-    help="What counts as a spec: what Kafka's generator reads, all that old releases hold, or "
-    "what KIP-482 says.",
-)
+@read_mode_option
 @format_option
 @takes_standard_input(source=spec_name)
 def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Format) -> None:
@@ -54,6 +46,8 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
         raise InputError(f"{out} holds what is to be read; name another directory")
     done = tag_errors(read_texts(source), mode=specs_mode)
     # As bytes: a line's end stays what it was.
+    from flexwire.together import write_together
+
     write_together(out, {Path(one.source).name: one.text.encode() for one in done})
     if output is Format.JSON:
         print(json.dumps([_as_json(one) for one in done], indent=2))

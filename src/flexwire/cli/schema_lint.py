@@ -35,9 +35,9 @@ def schema_lint(
     path in a git revision, or - for standard input. What --use names alone is used, where nothing
     is named DEFAULT: all but PEDANTIC. Exits with 100 where there are findings.
     """
-    from flexwire.check.config import LINT, ConfigError
-    from flexwire.check.lint import lint
     from flexwire.schema.sources import RELEASE, read_sources
+    from flexwire.specs.lint.config import LINT, ConfigError
+    from flexwire.specs.lint.lint import lint
 
     try:
         if explain is not None:

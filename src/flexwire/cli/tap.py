@@ -15,12 +15,14 @@ import click
 from flexwire.cli.options import Format, InputError, format_option
 from flexwire.cli.terminal import LogFormatter
 from flexwire.printable import printable
+from flexwire.tap.config import MIB, TapConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.tap import ListenTls, MetricsPort, TapSecurity, UpstreamTls
+    from flexwire.tap.config import Option
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
     from flexwire.tap.security import Throwaway
@@ -33,92 +35,206 @@ _PASSWORDS = {
     "listen": "FLEXWIRE_LISTEN_KEY_PASSWORD",
     "upstream": "FLEXWIRE_UPSTREAM_KEY_PASSWORD",
 }
-_SECURITY_OPTIONS = (
-    click.option(
-        "--listen-certificate",
-        type=_FILE,
-        help="The certificate to listen with: its chain in PEM, and its key unless --listen-key "
-        "has it.",
-    ),
-    click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
-    click.option(
-        "--listen-key-password-file",
-        type=_FILE,
-        help=f"What opens that key, in a file; or in ${_PASSWORDS['listen']}.",
-    ),
-    click.option(
-        "--listen-ca",
-        type=_FILE,
-        help="The authorities of clients' certificates, in PEM.  [default: the system's]",
-    ),
-    click.option(
-        "--listen-client-auth",
-        type=click.Choice(["none", "requested", "required"]),
-        default="none",
-        show_default=True,
-        help="Whether clients are to come with a certificate, as Kafka's ssl.client.auth.",
-    ),
-    click.option(
-        "--throwaway-ca",
-        type=click.Path(file_okay=False, path_type=Path),
-        help="For a try: make an authority and a certificate for --listen in this directory, good "
-        "for a week, and say how clients come to trust it.",
-    ),
-    click.option(
-        "--upstream-ca",
-        type=_FILE,
-        help="The authorities of brokers' certificates, in PEM.  [default: the system's]",
-    ),
-    click.option(
-        "--upstream-certificate",
-        type=_FILE,
-        help="The certificate to come to brokers with; see --as-one-principal.",
-    ),
-    click.option("--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."),
-    click.option(
-        "--upstream-key-password-file",
-        type=_FILE,
-        help=f"What opens that key, in a file; or in ${_PASSWORDS['upstream']}.",
-    ),
-    click.option(
-        "--upstream-name",
-        help="The name in the certificate of --upstream, where that is not its address.",
-    ),
-    click.option(
-        "--any-upstream-name",
-        is_flag=True,
-        help="Take brokers' certificates for any name, as with an empty "
-        "ssl.endpoint.identification.algorithm.",
-    ),
-    click.option(
-        "--as-one-principal",
-        is_flag=True,
-        help="With certificates of clients or of the tap's own: brokers see one principal for "
-        "all clients, and that is meant.",
-    ),
-    click.option(
-        "--with-credentials/--without-credentials",
-        default=None,
-        help="Whether the capture holds passwords and tokens, or asterisks in their place.  "
-        "[default: without, where there is TLS]",
-    ),
-)
 
 
-def security_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that `to_security` reads."""
-    for option in reversed(_SECURITY_OPTIONS):
+def _parsed_tags(
+    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
+) -> tuple[HeaderTag, ...]:
+    from flexwire.errors import ArgumentError
+    from flexwire.tap.stamping import parse_header_tag
+
+    try:
+        return tuple(parse_header_tag(text) for text in texts)
+    except ArgumentError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+# The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
+_SEVERAL = {
+    "keep": (
+        click.option(
+            "--keep-mib",
+            type=click.IntRange(min=1),
+            help="Keep at most this many MiB of this run on disk: the oldest finished files are "
+            "removed, and counted.  [default: everything]",
+        ),
+        click.option(
+            "--keep-files",
+            type=click.IntRange(min=1),
+            help="Keep at most this many files of this run, in the same way.",
+        ),
+    ),
+    "only": (
+        click.option(
+            "--only-api",
+            "only_apis",
+            metavar="NAME",
+            multiple=True,
+            help="Capture only requests of this API, by name (Produce) or api key, and their "
+            "responses; again for more. The capture says so, and every report of it.",
+        ),
+        click.option(
+            "--only-client-id",
+            "only_client_ids",
+            metavar="TEXT",
+            multiple=True,
+            help="The same by client id; * stands for any text.",
+        ),
+        click.option(
+            "--only-topic",
+            "only_topics",
+            metavar="TEXT",
+            multiple=True,
+            help="The same by the topics that requests name; * stands for any text.",
+        ),
+    ),
+    "ports": (
+        click.option(
+            "--ports",
+            metavar="FIRST-LAST",
+            help="Give each broker a port of these, the same whenever the tap is started again "
+            "with this --out.  [default: those after --listen]",
+        ),
+        click.option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="Give all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
+        ),
+        click.option(
+            "--metrics-beyond-loopback",
+            is_flag=True,
+            help="Let other machines ask for --metrics.",
+        ),
+    ),
+    "security": (
+        click.option(
+            "--listen-certificate",
+            type=_FILE,
+            help="The certificate to listen with: its chain in PEM, and its key unless "
+            "--listen-key has it.",
+        ),
+        click.option("--listen-key", type=_FILE, help="The key of --listen-certificate, in PEM."),
+        click.option(
+            "--listen-key-password-file",
+            type=_FILE,
+            help=f"What opens that key, in a file; or in ${_PASSWORDS['listen']}.",
+        ),
+        click.option(
+            "--listen-ca",
+            type=_FILE,
+            help="The authorities of clients' certificates, in PEM.  [default: the system's]",
+        ),
+        click.option(
+            "--listen-client-auth",
+            type=click.Choice(["none", "requested", "required"]),
+            default="none",
+            show_default=True,
+            help="Whether clients are to come with a certificate, as Kafka's ssl.client.auth.",
+        ),
+        click.option(
+            "--throwaway-ca",
+            type=click.Path(file_okay=False, path_type=Path),
+            help="For a try: make an authority and a certificate for --listen in this directory, "
+            "good for a week, and say how clients come to trust it.",
+        ),
+        click.option(
+            "--upstream-ca",
+            type=_FILE,
+            help="The authorities of brokers' certificates, in PEM.  [default: the system's]",
+        ),
+        click.option(
+            "--upstream-certificate",
+            type=_FILE,
+            help="The certificate to come to brokers with; see --as-one-principal.",
+        ),
+        click.option(
+            "--upstream-key", type=_FILE, help="The key of --upstream-certificate, in PEM."
+        ),
+        click.option(
+            "--upstream-key-password-file",
+            type=_FILE,
+            help=f"What opens that key, in a file; or in ${_PASSWORDS['upstream']}.",
+        ),
+        click.option(
+            "--upstream-name",
+            help="The name in the certificate of --upstream, where that is not its address.",
+        ),
+        click.option(
+            "--any-upstream-name",
+            is_flag=True,
+            help="Take brokers' certificates for any name, as with an empty "
+            "ssl.endpoint.identification.algorithm.",
+        ),
+        click.option(
+            "--as-one-principal",
+            is_flag=True,
+            help="With certificates of clients or of the tap's own: brokers see one principal for "
+            "all clients, and that is meant.",
+        ),
+        click.option(
+            "--with-credentials/--without-credentials",
+            default=None,
+            help="Whether the capture holds passwords and tokens, or asterisks in their place.  "
+            "[default: without, where there is TLS]",
+        ),
+    ),
+    "stamping": (
+        click.option(
+            "--header-tag",
+            "header_tags",
+            multiple=True,
+            metavar="NUMBER=VALUE",
+            callback=_parsed_tags,
+            help="Send requests on with this tag in their header: a text or hex:DIGITS. In a text, "
+            "{client}, {connection} and {trace_id} stand for what they name.",
+        ),
+        click.option(
+            "--request-limit",
+            type=click.IntRange(min=1),
+            help="The brokers' socket.request.max.bytes, 100 MiB unless given: no tag takes a "
+            "request beyond it.",
+        ),
+    ),
+}
+
+
+def config_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of every field of `TapConfig`, in the order of the fields."""
+    options: list[Callable[..., Any]] = []
+    for one in dataclasses.fields(TapConfig):
+        told: Option | None = one.metadata.get("option")
+        options += _SEVERAL.get(one.name, ()) if told is None else (_click_option(one, told),)
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def to_security(
-    listen: str, advertised_host: str | None, told: dict[str, Any]
-) -> tuple[TapSecurity, Throwaway | None]:
+def _click_option(one: dataclasses.Field[Any], told: Option) -> Callable[..., Any]:
+    """Return the option of the command line that says a field."""
+    if isinstance(one.default, bool):
+        return click.option(told.flag, one.name, is_flag=True, help=told.help)
+    default: Any = one.default
+    kind: click.ParamType[Any] | None = None
+    if isinstance(default, float):
+        kind = click.FloatRange(told.least, told.most, min_open=told.is_open)
+    elif told.least is not None:
+        kind = click.IntRange(told.least, told.most)
+        default = None if default is None else default // told.unit
+    return click.option(
+        told.flag,
+        one.name,
+        type=kind,
+        default=default,
+        show_default=default is not None,
+        help=told.help,
+    )
+
+
+def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, Throwaway | None]:
     """What the options say, and the throwaway authority, if one was asked for."""
     from flexwire.tap import TapSecurity
 
-    own, throwaway = _listening(listen, advertised_host, told)
+    own, throwaway = _listening(listen, told)
     security = TapSecurity(
         own,
         _connecting(told),
@@ -139,9 +255,7 @@ def how_to_trust(made: Throwaway) -> str:
     )
 
 
-def _listening(
-    listen: str, advertised_host: str | None, told: dict[str, Any]
-) -> tuple[ListenTls | None, Throwaway | None]:
+def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, Throwaway | None]:
     from flexwire.client.notation import parse_listener
     from flexwire.tap import ListenTls
     from flexwire.tap.security import make_throwaway, names_of
@@ -153,7 +267,7 @@ def _listening(
         address, is_tls = parse_listener(listen)
         if not is_tls:
             raise InputError("--throwaway-ca is for --listen ssl://…")
-        named = (advertised_host,) if advertised_host else ()
+        named = (told["advertised_host"],) if told["advertised_host"] else ()
         made = make_throwaway(told["throwaway_ca"], (*named, *names_of(address.host)))
         certificate, key = made.certificate, made.key
     if certificate is None:
@@ -205,120 +319,28 @@ def _password(told: dict[str, Any], side: str) -> str | None:
     return text.rstrip("\r\n")
 
 
-_MIB = 1024 * 1024
-_SERVICE_OPTIONS = (
-    click.option(
-        "--rotate",
-        type=click.IntRange(min=1),
-        default=64,
-        show_default=True,
-        help="Begin a new file after this many MiB; SIGHUP begins one at once.",
-    ),
-    click.option(
-        "--keep-mib",
-        type=click.IntRange(min=1),
-        help="Keep at most this many MiB of this run on disk: the oldest finished files are "
-        "removed, and counted.  [default: everything]",
-    ),
-    click.option(
-        "--keep-files",
-        type=click.IntRange(min=1),
-        help="Keep at most this many files of this run, in the same way.",
-    ),
-    click.option(
-        "--sample",
-        type=click.FloatRange(0, 1, min_open=True),
-        default=1.0,
-        show_default=True,
-        help="Capture this share of the connections, each as a whole, and pass on the others. The "
-        "capture says so, and every report of it.",
-    ),
-    click.option(
-        "--processes",
-        type=click.IntRange(1, 64),
-        default=1,
-        show_default=True,
-        help="Carry connections in so many processes, for as many cores; --keep-mib, --keep-files "
-        "and --metrics are for all of them.",
-    ),
-    click.option(
-        "--hold-mib",
-        type=click.IntRange(min=1),
-        default=512,
-        show_default=True,
-        help="Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
-        "frames pass, and the capture has only their beginning; both are counted.",
-    ),
-    click.option(
-        "--only-api",
-        "only_apis",
-        metavar="NAME",
-        multiple=True,
-        help="Capture only requests of this API, by name (Produce) or api key, and their "
-        "responses; again for more. The capture says so, and every report of it.",
-    ),
-    click.option(
-        "--only-client-id",
-        "only_client_ids",
-        metavar="TEXT",
-        multiple=True,
-        help="The same by client id; * stands for any text.",
-    ),
-    click.option(
-        "--only-topic",
-        "only_topics",
-        metavar="TEXT",
-        multiple=True,
-        help="The same by the topics that requests name; * stands for any text.",
-    ),
-    click.option(
-        "--ports",
-        metavar="FIRST-LAST",
-        help="Give each broker a port of these, the same whenever the tap is started again with "
-        "this --out.  [default: those after --listen]",
-    ),
-    click.option(
-        "--metrics",
-        metavar="HOST:PORT",
-        help="Give all counts as OpenMetrics at http://HOST:PORT/metrics, on loopback only.",
-    ),
-    click.option(
-        "--metrics-beyond-loopback",
-        is_flag=True,
-        help="Let other machines ask for --metrics.",
-    ),
-)
-
-
-def service_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that `to_service` reads."""
-    for option in reversed(_SERVICE_OPTIONS):
-        command = option(command)
-    return command
-
-
-def to_service(told: dict[str, Any], *, keep_addresses: bool) -> dict[str, Any]:
-    """What the options say, as arguments of `flexwire.tap.run_tap`."""
+def to_config(told: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of `TapConfig` that the options say, but for ``security``."""
     from flexwire.capture.files.kept_files import KeepLimit
 
-    rotate, keep_mib, processes = told.pop("rotate"), told.pop("keep_mib"), told["processes"]
+    config: dict[str, Any] = {}
+    for one in dataclasses.fields(TapConfig):
+        if (option := one.metadata.get("option")) is not None:
+            given = told[one.name]
+            config[one.name] = given if given is None or option.unit == 1 else given * option.unit
+    rotate, keep_mib, processes = told["max_bytes"], told["keep_mib"], told["processes"]
     if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(
             f"--keep-mib is to hold {processes + 1} files of --rotate {rotate} at least, got "
             f"{keep_mib}"
         )
-    if keep_addresses and told["ports"] is not None:
+    if told["keep_addresses"] and told["ports"] is not None:
         raise InputError("--ports are for brokers' listeners, and --keep-addresses has none")
-    keep_bytes = None if keep_mib is None else keep_mib * _MIB
-    return {
-        "max_bytes": rotate * _MIB,
-        "most_held": told.pop("hold_mib") * _MIB,
-        "keep": KeepLimit(keep_bytes, told.pop("keep_files")),
-        "sample": told.pop("sample"),
+    keep_bytes = None if keep_mib is None else keep_mib * MIB
+    return config | {
+        "keep": KeepLimit(keep_bytes, told["keep_files"]),
         "only": _only(told),
-        "processes": told.pop("processes"),
-        "ports": _ports(told.pop("ports")),
-        "metrics": _metrics(told.pop("metrics"), told.pop("metrics_beyond_loopback")),
+        "ports": _ports(told["ports"]),
     }
 
 
@@ -328,8 +350,8 @@ def _only(told: dict[str, Any]) -> CaptureFilter:
     from flexwire.tap.filtering import parse_api
 
     try:
-        apis = tuple(map(parse_api, told.pop("only_apis")))
-        return CaptureFilter(apis, told.pop("only_client_ids"), told.pop("only_topics"))
+        apis = tuple(map(parse_api, told["only_apis"]))
+        return CaptureFilter(apis, told["only_client_ids"], told["only_topics"])
     except ArgumentError as error:
         raise InputError(f"--only-…: {error}") from None
 
@@ -344,7 +366,7 @@ def _ports(text: str | None) -> PortRange | None:
         raise InputError(f"--ports: {error}") from None
 
 
-def _metrics(address: str | None, beyond_loopback: bool) -> MetricsPort | None:  # noqa: FBT001  # an option
+def _metrics(address: str | None, *, beyond_loopback: bool) -> MetricsPort | None:
     from flexwire.tap import MetricsPort, parse_host_port
 
     if address is not None:
@@ -352,18 +374,6 @@ def _metrics(address: str | None, beyond_loopback: bool) -> MetricsPort | None: 
     if beyond_loopback:
         raise InputError("--metrics-beyond-loopback goes with --metrics")
     return None
-
-
-def _parsed_tags(
-    _: click.Context, __: click.Parameter, texts: tuple[str, ...]
-) -> tuple[HeaderTag, ...]:
-    from flexwire.errors import ArgumentError
-    from flexwire.tap.stamping import parse_header_tag
-
-    try:
-        return tuple(parse_header_tag(text) for text in texts)
-    except ArgumentError as error:
-        raise click.BadParameter(str(error)) from None
 
 
 def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None:
@@ -378,11 +388,12 @@ def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None
 
 def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
     from flexwire.errors import CaptureError
+    from flexwire.schema.spec import camel_case
 
     named = dataclasses.asdict(counts)
     del named["open_connections"]
     if output is Format.JSON:
-        _print_line("stopped", **{_camel(name): count for name, count in named.items()})
+        _print_line("stopped", **{camel_case(name): count for name, count in named.items()})
     else:
         for name, count in named.items():
             if count:
@@ -395,11 +406,6 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
             "the end is missing; the log says why",
             source=str(out),
         )
-
-
-def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
 
 
 def _print_line(kind: str, **told: Any) -> None:
@@ -424,44 +430,13 @@ def _print_line(kind: str, **told: Any) -> None:
     show_default=True,
     help="Where clients connect; with TLS ssl://HOST:PORT.",
 )
-@click.option(
-    "--advertised-host",
-    help="The name by which clients reach the tap.  "
-    "[default: as they came, or the host of --listen]",
-)
-@click.option(
-    "--keep-addresses",
-    is_flag=True,
-    help="Leave the addresses that brokers advertise as they are: for a tap beside each broker, "
-    "which has the broker's own name and port.",
-)
-@service_options
-@security_options
-@click.option(
-    "--header-tag",
-    "header_tags",
-    multiple=True,
-    metavar="NUMBER=VALUE",
-    callback=_parsed_tags,
-    help="Send requests on with this tag in their header: a text or hex:DIGITS. In a text, "
-    "{client}, {connection} and {trace_id} stand for what they name.",
-)
-@click.option(
-    "--request-limit",
-    type=click.IntRange(min=1),
-    help="The brokers' socket.request.max.bytes, 100 MiB unless given: no tag takes a request "
-    "beyond it.",
-)
+@config_options
 @format_option
 def tap(
     *,
     upstream: str,
     out: Path,
     listen: str,
-    advertised_host: str | None,
-    keep_addresses: bool,
-    header_tags: tuple[HeaderTag, ...],
-    request_limit: int | None,
     output: Format,
     **told: Any,
 ) -> None:
@@ -488,16 +463,17 @@ def tap(
     from flexwire.tap.tap import run_tap
     from flexwire.tap.worker import keep_freed_memory
 
-    stamping = _stamping(header_tags, request_limit)
-    service = to_service(told, keep_addresses=keep_addresses)
+    stamping = _stamping(told["header_tags"], told["request_limit"])
+    config = to_config(told)
+    metrics = _metrics(told["metrics"], beyond_loopback=told["metrics_beyond_loopback"])
     _log_to_terminal()
     keep_freed_memory()
-    security, throwaway = to_security(listen, advertised_host, told)
+    security, throwaway = to_security(listen, told)
 
     def ready(running: Tap) -> None:
         scheme = "" if security.listen is None else "ssl://"
         trust = None if throwaway is None else how_to_trust(throwaway)
-        _tell_ready(f"{scheme}{running.listen_address}", out, service["metrics"], trust, output)
+        _tell_ready(f"{scheme}{running.listen_address}", out, metrics, trust, output)
 
     counts = asyncio.run(
         run_tap(
@@ -505,11 +481,10 @@ def tap(
             upstream,
             out,
             security=security,
-            advertised_host=advertised_host,
-            keep_addresses=keep_addresses,
             stamping=stamping,
+            metrics=metrics,
             ready=ready,
-            **service,
+            **config,
         )
     )
     _tell(counts, out, output)

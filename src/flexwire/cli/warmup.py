@@ -49,7 +49,8 @@ def warmup(*, output: Format) -> None:
     if is_text:
         print(kernels())
     if find_spec("pyspark") is not None:
-        from flexwire.spark.archive import SMALL_JAVA, make_archive
+        from flexwire.spark.archive import make_archive
+        from flexwire.spark.settings import SMALL_JAVA
 
         began = time.monotonic()
         kept = make_archive(SMALL_JAVA) is not None

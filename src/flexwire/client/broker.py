@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import flexwire
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
 from flexwire.client.answers import Answer, Frame
-from flexwire.client.connection import DEFAULT_SECONDS, Closing, Connection
+from flexwire.client.connection import DEFAULT_SECONDS, Connection
 from flexwire.client.notation import HostPort, parse_host_port, split_header_tag
 from flexwire.client.security import PLAINTEXT, Security, log_in
 from flexwire.client.writing import why_it_writes
+from flexwire.closing import Closing
 from flexwire.codec import Message, message
 from flexwire.codec.explain_cut import explain_cut
 from flexwire.errors import (
@@ -24,27 +25,25 @@ from flexwire.errors import (
     JsonFormError,
     LoginError,
     TapError,
-    UnknownMessageError,
     VersionNotOfferedError,
     WriteRefusedError,
-    short,
 )
 from flexwire.protocol import (
-    DEFAULT_FRAME_LIMIT,
+    SENT_FRAME_LIMIT,
     api_name,
     expects_response,
     parse_response,
     read_request,
     request_header_version,
 )
-from flexwire.protocol.apis import find_api, request_entries
+from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
 from flexwire.protocol.records_form import encode_records
+from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.protocol.shown import Structure, called, records_names, structures
 from flexwire.schema.catalog import catalog
-from flexwire.schema.spec import MessageType
 from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX
 from flexwire.wire.schema import Presence
@@ -166,7 +165,6 @@ def _fill(one: Structure, former: Mapping[str, str], own: Mapping[str, Any]) -> 
 
 LATEST: Final = "latest"
 DEFAULT_CLIENT_ID: Final = "flexwire"
-_ASKS_VERSIONS: Final = "ApiVersions"
 # The request header whose version has tagged fields.
 _TAGGED_HEADER: Final = 2
 
@@ -193,7 +191,7 @@ class Broker(Closing):
         *,
         client_id: str | None = DEFAULT_CLIENT_ID,
         timeout: float = DEFAULT_SECONDS,
-        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        frame_limit: int = SENT_FRAME_LIMIT,
     ) -> Self:
         """Connect, and log in where ``security`` says as whom.
 
@@ -248,7 +246,7 @@ class Broker(Closing):
         """
         api_key = api_key_of(name)
         offered = self.offered.get(api_key, Versions.NONE)
-        if version in offered or api_key == api_key_of(_ASKS_VERSIONS):
+        if version in offered or api_key == api_key_of(NEGOTIATES):
             return
         told = f"offers {api_name(api_key)} {offered}" if offered else "does not offer it"
         raise VersionNotOfferedError(
@@ -380,16 +378,16 @@ class Broker(Closing):
             return _deviating(replace(answered, deviation=error), kind, body)
 
     def _ask_versions(self) -> dict[int, Versions]:
-        version = catalog().entry(f"{_ASKS_VERSIONS}Request").versions.highest
-        answer = self.ask(_ASKS_VERSIONS, None, version)
+        version = catalog().entry(NEGOTIATES).versions.highest
+        answer = self.ask(NEGOTIATES, None, version)
         if answer.response is None and (answer.read or {}).get("errorCode") == UNSUPPORTED_VERSION:
             # It says which it has as no version lays it out, as librdkafka's mock does.
-            answer = self.ask(_ASKS_VERSIONS, None, 0)
+            answer = self.ask(NEGOTIATES, None, 0)
         response: Any = answer.readable()
         if response.error_code == UNSUPPORTED_VERSION:
             # The broker says which it has; before KIP-511 brokers said nothing, and had 0.
-            own = _ranges(response).get(api_key_of(_ASKS_VERSIONS), Versions(0, 0))
-            response = self.call(_ASKS_VERSIONS, None, min(own.highest, version)).response
+            own = _ranges(response).get(api_key_of(NEGOTIATES), Versions(0, 0))
+            response = self.call(NEGOTIATES, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:
             name = called(response.error_code)
             raise CallError(f"{self.address} does not say which versions it has: {name}")
@@ -407,24 +405,6 @@ def _deviating(answered: Answer, kind: type[Message], body: bytes) -> Answer:
 
 def _nobody(_: Answer) -> None:
     """Watch nothing."""
-
-
-def api_key_of(name: str) -> int:
-    """The api key of a request by its name, with or without the suffix.
-
-    Raises `UnknownMessageError`, with the nearest names.
-
-    >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
-    (3, 3)
-    """
-    name = to_text(name, "message_name").removesuffix("Request")
-    if f"{name}Request" not in catalog().names():
-        found = find_api(name).name.removesuffix("Request")
-        raise UnknownMessageError(f"no API {short(name)}; did you mean {found!r}?")
-    entry = catalog().entry(f"{name}Request")
-    if entry.type is not MessageType.REQUEST or entry.api_key is None:
-        raise refuse("message_name", "the name of a request", name)
-    return entry.api_key
 
 
 def to_address(given: str | HostPort | tuple[str, int]) -> HostPort:

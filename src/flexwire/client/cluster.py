@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from flexwire.arguments import to_int, to_version
-from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, api_key_of, parse_address
-from flexwire.client.connection import DEFAULT_SECONDS, Closing
+from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_address
+from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
 from flexwire.client.writing import why_it_writes
+from flexwire.closing import Closing
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,
@@ -23,7 +24,8 @@ from flexwire.errors import (
     VersionNotOfferedError,
     short,
 )
-from flexwire.protocol import DEFAULT_FRAME_LIMIT
+from flexwire.protocol import SENT_FRAME_LIMIT
+from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.shown import called
@@ -240,7 +242,7 @@ class Cluster(Closing):
         *,
         client_id: str | None = DEFAULT_CLIENT_ID,
         timeout: float = DEFAULT_SECONDS,
-        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        frame_limit: int = SENT_FRAME_LIMIT,
         controllers: bool = False,
     ) -> None:
         self._bootstrap = [parse_address(one) for one in bootstrap.split(",")]

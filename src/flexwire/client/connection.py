@@ -6,17 +6,15 @@ import socket
 import ssl
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from flexwire.client.tls import why
 from flexwire.errors import CallError, FrameError
-from flexwire.protocol import DEFAULT_FRAME_LIMIT, FrameSplitter
+from flexwire.protocol import SENT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.openings import foreign
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from flexwire.client.notation import HostPort
     from flexwire.client.security import Security
 
@@ -24,25 +22,6 @@ DEFAULT_SECONDS: Final = 30.0
 """How long a broker may take for one answer, and to be reached; Kafka's ``request.timeout.ms``."""
 
 _CHUNK_BYTES: Final = 256 * 1024
-
-
-class Closing:
-    """What is open while a ``with`` block runs."""
-
-    def close(self) -> None:
-        """End it; a second call does nothing."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class Connection:
@@ -58,7 +37,7 @@ class Connection:
         security: Security,
         *,
         timeout: float = DEFAULT_SECONDS,
-        frame_limit: int = DEFAULT_FRAME_LIMIT,
+        frame_limit: int = SENT_FRAME_LIMIT,
     ) -> None:
         self.address = address
         self._timeout = timeout

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.program import address, allocate
+from flexwire.columnar.record_columns import take_batches
 from flexwire.kernels.columns import hashing_layout as H  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as H is one
 from flexwire.kernels.records import digesting_layout as D  # noqa: N812 - as H is one
@@ -125,15 +126,8 @@ class BatchDigests:
         """Have batches of a table digested, from the first on; ``check`` their crcs too."""
         self._make_room(batches[first])
         self._digests = np.zeros((len(batches), D.DIGEST // _WORD), np.int64)
-        for word, value in (
-            (L.R_TABLE, address(batches)),
-            (L.R_FIRST, first),
-            (L.R_BATCHES, len(batches)),
-            (L.R_DATA, address(data)),
-            (L.R_CHECK, check),
-            (D.D_DIGESTS, address(self._digests)),
-        ):
-            self._set(word, value)
+        take_batches(self.words, batches, first, data, check=check)
+        self._set(D.D_DIGESTS, address(self._digests))
 
     def _make_room(self, batch: Words) -> None:
         """Have room for the keys of a batch at least."""

@@ -223,6 +223,18 @@ class Hints:
         return min(MOST, int(self.share[column] * _MARGIN * size) + largest, size + largest)
 
 
+def take_batches(words: Words, batches: Words, first: int, data: Words, *, check: bool) -> None:
+    """Say in the words of a run which batches of a table it takes; ``check`` their crcs too."""
+    for word, value in (
+        (L.R_TABLE, address(batches)),
+        (L.R_FIRST, first),
+        (L.R_BATCHES, len(batches)),
+        (L.R_DATA, address(data)),
+        (L.R_CHECK, check),
+    ):
+        words[word // _WORD] = value
+
+
 class Columns:
     """Room for the records of some batches, at least for one of them; a kernel fills it.
 
@@ -257,12 +269,8 @@ class Columns:
 
     def begin(self, batches: Words, first: int, data: Words, *, check: bool) -> None:
         """Have batches of a table read, from the first on; ``check`` their crcs too."""
-        self._set(L.R_TABLE, address(batches))
-        self._set(L.R_FIRST, first)
-        self._set(L.R_BATCHES, len(batches))
-        self._set(L.R_DATA, address(data))
+        take_batches(self.words, batches, first, data, check=check)
         self._set(L.R_DATA_END, address(data) + len(data))
-        self._set(L.R_CHECK, check)
 
     def get(self, word: int) -> int:
         """Give a word of the run."""

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.program import address, allocate, bits
-from flexwire.columnar.record_columns import batch_fact
+from flexwire.columnar.record_columns import batch_fact, take_batches
 from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.kernels.records import summing_layout as S  # noqa: N812 - as L is one
 
@@ -103,14 +103,7 @@ class RecordSums:
 
     def begin(self, batches: Words, first: int, data: Words, *, check: bool) -> None:
         """Have batches of a table counted, from the first on; ``check`` their crcs too."""
-        for word, value in (
-            (L.R_TABLE, address(batches)),
-            (L.R_FIRST, first),
-            (L.R_BATCHES, len(batches)),
-            (L.R_DATA, address(data)),
-            (L.R_CHECK, check),
-        ):
-            self.words[word // _WORD] = value
+        take_batches(self.words, batches, first, data, check=check)
         self._tell(batches[first:])
 
     def _tell(self, batches: Words) -> None:

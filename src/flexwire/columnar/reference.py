@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar import program as buffers
+from flexwire.columnar import program
 from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate
 from flexwire.errors import CodecError, DecodeError, FlexwireError, UnknownMessageError
@@ -307,7 +307,7 @@ class Run:
 
 
 def _refuse_too_large() -> NoReturn:
-    raise CodecError(f"one column of it takes more than {buffers.MOST} bytes or elements")
+    raise CodecError(f"one column of it takes more than {program.MOST} bytes or elements")
 
 
 def gather(data: Any, rows: Callable[[pa.Array, int], Rows], kind: pa.DataType, mode: Mode) -> Any:
@@ -323,7 +323,7 @@ def gather(data: Any, rows: Callable[[pa.Array, int], Rows], kind: pa.DataType, 
         errors = pa.chunked_array([one.errors for one in made], ERROR)
     elif len(made) > 1:
         raise CodecError(
-            f"one column of them takes more than {buffers.MOST} bytes or elements; "
+            f"one column of them takes more than {program.MOST} bytes or elements; "
             "give a ChunkedArray, and get one"
         )
     else:

@@ -7,15 +7,15 @@ also creates topics, limits versions and sets advertised addresses, which the de
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from flexwire.closing import Closing
 from flexwire.demo.content import require
 from flexwire.demo.front import Front
 from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from types import TracebackType
 
 
 _PRODUCER = 0  # rd_kafka_type_t
@@ -136,7 +136,7 @@ _JOIN_GROUP, _LEAVE_GROUP, _SYNC_GROUP = 11, 13, 14
 _LIMITS = {_JOIN_GROUP: (0, 5), _LEAVE_GROUP: (0, 2), _SYNC_GROUP: (0, 3)}
 
 
-class MockCluster:
+class MockCluster(Closing):
     """Three brokers with the ids 1, 2 and 3, which speak the Kafka protocol but keep all in memory.
 
     They know what producers, consumers, groups and transactions need; not the admin APIs
@@ -173,14 +173,3 @@ class MockCluster:
         """Stop the brokers; what they held is gone."""
         self._front.close()
         self._brokers.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

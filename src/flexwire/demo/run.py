@@ -13,6 +13,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.demo.clients import CLIENTS, OLD_CLIENTS
 from flexwire.demo.cluster import MockCluster
 from flexwire.demo.content import TOPICS, require
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from flexwire.report.facts import Facts
+    from flexwire.facts.facts import Facts
     from flexwire.spark.analyze import Analysis
     from flexwire.spark.progress import Progress
     from flexwire.tap import TapStatistics
@@ -87,7 +88,9 @@ class DemoOutcome:
         ]
 
 
-def run_demo(out: Path, *, progress: Progress = silent, memory: str = "2g") -> DemoOutcome:
+def run_demo(
+    out: Path, *, progress: Progress = silent, memory: str = DEFAULT_MEMORY
+) -> DemoOutcome:
     """Run the whole demo; captures, tables and report go to the directory ``out``.
 
     ``memory`` is Java's for the analysis. A client that fails is in the outcome and stops nothing

@@ -10,11 +10,31 @@ piece is read alone, anywhere, and holds all that is needed for it.
 `metadata` is the log of the cluster's metadata, and `request_log` what brokers log of requests.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from flexwire.extras import needed_by
 from flexwire.logs.files import Isolation, LogQuery, Replicas
 
-with needed_by("flexwire.logs", "columnar"):
+if TYPE_CHECKING:
     from flexwire.logs.planning import plan
     from flexwire.logs.reading import Damaged, LogPiece, read_piece
 
 __all__ = ["Damaged", "Isolation", "LogPiece", "LogQuery", "Replicas", "plan", "read_piece"]
+
+_IN_COLUMNS = {
+    "Damaged": "flexwire.logs.reading",
+    "LogPiece": "flexwire.logs.reading",
+    "plan": "flexwire.logs.planning",
+    "read_piece": "flexwire.logs.reading",
+}
+
+
+def __getattr__(name: str) -> object:
+    # Segments and request logs are read one by one without the extra.
+    if name in _IN_COLUMNS:
+        with needed_by("flexwire.logs", "columnar"):
+            return getattr(import_module(_IN_COLUMNS[name]), name)
+    raise AttributeError(f"module 'flexwire.logs' has no attribute {name!r}")

@@ -1,35 +1,41 @@
-"""Which files are the log of a partition, as a broker would take them when it starts.
+"""Which logs there are, and which of several replicas of a partition Kafka would go on with.
 
-It removes what ends in ``.deleted`` and ``.cleaned``; what ends in ``.swap`` has replaced the
-segments in its range, unless a ``.cleaned`` file stands at or before it.
+Kafka compares two logs by the epoch first and by the offset then, as records of an older epoch that
+another leader did not have are cut off (KIP-101).
+
+The leader's log is the partition, and replicas in the ISR have all of it. The log of the cluster's
+metadata says who these are. Where it is not at hand, or older than the replicas, the log with the
+higher leader epoch is the newer one, and of two with the same epoch the longer one. The longest log
+may be that of a leader that died, and whose last records nobody else had.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import CaptureError
-from flexwire.logs import files as names
-from flexwire.logs.checkpoints import log_starts
-from flexwire.logs.files import FileName, Partition, Segment, is_log_file, parse_directory
-from flexwire.logs.positions import end_offset
-from flexwire.logs.replicas import Replica, best_of, leaders_beside
-from flexwire.storage.filesystems import shown
+from flexwire.logs.checkpoints import broker_of
+from flexwire.logs.files import is_log_file, open_file
+from flexwire.logs.leadership import Leaderships
+from flexwire.logs.metadata import find_metadata, newest_base
+from flexwire.logs.positions import last_indexed
+from flexwire.logs.replicas import WORDS, Replica, replicas_among
+from flexwire.logs.segments import BatchPlace, Damage, walk
+from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.storage.listing import list_files
+from flexwire.storage.place import Place
+from flexwire.wire.batch_layout import HEADER, HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from flexwire.logs.files import LogQuery
+    from flexwire.logs.files import LogQuery, Partition, Segment
+    from flexwire.logs.leadership import Leadership
+    from flexwire.logs.segments import LogFile
     from flexwire.storage.source import Source
-
-    Named = dict[FileName, Source]
-
-WORDS: Final = "has the name of a log segment"
-"""What is true of the files of logs, as an error says it."""
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
@@ -42,130 +48,12 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
 
 
 def logs_among(sources: Iterable[Source], query: LogQuery) -> list[Replica]:
-    """The same of files that were listed."""
-    directories: dict[str, Named] = defaultdict(dict)
-    for source in sources:
-        _add(directories, source)
-    for directory, files in directories.items():
-        if all(one.kind == names.LOG for one in files):
-            # Segments were named, and not their directory: what is beside them is wanted too.
-            beside: dict[str, Named] = defaultdict(dict)
-            for source in list_files([directory], is_log_file, WORDS):
-                _add(beside, source)
-            files |= {
-                name: source for name, source in beside[directory].items() if name.kind != names.LOG
-            }
-    found = [
-        log
-        for directory, files in sorted(directories.items())
-        for log in _logs_in(directory, files, query)
-    ]
-    if not query.includes_deleted:
-        found = _started(found)
-    return found if query.replicas == "all" else _one_each(found, directories)
-
-
-def _started(found: list[Replica]) -> list[Replica]:
-    """Say where logs start; a tier's files do not, and go on before a broker's."""
-    brokers = {one.directory.rpartition("/")[0] for one in found if not one.is_tiered}
-    starts = {directory: log_starts(directory) for directory in sorted(brokers)}
-    return [
-        replace(one, start=starts.get(one.directory.rpartition("/")[0], {}).get(one.partition, 0))
-        for one in found
-    ]
-
-
-def _add(directories: dict[str, Named], source: Source) -> None:
-    directory, _, name = source.url.rpartition("/")
-    parsed = names.parse_file(name)
-    if parsed is None:
-        reason = f"its name is not that of a log segment, as {'0' * 20}.log"
-        raise CaptureError(reason, source=shown(source.url))
-    if not names.is_set_aside(directory.rpartition("/")[2]):
-        directories[directory][parsed] = source
-
-
-def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]:
-    """Give the log in a directory, if it is wanted; a tier's files have names of their own."""
-    for is_tiered in (False, True):
-        mine = {one: source for one, source in files.items() if bool(one.segment) is is_tiered}
-        if not any(one.kind == names.LOG for one in mine):
-            continue
-        partition = parse_directory(directory.rpartition("/")[2], is_tiered=is_tiered)
-        if partition is None:
-            expected = "TOPIC-PARTITION" + ("-ID" if is_tiered else "")
-            reason = f"expected a directory with the name {expected} around log segments"
-            raise CaptureError(reason, source=shown(directory))
-        if query.wants(partition):
-            segments = _in_order(mine) if is_tiered else _as_started(mine)
-            if segments:
-                snapshots = sorted(
-                    (one.base_offset, source)
-                    for one, source in mine.items()
-                    if one.kind == names.SNAPSHOT and not one.state
-                )
-                last = segments[-1].base_offset
-                later = tuple(
-                    source
-                    for one, source in mine.items()
-                    if one.kind == names.TRANSACTION_INDEX
-                    and not one.state
-                    and one.base_offset > last
-                )
-                yield Replica(partition, directory, is_tiered, segments, tuple(snapshots), later)
-
-
-def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
-    """Give the segments whose files have an ending."""
-    kinds: dict[tuple[int, str], dict[str, Source]] = defaultdict(dict)
-    for one, source in files.items():
-        if one.state == state:
-            kinds[one.base_offset, one.segment][one.kind] = source
-    return {
-        key: Segment(
-            key[0],
-            found[names.LOG],
-            found.get(names.INDEX),
-            found.get(names.TIME_INDEX),
-            found.get(names.TRANSACTION_INDEX),
-        )
-        for key, found in kinds.items()
-        if names.LOG in found
-    }
-
-
-def _as_started(files: Named) -> tuple[Segment, ...]:
-    """Give the segments that a broker has after it started."""
-    segments = _segments(files, "")
-    cleaned = [one.base_offset for one in files if one.state == names.CLEANED]
-    swapped = {
-        key: segment
-        for key, segment in _segments(files, names.SWAP).items()
-        if not cleaned or key[0] < min(cleaned)
-    }
-    if swapped:
-        low = min(offset for offset, _ in swapped)
-        high = max(map(end_offset, swapped.values()))
-        segments = {key: one for key, one in segments.items() if not low <= key[0] < high}
-    return tuple(sorted((segments | swapped).values(), key=lambda one: one.base_offset))
-
-
-def _in_order(files: Named) -> tuple[Segment, ...]:
-    """Give the segments of a tier, each up to where the next begins.
-
-    A segment may have been copied twice: the longest of each base offset is taken.
-    """
-    longest: dict[int, Segment] = {}
-    for one in _segments(files, "").values():
-        other = longest.get(one.base_offset)
-        if other is None or one.log.size > other.log.size:
-            longest[one.base_offset] = one
-    ordered = sorted(longest.values(), key=lambda one: one.base_offset)
-    nexts = [one.base_offset for one in ordered[1:]]
-    return tuple(
-        replace(one, below=below)
-        for one, below in zip(ordered, [*nexts, ordered[-1].below] if ordered else [], strict=True)
-    )
+    """Do the same with files that were listed."""
+    listed = [*sources]
+    found = replicas_among(listed, query)
+    if query.replicas == "all":
+        return found
+    return _one_each(found, {one.url.rpartition("/")[0] for one in listed})
 
 
 def _one_each(found: list[Replica], directories: Iterable[str]) -> list[Replica]:
@@ -199,3 +87,101 @@ def _with_tier(log: Replica, tier: Replica) -> Replica:
         if one.base_offset < first
     ]
     return replace(log, segments=(*older, *log.segments))
+
+
+UNKNOWN_EPOCH: Final = -1
+"""The leader epoch of a message set, which has none, and of a log without a batch."""
+
+
+class Tip(NamedTuple):
+    """The end of a log: the leader epoch of its last batch, and the offset where it goes on."""
+
+    epoch: int
+    end: int
+
+
+def tip_of(segments: Sequence[Segment]) -> Tip:
+    """Return where a log ends, up to the last whole batch; its segments are in order."""
+    end = segments[-1].base_offset
+    for segment in reversed(segments):
+        with open_file(segment.log) as log:
+            last: BatchPlace | None = None
+            for place in walk(log, last_indexed(segment, log)):
+                if isinstance(place, Damage):
+                    break
+                last = place
+            if last is not None:
+                return Tip(epoch_of(log, last), max(end, last.last_offset + 1))
+    return Tip(UNKNOWN_EPOCH, end)
+
+
+def epoch_of(log: LogFile, place: BatchPlace) -> int:
+    """Return the leader epoch of a batch."""
+    if place.magic != RECORD_BATCH:
+        return UNKNOWN_EPOCH
+    _, _, epoch, *_ = HEADER.unpack(log.read(place.position, HEADER_SIZE))
+    return int(epoch)
+
+
+_METADATA: Final = f"{METADATA_TOPIC}-0"
+
+
+def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Replica:
+    """Return the replica that Kafka would go on with."""
+    if len(replicas) == 1:
+        return replicas[0]
+    tips = {one.directory: tip_of(one.segments) for one in replicas}
+
+    def by_tip(one: Replica) -> tuple[Tip, int]:
+        # If two logs end alike, the one that begins first has more.
+        return tips[one.directory], -one.segments[0].base_offset
+
+    return max(in_step(replicas, tips, leadership), key=by_tip)
+
+
+def in_step(
+    replicas: Sequence[Replica], tips: Mapping[str, Tip], leadership: Leadership | None
+) -> Sequence[Replica]:
+    """Return the leader's replica, else those in the ISR, else all of them.
+
+    All of them too where the metadata is older than the last records of a replica.
+    """
+    if leadership is None or leadership.epoch < max(one.epoch for one in tips.values()):
+        return replicas
+    brokers = {one.directory: broker_of(one.beside) for one in replicas}
+    leader = [one for one in replicas if brokers[one.directory] == leadership.leader]
+    isr = [one for one in replicas if brokers[one.directory] in leadership.isr]
+    return leader or isr or replicas
+
+
+def leaders_beside(
+    replicas: Iterable[str], directories: Iterable[str]
+) -> dict[Partition, Leadership]:
+    """Return who leads each partition, by the newest log of the cluster's metadata.
+
+    It is looked for among ``directories``, and beside those of ``replicas``. Empty where there is
+    none, or where its state at its end is not known.
+    """
+    beside = {one.rstrip("/").rpartition("/")[0] for one in replicas}
+    wanted = {one for one in directories if one.rpartition("/")[2] == _METADATA}
+    named = {f"{one}/{_METADATA}" for one in beside}
+    wanted |= {one for one in named if any(True for _ in Place(one).entries())}
+    found: list[tuple[Tip, str, Leaderships]] = []
+    for one in sorted(wanted):
+        made = _leaderships(one)
+        if made is not None:
+            found.append((made[0], one, made[1]))
+    return max(found, key=lambda one: one[:2])[2].by_partition() if found else {}
+
+
+def _leaderships(directory: str) -> tuple[Tip, Leaderships] | None:
+    """Read the metadata in a directory; None where what it adds up to is not known."""
+    try:
+        files = find_metadata(directory)
+        base, epoch = newest_base(files)
+    except CaptureError:
+        return None
+    made = Leaderships()
+    made.read(source for name, source in files.snapshots if name == base.snapshot)
+    made.read(files.segments, base.start)
+    return Tip(epoch, base.end), made

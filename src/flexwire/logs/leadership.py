@@ -1,7 +1,7 @@
 """Who led each partition, and which replicas had all of it, by the log of the cluster's metadata.
 
 Only the end of that log is asked for, and only where several replicas of a partition are at hand.
-So records are read one by one here, without Spark; `spark/internal_topics/cluster_partitions.py`
+So records are read one by one here, without Spark; `answers/state/cluster_partitions.py`
 has the partitions as of any moment.
 """
 

@@ -24,8 +24,16 @@ from flexwire.errors import (
     RecordError,
     UnknownMessageError,
 )
-from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, open_file, parse_file
-from flexwire.logs.finding import find_logs
+from flexwire.logs.files import (
+    LOG,
+    LogQuery,
+    Partition,
+    is_log_file,
+    is_set_aside,
+    open_file,
+    parse_file,
+)
+from flexwire.logs.replicas import WORDS, replicas_among
 from flexwire.logs.segments import BatchPlace, place_at, read_batch, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
@@ -233,7 +241,8 @@ def find_metadata(path: str | Path) -> MetadataFiles:
     [(directory, snapshots)] = found.items()
     segments: tuple[Source, ...] = ()
     if directory in has_log:
-        logs = find_logs([directory], LogQuery(topics={METADATA_TOPIC}))
+        listed = list_files([directory], is_log_file, WORDS)
+        logs = replicas_among(listed, LogQuery(topics={METADATA_TOPIC}))
         segments = tuple(one.log for log in logs for one in log.segments)
     return MetadataFiles(directory, segments, tuple(sorted(snapshots.items())))
 

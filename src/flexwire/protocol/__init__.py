@@ -18,7 +18,7 @@ from flexwire.protocol.credentials import (
     credential_fields,
     withhold,
 )
-from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, FrameSplitter
+from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT, SENT_FRAME_LIMIT, FrameSplitter
 from flexwire.protocol.headers import (
     RequestFrame,
     ResponseFrame,
@@ -32,6 +32,7 @@ from flexwire.protocol.sasl import Authentication, SaslExchange, is_believable
 
 __all__ = [
     "DEFAULT_FRAME_LIMIT",
+    "SENT_FRAME_LIMIT",
     "WITHHELD",
     "Authentication",
     "Conversation",

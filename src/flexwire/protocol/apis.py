@@ -6,6 +6,7 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from flexwire.arguments import refuse, to_text
 from flexwire.errors import UnknownMessageError, short
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.coerce import nearest
@@ -62,6 +63,24 @@ def api_name(api_key: int) -> str:
     if not entries:
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")
     return entries[0].name.removesuffix("Request")
+
+
+def api_key_of(name: str) -> int:
+    """Return the api key of a request by its name, with or without the suffix.
+
+    Raises `UnknownMessageError`, with the nearest names.
+
+    >>> api_key_of("Metadata"), api_key_of("MetadataRequest")
+    (3, 3)
+    """
+    name = to_text(name, "message_name").removesuffix("Request")
+    if f"{name}Request" not in catalog().names():
+        found = find_api(name).name.removesuffix("Request")
+        raise UnknownMessageError(f"no API {short(name)}; did you mean {found!r}?")
+    entry = catalog().entry(f"{name}Request")
+    if entry.type is not MessageType.REQUEST or entry.api_key is None:
+        raise refuse("message_name", "the name of a request", name)
+    return entry.api_key
 
 
 def find_api(text: str) -> Entry:

@@ -14,6 +14,8 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from flexwire.schema.spec import snake_case
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -69,12 +71,7 @@ class CredentialField:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The path in attribute names."""
-        return tuple(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in self.path)
-
-    @property
-    def json_names(self) -> tuple[str, ...]:
-        """The path in the names of the JSON form."""
-        return tuple(name[0].lower() + name[1:] for name in self.path)
+        return tuple(map(snake_case, self.path))
 
 
 def _field(

@@ -12,9 +12,14 @@ from typing import Final, NamedTuple
 from flexwire.errors import FrameError
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
-# What a broker takes by default (``socket.request.max.bytes``), and more than clients
-# ask for in one response (``fetch.max.bytes``).
-DEFAULT_FRAME_LIMIT: Final = 104_857_600
+SENT_FRAME_LIMIT: Final = 104_857_600
+"""The longest payload of a frame that is sent or received here.
+
+A broker takes so much by default (``socket.request.max.bytes``), and clients ask for less in one
+response (``fetch.max.bytes``).
+"""
+DEFAULT_FRAME_LIMIT: Final = SENT_FRAME_LIMIT
+"""The name of `SENT_FRAME_LIMIT` until the next release."""
 
 _LENGTH: Final = struct.Struct(">i")
 # Pieces shorter than this are joined, until they are so many bytes together. TLS gives out 16 KiB
@@ -110,7 +115,7 @@ class FrameSplitter:
 
     def __init__(
         self,
-        limit: int = DEFAULT_FRAME_LIMIT,
+        limit: int = SENT_FRAME_LIMIT,
         room: FrameRoom | None = None,
         most_kept: int | None = None,
     ) -> None:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from flexwire.arguments import refuse
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.frames import DEFAULT_FRAME_LIMIT
+from flexwire.protocol.frames import SENT_FRAME_LIMIT
 from flexwire.protocol.headers import request_name
 from flexwire.wire.limits import INT32_MIN, UINT32_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -206,14 +206,14 @@ def _doubtful(first: bytes) -> str | None:
 def _length(first: bytes) -> Opening:
     size = int.from_bytes(first, "big", signed=True)
     key, version = (int.from_bytes(first[at : at + 2], "big") for at in (0, 2))
-    if size < 0 or size > DEFAULT_FRAME_LIMIT:
+    if size < 0 or size > SENT_FRAME_LIMIT:
         what = f"no known beginning; as a length it would be {size:,} bytes"
         return Opening(what, _STRANGE)
     what = f"the length of a frame of {size:,} bytes"
     if (other := _doubtful(first)) is not None:
         return Opening(f"{other}, or {what}", _OTHER, is_length=True)
     advice = (
-        f"A broker takes frames of up to {DEFAULT_FRAME_LIMIT:,} bytes (socket.request.max.bytes). "
+        f"A broker takes frames of up to {SENT_FRAME_LIMIT:,} bytes (socket.request.max.bytes). "
         "If it refused this one, its limit is lower: look there before you look at the client."
     )
     if key and is_released(key, version):

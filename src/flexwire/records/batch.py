@@ -11,7 +11,7 @@ from flexwire.errors import RecordError
 from flexwire.kernels.loading import kernels
 from flexwire.records.compression import inflate
 from flexwire.records.encode import WRITTEN_FIELDS, write_batch
-from flexwire.records.executors import batch_functions_on, read_records
+from flexwire.records.executors import RUNNING, read_records
 from flexwire.records.message_set import read_inner_records, read_message, wrapped_bytes
 from flexwire.records.record import Compression, Record, TimestampType, compression_of
 from flexwire.wire.batch_layout import (
@@ -189,7 +189,7 @@ def records_of(batch: RecordBatch) -> list[Record]:
     """Give the records of a batch, read by whatever this process reads with now."""
     # Of the batch itself, in the same room.
     kept = batch._records  # noqa: SLF001 - see above
-    return batch_functions_on(kernels(0)).read_records(batch) if kept is None else kept
+    return RUNNING.functions_on(kernels(0)).read_records(batch) if kept is None else kept
 
 
 def read_and_keep(batch: RecordBatch) -> list[Record]:

@@ -12,9 +12,9 @@ from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
 from flexwire.forks import lock_over_forks
 from flexwire.kernels.loading import PROCESS
-from flexwire.records.batch import MAX_INFLATED, RecordBatch
+from flexwire.records.batch import MAX_INFLATED, RecordBatch, property_of, records_of
 from flexwire.records.compression import inflate
-from flexwire.records.executors import RUNNING, batch_functions_on, switch
+from flexwire.records.executors import RUNNING
 from flexwire.records.message_set import check_message_crc, read_message, wrapped_bytes
 from flexwire.records.record import COMPRESSIONS, Compression
 from flexwire.wire.batch_layout import (
@@ -33,6 +33,7 @@ from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.varint import read_varint
 
 if TYPE_CHECKING:
+    from flexwire.kernels.cache import Kernels
     from flexwire.records.record import Record
 
 
@@ -87,7 +88,7 @@ class _PythonIterator(BatchIterator):
         with _STEP:
             walk = self._walk
             if PROCESS.kernels is not None and isinstance(walk, _Walk) and walk.partial is None:
-                read = batch_functions_on(PROCESS.kernels).iterate
+                read = RUNNING.functions_on(PROCESS.kernels).iterate
                 further = read(walk.data, walk.position, walk.check_crc, walk.max_inflated)
                 # Python's again, where the kernels do not take such batches.
                 if not isinstance(further, _PythonIterator):
@@ -261,6 +262,16 @@ def go_on(iterator: Any) -> RecordBatch:
             iterator._partial = walk.partial  # noqa: SLF001 - see above
 
 
+def switch(loaded: Kernels | None) -> None:
+    """Decode by other functions from now on: those on kernels, or Python's."""
+    functions = RUNNING.functions_on(loaded)
+    # With Python's way to it, what is there already would take longer than its records.
+    kind: Any = RecordBatch
+    kind.records = property_of(functions.read_records if loaded else records_of)
+    RUNNING.iterate, RUNNING.read_all = functions.iterate, functions.read_all
+    RUNNING.on = loaded
+
+
 def decode_batches(
     data: bytes | bytearray | memoryview,
     *,
@@ -283,7 +294,8 @@ def decode_batches(
     """
     if RUNNING.on is not PROCESS.kernels:
         switch(PROCESS.kernels)
-    return RUNNING.iterate(data, 0, check_crc, max_inflated)
+    batches: BatchIterator = RUNNING.iterate(data, 0, check_crc, max_inflated)
+    return batches
 
 
 def decode_records(

@@ -13,7 +13,7 @@ from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
 from flexwire.kernels.loading import kernels
 from flexwire.records.compression import checked_level, deflate
-from flexwire.records.executors import batch_functions_on, write_records
+from flexwire.records.executors import RUNNING, write_records
 from flexwire.records.message_set import write_message, write_messages
 from flexwire.records.record import (
     Compression,
@@ -154,7 +154,7 @@ def _write(
 ) -> bytes:
     if magic == RECORD_BATCH and level is None and not attributes & COMPRESSION_MASK:
         loaded = kernels(0)
-        write = write_plain_batch if loaded is None else batch_functions_on(loaded).write
+        write = write_plain_batch if loaded is None else RUNNING.functions_on(loaded).write
         return write(records, attributes, *numbers)
     return _write_any(list(records), magic, attributes, numbers, level)
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from flexwire.kernels.cache import Kernels
-    from flexwire.records.batch import RecordBatch
-    from flexwire.records.decode import BatchIterator
 
 
 # Python's code takes about as long for a record as for so many bytes of a message.
@@ -80,25 +78,33 @@ def functions_on(loaded: Kernels) -> _Functions:
 
 @dataclass(frozen=True, slots=True)
 class BatchFunctions:
-    """What a process does with whole batches; on kernels C functions, which fall back to Python."""
+    """What a process does with whole batches; on kernels C functions, which fall back to Python.
 
-    iterate: Callable[[Any, int, bool, int], BatchIterator]
+    The classes of batches and of their iterators are above this module, and so not named here.
+    """
+
+    iterate: Callable[[Any, int, bool, int], Any]
     """Do what `flexwire.records.decode.iterate` does, errors included."""
     read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
-    """Give the records of the batches from a position on, and where those end that were sound."""
-    read_records: Callable[[RecordBatch], list[Record]]
+    """Return the records of the batches from a position on, and where the sound ones end."""
+    read_records: Callable[[Any], list[Record]]
     """Do what `flexwire.records.batch.read_and_keep` does, errors included."""
     write: Callable[..., bytes]
     """Do what `flexwire.records.encode.write_plain_batch` does, errors included."""
 
 
 class _Running:
-    """The functions that decode now, and the kernels that they are for; none before the first."""
+    """The functions that decode now, and the kernels that they are for; none before the first.
 
-    __slots__ = ("iterate", "on", "read_all")
+    ``functions_on`` makes them: `flexwire.records` puts in
+    `flexwire.records.batch_executors.batch_functions_on`, which is above the batches that ask.
+    """
 
+    __slots__ = ("functions_on", "iterate", "on", "read_all")
+
+    functions_on: Callable[[Kernels | None], BatchFunctions]
     on: Kernels | str | None
-    iterate: Callable[[Any, int, bool, int], BatchIterator]
+    iterate: Callable[[Any, int, bool, int], Any]
     read_all: Callable[[bytes, int, bool], tuple[list[Record], int]]
 
     def __init__(self) -> None:
@@ -106,57 +112,3 @@ class _Running:
 
 
 RUNNING = _Running()
-
-
-def switch(loaded: Kernels | None) -> None:
-    """Decode by other functions from now on: those on kernels, or Python's."""
-    from flexwire.records import batch  # noqa: PLC0415 - it asks this module for its functions
-
-    functions = batch_functions_on(loaded)
-    # With Python's way to it, what is there already would take longer than its records.
-    kind: Any = batch.RecordBatch
-    kind.records = batch.property_of(functions.read_records if loaded else batch.records_of)
-    RUNNING.iterate, RUNNING.read_all = functions.iterate, functions.read_all
-    RUNNING.on = loaded
-
-
-@cache
-def batch_functions_on(loaded: Kernels | None) -> BatchFunctions:
-    """Make the functions; Python's, where records or batches are not as kernels take them."""
-    # Both ask this module for its functions.
-    from flexwire.records import batch, decode, encode  # noqa: PLC0415 - see above
-
-    python = BatchFunctions(
-        decode.iterate, no_records, batch.read_and_keep, encode.write_plain_batch
-    )
-    if loaded is None:
-        return python
-    # This needs ctypes, and would slow down a process that runs without kernels.
-    from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
-    from flexwire.kernels.records.objects_functions import (  # noqa: PLC0415 - see above
-        IteratorKernels,
-        batch_function,
-        iterator_function,
-    )
-
-    def make(kernel: int, name: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
-        return batch_function(kernel, Record, batch.RecordBatch, name, fallback)
-
-    iterating = IteratorKernels(loaded.iterate, loaded.next_batch, loaded.drop_iterator)
-    fallbacks = (decode.iterate, decode.go_on)
-    try:
-        return BatchFunctions(
-            iterator_function(
-                iterating, Record, batch.RecordBatch, decode.BatchIterator, fallbacks
-            ),
-            make(loaded.read_fetch, "read_fetch", no_records),
-            make(loaded.read_batch, "read_batch", batch.read_and_keep),
-            make(loaded.write_batch, "write_batch", encode.write_plain_batch),
-        )
-    except UnsuitableError:
-        return python
-
-
-def no_records(_data: bytes, position: int, _check_crc: bool) -> tuple[list[Record], int]:  # noqa: FBT001 - as the kernel is called
-    """Give none: what is out of the ordinary is read one batch at a time."""
-    return [], position

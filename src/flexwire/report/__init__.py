@@ -9,7 +9,7 @@ Nothing here knows of captures, messages or Spark.
 
 from __future__ import annotations
 
-from flexwire.report.facts import Facts
+from flexwire.facts.facts import Facts
 from flexwire.report.render import render
 
 __all__ = ["Facts", "render"]

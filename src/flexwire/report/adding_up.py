@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.report import units
+from flexwire.facts import units
 from flexwire.report.bounding import FINDINGS
 
 if TYPE_CHECKING:
-    from flexwire.report.audit_facts import NewestShare
-    from flexwire.report.facts import Facts
+    from flexwire.facts.audit import NewestShare
+    from flexwire.facts.facts import Facts
 
 
 def clients(facts: Facts) -> int:

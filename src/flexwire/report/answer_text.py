@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from flexwire.facts import units
 from flexwire.printable import printable
-from flexwire.report import units
 from flexwire.report.answers import cell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.report.answer_facts import ShownColumn
+    from flexwire.facts.answers import ShownColumn
 
 WIDTH: Final = 120
 """The most characters of a line."""

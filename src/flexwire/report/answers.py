@@ -6,15 +6,16 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.report import charts, units
+from flexwire.facts import units
+from flexwire.report import charts
 from flexwire.report.charts import bars
 from flexwire.report.tables import ROW_LIMIT, Cell, Column, Table, build, number, size, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from flexwire.report.answer_facts import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
-    from flexwire.report.facts import Facts
+    from flexwire.facts.answers import AnswerFacts, Kind, Picture, ShownColumn, Unanswered
+    from flexwire.facts.facts import Facts
     from flexwire.report.tables import Kind as TableKind
 
 _MINUTE_US: Final = 60_000_000

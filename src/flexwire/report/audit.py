@@ -6,17 +6,17 @@ from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from flexwire.parties import VERDICTS, Client
-from flexwire.report import units
+from flexwire.facts import units
+from flexwire.facts.audit import findings
 from flexwire.report.matrix import client_name
 from flexwire.report.tables import Cell, Column, Table, build, number, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from flexwire.facts.audit import Audit, AuditFinding, FirstRelease, PinningSetting
+    from flexwire.facts.facts import Facts
     from flexwire.parties import Party
-    from flexwire.report.audit_facts import Audit, AuditFinding, FirstRelease, PinningSetting
-    from flexwire.report.facts import Facts, VersionUse
 
 NOTHING, NOT_JUDGED, DOCUMENTED = (
     "nothing seen against it",
@@ -44,19 +44,6 @@ _REMARKED = (
     "is documented as unsupported (a remark, not a verdict)",
     "are documented as unsupported (a remark, not a verdict)",
 )
-
-
-def findings(audit: Audit) -> list[AuditFinding]:
-    """The findings, the gravest first, in an order that does not depend on theirs."""
-    return sorted(
-        audit.findings,
-        key=lambda one: (
-            VERDICTS.index(one.verdict),
-            -one.requests,
-            audit.releases.index(one.release) if one.release in audit.releases else -1,
-            repr(one),
-        ),
-    )
 
 
 def title(facts: Facts) -> str:
@@ -295,34 +282,3 @@ def library_table(facts: Facts) -> Table:
         Column("Source", "text"),
     )
     return build("First releases that work on Kafka 4", columns, facts.audit.libraries, row)
-
-
-def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
-    """The uses of versions with the gravest of what the audit says of each, on any release."""
-    gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
-    apart: set[Client] = set()
-    for one in reversed(findings(audit)):
-        client = one.client.client
-        if one.verdict == NOT_JUDGED:
-            apart.add(client)
-        if one.version is not None:
-            gravest[client, one.api_key, one.version] = one
-            # A connection that names no software got that of the client's other connections.
-            gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
-    return tuple(_marked(use, gravest, apart) for use in uses)
-
-
-def _marked(
-    use: VersionUse,
-    gravest: dict[tuple[Client, int | None, int], AuditFinding],
-    apart: set[Client],
-) -> VersionUse:
-    found = gravest.get((use.client, use.api_key, use.version))
-    if found is None:
-        return replace(use, verdict="not judged") if use.client in apart else use
-    return replace(
-        use,
-        verdict=found.verdict,
-        last_accepted_in=found.last_accepting_release,
-        removed_in=found.first_refusing_release,
-    )

@@ -13,20 +13,19 @@ import io
 import math
 import re
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from flexwire.report.sampled_facts import part_columns
-from flexwire.report.stamped_facts import NO_ADDED_TAGS
+from flexwire.facts.captures import NO_ADDED_TAGS, part_columns
+from flexwire.facts.units import moment_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.report.audit_facts import Audit, AuditFinding
-    from flexwire.report.sampled_facts import Sampled
-    from flexwire.report.stamped_facts import AddedTags
+    from flexwire.facts.audit import Audit, AuditFinding
+    from flexwire.facts.captures import AddedTags, Sampled
 
 
 # What begins a formula, or is skipped before one; a few programs take the wide forms too.
@@ -139,7 +138,6 @@ COLUMNS = (
     "source",
     "team",
 )
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def audit_row(finding: AuditFinding) -> dict[str, Any]:
@@ -155,8 +153,8 @@ def audit_row(finding: AuditFinding) -> dict[str, Any]:
         "client_software_name": client.software_name,
         "client_software_version": client.software_version,
         "api_version": finding.version,
-        "first_time": _EPOCH + timedelta(microseconds=finding.first_time_us),
-        "last_time": _EPOCH + timedelta(microseconds=finding.last_time_us),
+        "first_time": moment_at(finding.first_time_us),
+        "last_time": moment_at(finding.last_time_us),
         "groups": list(finding.groups),
         "topics": list(finding.topics),
     }

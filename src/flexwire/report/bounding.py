@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.report.audit import findings
+from flexwire.facts.audit import findings
 from flexwire.report.matrix import use_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.report.facts import Facts
+    from flexwire.facts.facts import Facts
 
 TOPICS_OF_A_KEY: Final = 20
 """So many topics are named of a record header key."""

@@ -16,14 +16,14 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.extras import needed_by
-from flexwire.report import units
-from flexwire.report.facts import least_of
+from flexwire.facts import units
+from flexwire.facts.facts import least_of, rebinned
 from flexwire.report.matrix import api_label, client_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from flexwire.report.facts import Facts, Latency, Timeline
+    from flexwire.facts.facts import Facts, Latency, Timeline
 
 
 BAR_LIMIT = 14
@@ -485,18 +485,8 @@ def _rebin(timeline: Timeline, limit: int) -> list[Slice]:
 
 def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> list[Slice]:
     """Slices of ``step_us`` by their start, neighbours summed until at most ``limit`` are left."""
-    first, last = min(parts), max(parts)
-    width = step_us * -(-((last - first) // step_us + 1) // limit)
-    summed: dict[int, list[float]] = {}
-    for start, values in parts.items():
-        held = summed.setdefault((start - first) // width, [0] * len(values))
-        held[:] = [before + value for before, value in zip(held, values, strict=True)]
-    return [
-        Slice(
-            (first + place * width) / 1000, (first + (place + 1) * width) / 1000, (*summed[place],)
-        )
-        for place in sorted(summed)
-    ]
+    width, summed = rebinned(parts, step_us, limit)
+    return [Slice(start / 1000, (start + width) / 1000, (*held,)) for start, held in summed.items()]
 
 
 # A label names all that tells rows apart, so on a wide screen it needs more room than an API.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.facts import units
 from flexwire.parties import VERDICTS, AuditVerdict
-from flexwire.report import units
 from flexwire.report.tables import Cell, Column, Table, build, text
 
 if TYPE_CHECKING:
-    from flexwire.report.audit_facts import Audit, ClusterGate
-    from flexwire.report.facts import Facts
+    from flexwire.facts.audit import Audit, ClusterGate
+    from flexwire.facts.facts import Facts
 
 _NAMES = 3
 # What needs somebody to act, or to look.

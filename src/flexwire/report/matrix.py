@@ -7,13 +7,13 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from flexwire.report.units import plural, shorten
+from flexwire.facts.units import plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from flexwire.facts.facts import Facts, Verdict, VersionUse
     from flexwire.parties import Client
-    from flexwire.report.facts import Facts, Verdict, VersionUse
 
 # What a page can show at once; the rest is counted under the matrix.
 CLIENT_LIMIT = 60

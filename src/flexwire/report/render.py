@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.extras import needed_by
-from flexwire.report import adding_up, answers, audit, charts, cluster, matrix, tables, units
+from flexwire.facts import units
+from flexwire.facts.facts import Facts
+from flexwire.report import adding_up, answers, audit, charts, cluster, matrix, tables
 from flexwire.report.bounding import FINDINGS
-from flexwire.report.facts import Facts
 from flexwire.report.tables import Cell, Column, Table, build, size, text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from flexwire.report.facts import ConnectionFacts, OtherConnection
+    from flexwire.facts.facts import ConnectionFacts, OtherConnection
 
 
 _TEMPLATES = "templates"
@@ -66,7 +68,9 @@ def render(facts: Facts) -> str:
     return page
 
 
+@cache
 def _environment() -> Environment:
+    # A process that renders several reports compiles the templates once.
     # Imported here: reading facts needs no template engine, which is an optional dependency.
     with needed_by("the report", "spark"):
         from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  see above
@@ -224,7 +228,7 @@ def _inlined(name: str) -> str:
 def decision(connections: ConnectionFacts) -> str:
     """How it was decided which connections are Kafka, in a sentence or two.
 
-    >>> from flexwire.report.facts import ConnectionFacts
+    >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))
     'A connection counts as Kafka when an end of it was given as a broker: port 9092.'
     """

@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from flexwire.report import units
+from flexwire.facts import units
+from flexwire.facts.facts import least_of
 from flexwire.report.charts import has_sizes
-from flexwire.report.facts import least_of
 from flexwire.report.matrix import api_label, client_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from flexwire.report.facts import (
+    from flexwire.facts.facts import (
         ApiFacts,
         DecodeFailure,
         Facts,

@@ -12,8 +12,8 @@ published in the end.
 from __future__ import annotations
 
 import json
-import shutil
 import time
+import warnings
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -21,41 +21,42 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from flexwire.arguments import to_flag, to_int, to_list, to_text
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire import answers as every
+from flexwire.answers.asking.asking import (
+    Given,
+    are_named,
+    with_internal,
+    without_logs,
+)
+from flexwire.answers.asking.internal_logs import check_moment
+from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.state.log import moment_of
+from flexwire.arguments import (
+    DEFAULT_MEMORY,
+    DEFAULT_ZONE,
+    DELTA,
+    PARQUET,
+    to_flag,
+    to_list,
+    to_text,
+)
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
+from flexwire.facts.answers import Unanswered
+from flexwire.facts.captures import part_columns
 from flexwire.logs.request_log import Zone
+from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
-from flexwire.report.answer_facts import Unanswered
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
-from flexwire.report.sampled_facts import part_columns
-from flexwire.schema.catalog import catalog
-from flexwire.spark.answers import (
-    ANSWERS,
-    LOG_ANSWERS,
-    STATE_ANSWERS,
-    audit_rows,
-    audit_tables,
-    gather_audit,
-    tables_to_audit,
-)
-from flexwire.spark.answers.asking import Given, are_named, ask_or_tell, chosen
-from flexwire.spark.answers.internal_logs import check_moment, with_internal, without_logs
-from flexwire.spark.answers.labels import to_labels
-from flexwire.spark.answers.reading import tables_of
-from flexwire.spark.answers.writing import write_answers
-from flexwire.spark.archive import SMALL_JAVA, with_archive
-from flexwire.spark.by_objects.analysis import ObjectTables
-from flexwire.spark.by_objects.facts import QUERIES, Measured, gather_facts
+from flexwire.spark.answers import audit_rows, gather_audit
+from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
+from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
-    BY_OBJECTS,
-    CROWDED,
     LEAST_RANGE_BYTES,
     answer_notes,
     gzip_note,
@@ -68,30 +69,32 @@ from flexwire.spark.inputs import (
     CaptureMarks,
     Inputs,
     Unreadable,
+    begun,
     input_sources,
     opened_beside,
     output_place,
     to_key_logs,
     with_tls,
 )
-from flexwire.spark.internal_topics.as_of import moment_of
 from flexwire.spark.log_job import plan_logs, write_log_tables
-from flexwire.spark.parts import facts_of
-from flexwire.spark.progress import Clock, Steps, silent, watched_tasks
-from flexwire.spark.publishing.local import AUDIT_CSV, AUDIT_JSON, FACTS, REPORT
+from flexwire.spark.options import (
+    AnalysisOptions,
+    AnswerOptions,
+    ReadingOptions,
+    ReportOptions,
+    to_answers,
+    to_asked,
+    to_flags,
+    to_releases,
+)
+from flexwire.spark.progress import Clock, silent, watched_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
-    DELTA,
-    PARQUET,
-    begun,
-    check_here,
-    facts_of_known,
-    found,
-    here,
-    known_offsets,
-    staged,
+    AUDIT_CSV,
+    AUDIT_JSON,
+    FACTS,
+    REPORT,
     to_format,
-    went_on,
 )
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.request_log_job import (
@@ -100,39 +103,34 @@ from flexwire.spark.request_log_job import (
     write_request_log_tables,
 )
 from flexwire.spark.session import Start, tasks_at_once
-from flexwire.spark.settings import answering, are_small, configured
-from flexwire.spark.sums.analysis import AnalysisSums
-from flexwire.spark.tables import Tables, outcomes_of
-from flexwire.storage.listing import local_files
-from flexwire.storage.local import make_private_directory
+from flexwire.spark.settings import (
+    SMALL_CAPTURE_BYTES,
+    SMALL_JAVA,
+    answering,
+    are_small,
+    configured,
+)
+from flexwire.spark.tables import Tables
 from flexwire.survey.request import marks_of
-from flexwire.survey.survey import Asked
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.state.log import Moment
+    from flexwire.facts.audit import Audit
+    from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.report.audit_facts import Audit
-    from flexwire.report.facts import Facts
-    from flexwire.report.log_facts import LogFacts
-    from flexwire.report.request_log_facts import RequestLogFacts
-    from flexwire.spark.answers.answer import Answer
-    from flexwire.spark.answers.labels import Labels
     from flexwire.spark.capture_job import Surveyed
-    from flexwire.spark.internal_topics.as_of import AsOf, Moment
     from flexwire.spark.progress import Progress
-    from flexwire.spark.publishing.local import Staging
-    from flexwire.spark.publishing.output import Writing
+    from flexwire.spark.publishing.output import Staging
     from flexwire.storage.source import Source
     from flexwire.tables.output import Output
 
-# Below so many bytes of captures, compiling takes longer than running what was compiled: where
-# Spark reads all of it, and where it only runs tasks.
-SMALL_BYTES = 64 * 1024 * 1024
-SMALL_COLUMN_BYTES = 4 * 1024 * 1024 * 1024
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
+_NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave it out"
 # The audit's table is one file, that the driver writes.
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that an analysis without a capture has nothing for.
@@ -188,7 +186,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     spark: SparkSession | None = None,
     master: str | None = None,
     progress: Progress = silent,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
     show_credentials: bool = False,
     title: str = TITLE,
@@ -203,7 +201,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     append: bool = False,
     answers: str | Iterable[str | Answer] | None = None,
     labels: str | Path | None = None,
-    timezone: str = "UTC",
+    timezone: str = DEFAULT_ZONE,
     keys: Iterable[str | Path] = (),
     as_of: Moment | None = None,
     max_inflated: int = MAX_INFLATED,
@@ -213,63 +211,39 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
 
     ``paths`` are files, directories and patterns; ``out`` is a directory, here or in a store. Logs
     become tables named "log_…", request logs (local times are of ``timezone``) those of captures.
-    Any other file fails the analysis, or is told and left out with ``skip_unreadable``. What does
-    not decode is a row with its bytes. Credentials, and bytes that may hold some, are withheld
-    unless ``show_credentials``. An earlier analysis in ``out`` is replaced at the end; with
-    ``format`` "delta" and ``append`` its tables grow. Only the owner can read what is written.
+    Other files fail the analysis, or are left out and named with ``skip_unreadable``. What does not
+    decode is a row of bytes. Credentials are withheld unless ``show_credentials``. An analysis in
+    ``out`` is replaced; with ``format`` "delta" and ``append`` it grows. Only its owner reads it.
 
-    The session is ``spark``, a running one, or one started on ``master`` ("local[4]", "yarn"; by
-    default where `spark-submit` says, or here) and stopped in the end. All machines must see the
-    files and ``out`` by the same names. ``memory`` is for the driver, ``worker_memory`` a worker.
+    The session is ``spark``, a running one, or one started on ``master`` ("local[4]"; by default as
+    `spark-submit` says, or here) and stopped in the end. All machines must see the files and
+    ``out`` by the same names. ``memory`` is for the driver, ``worker_memory`` a worker.
 
     Only connections with an end in ``ports`` or ``brokers`` ("10.0.0.1:9092") are Kafka; without
     both, those in which something reads as Kafka. The audit is for ``releases``, by default every
-    major from the brokers' ``captured_release`` on. ``record_bytes`` keeps the bytes of records in
-    messages. ``by_objects`` reads as the reference does, far slower. ``keys`` open TLS.
+    major from the brokers' ``captured_release`` on. ``record_bytes`` keeps records in messages,
+    ``keys`` open TLS, ``by_objects`` does nothing and goes with the next release.
 
-    ``answers`` are "all", "none", names of `flexwire.spark.answers.ANSWERS`, or your own. By
-    default they are those about logs. ``labels`` name the team of a client id. State is of the
-    logs' end, or ``as_of`` a time or offsets ({"__consumer_offsets-3": 17}). Batches that inflate
-    beyond ``max_inflated`` and ``max_ratio`` are counted (docs/limits.md).
+    ``answers`` are "all", "none", names of `flexwire.answers.ANSWERS`, or your own; by default of
+    logs only. ``labels`` name the team of a client id. State is of the end, or ``as_of`` a time or
+    offsets ({"__consumer_offsets-3": 17}). ``max_inflated`` and ``max_ratio``: docs/limits.md.
 
     Raises `CaptureError` for a wrong file or address, `StorageError` for a place, `FlexwireError`
     for an ``out`` not ours or in use, `JavaError` without Java, `AnalysisError` when Spark fails.
     """
-    flags = _flags(show_credentials, record_bytes, by_objects, skip_unreadable)
-    given = _given(ports, brokers), *_releases(captured_release, releases), to_text(title, "title")
-    asked, more = _asked(answers, labels, timezone), (are_named(answers), moment_of(as_of))
-    beside, bounds = _beside(keys, labels), Inflation(max_inflated, max_ratio)
-    how = _How(*flags, *given, *to_format(format, append), *asked, *more, *beside, bounds)
-    return _run(paths, out, spark, progress, _start(spark, master, memory, worker_memory), how)
+    _warn_of_objects(by_objects)
+    flags = to_flags(show_credentials, record_bytes, skip_unreadable)
+    asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
+    read = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
+    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
+    return _run(paths, out, spark, progress, start, AnalysisOptions(asked, read, report, asks, to))
 
 
-def _asked(
-    answers: str | Iterable[str | Answer] | None, labels: str | Path | None, timezone: str
-) -> tuple[tuple[Answer, ...] | None, Zone]:
-    zone = Zone(timezone)
-    if answers is None and labels is None:
-        return None, zone
-    labelled = [one for one in ANSWERS if one.labelled is not None]
-    asked = labelled if answers is None else answers
-    # The audit takes labels too.
-    return chosen(asked, ANSWERS, labels, needs_taker=False), zone
-
-
-def _beside(
-    keys: Iterable[str | Path], labels: str | Path | None
-) -> tuple[tuple[str, ...], Labels]:
-    return to_key_logs(keys), to_labels(labels)
-
-
-def _flags(*flags: object) -> tuple[bool, bool, bool, bool]:
-    names = ("show_credentials", "record_bytes", "by_objects", "skip_unreadable")
-    one, other, third, last = map(to_flag, flags, names)
-    return one, other, third, last
-
-
-def _releases(captured: object, asked: object) -> tuple[str | None, tuple[str, ...]]:
-    every = to_list(asked, "releases", "a list of releases")
-    return None if captured is None else _release(captured), tuple(map(_release, every))
+def _warn_of_objects(by_objects: object) -> None:
+    if to_flag(by_objects, "by_objects"):
+        warnings.warn(_NO_OBJECTS, DeprecationWarning, stacklevel=3)
 
 
 def _start(
@@ -281,63 +255,39 @@ def _start(
     return Start(where, memory, worker_memory)
 
 
-@dataclass(frozen=True, slots=True)
-class _How:
-    """What `analyze` was asked."""
-
-    show_credentials: bool
-    record_bytes: bool
-    by_objects: bool
-    skip_unreadable: bool
-    brokers: Brokers
-    captured_release: str | None
-    releases: tuple[str, ...]
-    title: str
-    format: str
-    append: bool
-    answers: tuple[Answer, ...] | None
-    zone: Zone
-    are_named: bool
-    as_of: AsOf
-    keys: tuple[str, ...]
-    labels: Labels
-    inflation: Inflation
-
-
 def _run(
     paths: Iterable[str | Path],
     out: str | Path,
     spark: SparkSession | None,
     progress: Progress,
     start: Start,
-    how: _How,
+    options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
-    to, (files, logs, request_logs) = output_place(out), _inputs(paths, how)
-    check_moment(how.as_of, logs)
+    to, (files, logs, request_logs) = output_place(out), _inputs(paths, options)
+    check_moment(options.answering.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
-    if how.by_objects:
-        check_here(to, how.format, "an analysis by objects")
-    is_small = sum(map(weight, every)) < (SMALL_BYTES if how.by_objects else SMALL_COLUMN_BYTES)
+    is_small = sum(map(weight, every)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = Clock()
     explain = partial(
         explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, traffic, how.format, append=how.append, logs=logs) as place:
+    with begun(to, traffic, options.output, logs) as place:
         if place.known:
-            return Analysis(found(place), facts_of_known(place), clock.seconds, is_new=False)
+            known = place.facts_of_known()
+            return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            opened_beside(to, files, how.keys) as (captures, opened),
+            opened_beside(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.
             stopped(running) if is_ours else nullcontext(),
             explain(),
             configured(running, is_small=is_small),
         ):
-            job = _Job(running, place, progress, clock, how)
+            job = _Job(running, place, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -349,48 +299,30 @@ def _run(
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
-                title = facts.title if not is_alone or how.title != TITLE else TITLE_OF_LOGS
+                title = (
+                    facts.title if not is_alone or options.report.title != TITLE else TITLE_OF_LOGS
+                )
                 facts = replace(facts, logs=job.write_logs(logs), title=title)
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
             _publish(place, facts, every)
-    return Analysis(found(place), facts, clock.seconds, notes=notes)
+    return Analysis(place.published, facts, clock.seconds, notes=notes)
 
 
-def _inputs(paths: Iterable[str | Path], how: _How) -> Inputs:
+def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     """Captures, files of logs, and request logs."""
     inputs = input_sources(to_list(paths, "paths", "a list of paths"))
-    if how.by_objects:
-        local_files(
-            inputs.captures, "expected a file on this machine, which by_objects alone reads"
+    if inputs.request_logs and options.output.format != PARQUET:
+        raise CaptureError(
+            "a request log, which format delta does not take; leave one of them out: it is rotated "
+            "by renaming, so that what was read could come again",
+            source=inputs.request_logs[0].source.name,
         )
-    of_requests = [one.source for one in inputs.request_logs]
-    for is_asked, name, others in (
-        (how.by_objects, "by_objects", [*inputs.logs, *of_requests]),
-        (how.format != PARQUET, "format delta", of_requests),
-    ):
-        if others and is_asked:
-            what = "a request log" if others[0] in of_requests else "a file of a log"
-            reason = f"{what}, which {name} does not take; leave one of them out"
-            if others[0] in of_requests and not how.by_objects:
-                reason += ": it is rotated by renaming, so that what was read could come again"
-            raise CaptureError(reason, source=others[0].name)
     return inputs
 
 
-def _given(ports: Iterable[int], brokers: Iterable[str]) -> Brokers:
-    return Brokers.parse(
-        [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
-        [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
-    )
-
-
-def _release(asked: object) -> str:
-    return catalog().release(to_text(asked, "a release"))
-
-
-def _publish(place: Writing, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -408,57 +340,31 @@ class _Job:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Writing
+    place: Staging
     progress: Progress
     clock: Clock
-    how: _How
+    options: AnalysisOptions
 
-    @property
-    def local(self) -> Staging:
-        return here(self.place, f"an analysis of {CROWDED}")
-
-    @property
-    def tables(self) -> Tables:
-        return Tables(self.local.new / "tables")
-
-    def write_tables(
-        self, files: list[Source]
-    ) -> tuple[AnalysisSums | None, Unreadable, CaptureMarks]:
+    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
-
-        By columns, range by range; by objects where that is asked for, and where so many files
-        overlap in time that they cannot be merged. Objects sum up nothing.
         """
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
             return AnalysisSums(0), Unreadable(), CaptureMarks()
-        if not self.how.by_objects:
-            found, sums = self._write_by_columns(files)
-            if not found.is_crowded:
-                return sums, found.unreadable, found.marks
-            shutil.rmtree(self.tables.root)
-            make_private_directory(self.tables.root)
-        return None, self._write_by_objects(files), CaptureMarks.of(marks_of(files))
+        found, sums = self._write(files)
+        return sums, found.unreadable, found.marks
 
-    def _write_by_columns(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
-        asked = Asked(
-            tuple(files),
-            brokers=self.how.brokers,
-            release=self.how.captured_release,
-            show_credentials=self.how.show_credentials,
-            record_bytes=self.how.record_bytes,
-            range_bytes=range_bytes(total, self._tasks_at_once(total)),
-            skip_unreadable=self.how.skip_unreadable,
-            inflation=self.how.inflation,
-        )
+        size = range_bytes(total, self._tasks_at_once(total))
+        asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
             found, sums = write_tables(self.spark, asked, self.place.drop, total)
-        found.unreadable.check(len(files), skip=self.how.skip_unreadable)
-        if not (found.packets or found.is_crowded) and found.reason is not None:
+        found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
+        if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
         return found, sums
 
@@ -466,48 +372,20 @@ class _Job:
         # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
         return 1 if total <= 2 * LEAST_RANGE_BYTES else tasks_at_once(self.spark)
 
-    def _write_by_objects(self, files: list[Source]) -> Unreadable:
-        paths = local_files(
-            files,
-            f"{CROWDED} are read by Python objects, on this machine only, so copy them here "
-            "first, or analyze fewer of them at once",
-        )
-        stages = ObjectTables(
-            self.spark,
-            self.local,
-            self.progress,
-            self.clock,
-            self.how.show_credentials,
-            self.how.record_bytes,
-            self.how.brokers,
-            self.how.captured_release,
-            self.how.skip_unreadable,
-            self.how.inflation,
-            sum(map(weight, files)),
-        )
-        return stages.write(list(map(str, paths)))
-
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
         with self.clock.stage(name), watched_tasks(self.spark, self.progress, name):
             yield
 
-    def _table(self, path: Path) -> DataFrame:
-        return self.spark.read.parquet(str(path))
-
-    def measure(self, sums: AnalysisSums | None) -> Facts:
-        """Do the audit, and put the facts together; without ``sums`` by queries over the tables."""
-        brokers = (self.how.captured_release,) if self.how.captured_release else ()
+    def measure(self, sums: AnalysisSums) -> Facts:
+        """Do the audit, and put the facts together."""
+        brokers = (self.options.asked.release,) if self.options.asked.release else ()
         made_at_us = time.time_ns() // 1000
-        if sums is None:
-            facts = self._query(made_at_us, brokers)
-        else:
-            with self._stage("Measuring"):
-                labels = self.how.labels
-                audit = gather_audit(sums.audit, self.how.releases, brokers, labels=labels)
-                facts = facts_of(
-                    sums.parts(self.how.brokers), audit, title=self.how.title, made_at_us=made_at_us
-                )
+        with self._stage("Measuring"):
+            title, releases, labels = self.options.report
+            audit = gather_audit(sums.audit, releases, brokers, labels=labels)
+            parts = sums.parts(self.options.asked.brokers)
+            facts = facts_of(parts, audit, title=title, made_at_us=made_at_us)
         self._write_audit(facts.audit)
         return facts
 
@@ -515,16 +393,15 @@ class _Job:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total), known_offsets(self.place))
-            went_on(self.place, {one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop, self.how.inflation)
+            plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
+            self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
+            return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
 
     def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
-        is_crowded = sums is None and not self.how.by_objects
-        notes = (BY_OBJECTS,) if is_crowded else gzip_note(files)
-        return marks.told(unreadable.told(self.measure(sums))), notes + marks.notes()
+        notes = (*gzip_note(files), *marks.notes())
+        return marks.told(unreadable.told(self.measure(sums))), notes
 
     def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
@@ -534,10 +411,10 @@ class _Job:
 
     def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
-            zone = self.how.zone
+            zone = self.options.reading.zone
             total = sum(one.weight for one in files)
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
-            shows = self.how.show_credentials
+            shows = self.options.asked.show_credentials
             return write_request_log_tables(
                 self.spark, plan, self.place.drop, zone, show_credentials=shows
             )
@@ -552,47 +429,25 @@ class _Job:
 
     def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
-        answers = self.how.answers
+        answers = self.options.answering.asked
         if answers is None:
-            answers = (*LOG_ANSWERS, *STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.how.are_named)
+            answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
+        lacking = without_logs(answers, logs, are_named=self.options.answering.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
             return replace(facts, unanswered=unasked)
-        written = staged(self.place)
+        written = self.place.staged
         is_small = are_small(written)
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
-            with with_internal(opened, self.spark, logs, self.how.as_of) as tables:
+            with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
                 told = [ask_or_tell(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, Given)]
         part = part_columns(facts.sampled)
-        write_answers(self.place.files, given, grows=self.how.format == DELTA, part=part)
+        write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
         return replace(
             facts,
-            answers=tuple(one.facts(self.how.as_of.told) for one in given),
+            answers=tuple(one.facts(self.options.answering.as_of.told) for one in given),
             unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
         )
-
-    def _query(self, made_at_us: int, brokers: tuple[str, ...]) -> Facts:
-        stage = "Measuring"
-        steps = Steps(self.progress, stage, QUERIES)
-        with self.clock.stage(stage):
-            measured = Measured(
-                frames=self._table(self.tables.frames),
-                connections=self._table(self.tables.connections),
-                records=self._table(self.tables.records),
-                packets=self._table(self.tables.packets),
-                outcomes=outcomes_of(self.spark, self.tables),
-                audit=partial(
-                    audit_tables,
-                    tables_to_audit(self.spark, self.tables),
-                    self.tables.message_names(),
-                    self.how.releases,
-                    brokers,
-                    labels=self.how.labels,
-                ),
-                given=self.how.brokers,
-            )
-            return gather_facts(measured, title=self.how.title, made_at_us=made_at_us, steps=steps)

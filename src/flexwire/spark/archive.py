@@ -21,18 +21,13 @@ from typing import TYPE_CHECKING, Any, Final
 import pyspark
 
 from flexwire.spark.java import cache_directories, candidates
+from flexwire.spark.settings import JAVA_OPTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyspark.sql import SparkSession
 
-_OPTIONS: Final = "spark.driver.defaultJavaOptions"
-# One compiler, and a collector without threads of its own: half the processor time of a start.
-# With one compiler Java would keep 48 MB for code, which the queries of a few analyses fill.
-SMALL_JAVA: Final = {
-    _OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
-}
 # An archive that does not fit is nobody's fault, and Java would say so on the terminal.
 _QUIET: Final = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
 _SUFFIX: Final = ".jsa"
@@ -55,7 +50,7 @@ def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
     if found is None:
         return dict(settings)
     options = f'-XX:SharedArchiveFile="{found}" {_QUIET}'
-    return {**settings, _OPTIONS: f"{settings.get(_OPTIONS, '')} {options}".strip()}
+    return {**settings, JAVA_OPTIONS: f"{settings.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
 def kept_archive() -> Path | None:
@@ -98,7 +93,7 @@ def _forget_others(kept: Path) -> None:
 
 def _dumped(draft: Path, settings: Mapping[str, str]) -> bool:
     """Have a Java of its own start Spark, run a task and leave an archive."""
-    options = f'{settings.get(_OPTIONS, "")} -XX:ArchiveClassesAtExit="{draft}" -Xlog:disable'
+    options = f'{settings.get(JAVA_OPTIONS, "")} -XX:ArchiveClassesAtExit="{draft}" -Xlog:disable'
     command = [sys.executable, "-m", __name__, options.strip()]
     with suppress(subprocess.SubprocessError):
         subprocess.run(  # noqa: S603 - it is this very module
@@ -160,8 +155,7 @@ def _start_once(options: str) -> None:
 
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
 
-    spark = session(conf={_OPTIONS: options})
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark = session(conf={JAVA_OPTIONS: options})
     if spark.sparkContext.parallelize(range(1), 1).map(abs).collect() != [0]:
         raise AssertionError("a task of Spark gives what it was given")
     for is_compiled in ("false", "true"):

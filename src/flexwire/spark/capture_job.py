@@ -16,8 +16,7 @@ small files of a table ─▶ joined                                            
 A task goes from the bytes of its range to columns, and writes its part of each table itself
 (`flexwire.tables`). What passes through Spark are numbers of ranges, and the names of files.
 
-Merging takes a task's sums some milliseconds, and up to some tens where there is much to tell
-apart. Of many tasks they are merged by tasks, each those of a row of neighbours.
+The driver merges the sums of all tasks, in some ten milliseconds each.
 """
 
 from __future__ import annotations
@@ -27,15 +26,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.reassembly.merging import MOST_OPEN
-from flexwire.report.answer_facts import moment_notes
+from flexwire.facts.answers import moment_notes
+from flexwire.measures.analysis import PACKETS, AnalysisSums
+from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.inputs import NO_MARKS, CaptureMarks, Unreadable
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles, fetched
-from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
@@ -47,16 +45,18 @@ from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, like
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflated import Meter, within_allowance
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
+    from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
-    from flexwire.report.facts import Facts
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import Look
@@ -90,7 +90,6 @@ class Surveyed:
     """
 
     ranges: int
-    is_crowded: bool
     packets: int
     span_us: int
     unreadable: Unreadable
@@ -239,7 +238,6 @@ def _surveyed(survey: Survey) -> Surveyed:
     unreadable = Unreadable.of(survey.unreadable)
     found = Surveyed(
         survey.ranges,
-        survey.is_crowded,
         packets,
         survey.span_us,
         unreadable,
@@ -257,67 +255,30 @@ def _keep(place: Place, name: str, data: bytes) -> None:
     write_there(place, f"{KEPT}/{name}", squeezed(data))
 
 
-MOST_MERGED: Final = 256
-"""The sums of so many tasks the driver merges by itself."""
-MERGED_BY_TASK: Final = 128
-
-# One directory for each time that all were merged; the first has what ranges wrote.
-_SUMS: Final = "_sums"
+# What tasks have summed up; those of ranges and of the survey.
+_SUMS: Final = "_sums/0"
 
 
 def keep_sums(place: Place, number: int, sums: AnalysisSums) -> None:
     """Keep what a task has summed up; those of the following tasks have greater numbers."""
-    _keep_sums(place, 0, number, sums)
+    data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
+    write_there(place, f"{_SUMS}/{number:06d}", squeezed(data))
 
 
-def merged_sums(spark: SparkSession, drop: Drop, span_us: int, count: int) -> AnalysisSums:
+def merged_sums(place: Place, span_us: int, count: int) -> AnalysisSums:
     """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
 
     Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
     """
-    place, level = drop.place, 0
-    while len(files := _listed(place, level, count)) > MOST_MERGED:
-        level += 1
-        count = -(-len(files) // MERGED_BY_TASK)
-        run_tasks(spark, count, partial(_merge, files, level, span_us), drop)
-    sums = _merged(place, files, AnalysisSums(span_us, spills=True))
-    place.remove(entry.name for entry in place.entries(f"{_SUMS}/"))
-    return sums
-
-
-def _listed(place: Place, level: int, count: int) -> list[tuple[str, int]]:
-    found = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/{level}/"))
-    check_listed(place, f"{_SUMS}/{level}", len(found), count)
-    return found
-
-
-def _merge(
-    files: Sequence[tuple[str, int]], level: int, span_us: int, number: int, drop: Drop
-) -> None:
-    mine = files[number * MERGED_BY_TASK : (number + 1) * MERGED_BY_TASK]
-    _keep_sums(drop.place, level, number, _merged(drop.place, mine, AnalysisSums(span_us)))
-
-
-def _merged(place: Place, files: Sequence[tuple[str, int]], sums: AnalysisSums) -> AnalysisSums:
+    files = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/"))
+    check_listed(place, _SUMS, len(files), count)
+    sums = AnalysisSums(span_us, spills=True)
     for data in fetched(place, files):
         # Written by the tasks of this analysis, in a directory of its own.
         sums.merge(pickle.loads(unsqueezed(data)))  # noqa: S301 - see above
+    place.remove(name for name, _ in files)
     return sums
 
-
-def _keep_sums(place: Place, level: int, number: int, sums: AnalysisSums) -> None:
-    data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    write_there(place, f"{_SUMS}/{level}/{number:06d}", squeezed(data))
-
-
-CROWDED: Final = (
-    f"more than {MOST_OPEN} captures that overlap in time and show the same connections"
-)
-"""What cannot be merged, and is read by objects."""
-BY_OBJECTS: Final = (
-    f"There were {CROWDED}: Python objects read them, which takes far longer. Files that one host "
-    "captured at once can be joined first, with mergecap."
-)
 
 # Of a compressed file's size, about what is in it.
 _INFLATION: Final = 10
@@ -382,8 +343,7 @@ def write_tables(
 ) -> tuple[Surveyed, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
 
-    Where too many files overlap in time to be merged (`Surveyed.is_crowded`), there are none, and
-    none where files are unreadable that are not to be skipped.
+    There are none where files are unreadable that are not to be skipped.
     """
     place = drop.place
     write_survey = partial(_write_survey, min(total, asked.range_bytes))
@@ -397,7 +357,7 @@ def write_tables(
     written = compact(spark, committed, drop)
     # A survey that was given up has written nothing.
     kept_by = len(committed) if survey.files else len(committed) - 1
-    sums = merged_sums(spark, drop, found.span_us, kept_by)
+    sums = merged_sums(place, found.span_us, kept_by)
     place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
     remove_parts(place)
     settle(place, drop.told(written))

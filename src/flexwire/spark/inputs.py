@@ -13,29 +13,40 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.arguments import to_list, to_text
+from flexwire.arguments import DELTA, to_list, to_text
 from flexwire.capture.tls.captures import open_sources, read_key_logs
-from flexwire.errors import CaptureError, StorageError
+from flexwire.errors import CaptureError, FlexwireError, StorageError
+from flexwire.extras import needed_by
+from flexwire.facts.captures import (
+    NO_ADDED_TAGS,
+    AddedTags,
+    Sampled,
+    added_tags,
+    sampled_files,
+    sampled_notes,
+)
+from flexwire.facts.facts import TlsFacts, TlsReason, UnreadableFile
 from flexwire.logs.files import is_log_file
-from flexwire.logs.finding import WORDS
+from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
-from flexwire.report.facts import UnreadableFile
-from flexwire.report.sampled_facts import Sampled, sampled_files, sampled_notes
-from flexwire.report.stamped_facts import NO_ADDED_TAGS, AddedTags, added_tags
-from flexwire.report.tls_facts import TlsFacts, TlsReason
+from flexwire.spark.publishing.local import local_staging
+from flexwire.spark.publishing.stored import stored_staging
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.local import make_private_directory
 from flexwire.storage.place import Place
+from flexwire.survey.survey import Asked
+from flexwire.tables.output import is_delta
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.capture.tls import OpenedCaptures
+    from flexwire.facts.facts import Facts
     from flexwire.logs.request_log.lines import LogFile
-    from flexwire.report.facts import Facts
+    from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.source import Source
     from flexwire.survey.request import Marks
 
@@ -116,6 +127,30 @@ def output_place(out: str | Path) -> Place:
             url=shown(text),
         )
     return Place(text)
+
+
+@contextmanager
+def begun(
+    out: Place, files: list[Source], output: OutputOptions, logs: Sequence[Source] = ()
+) -> Iterator[Staging]:
+    """Begin the output of an analysis of ``files`` into ``out``; what is not published is removed.
+
+    The ``logs`` beside them are not known by their files, as these grow, but by offsets.
+    """
+    if output.format == DELTA:
+        with needed_by("--tables delta", "delta"):
+            from flexwire.spark.delta.output import delta_staging  # noqa: PLC0415 - an extra
+        digest = Asked((*files, *logs)).digest
+        with delta_staging(out, files, digest, append=output.append) as grown:
+            yield grown
+        return
+    if is_delta(out):
+        raise FlexwireError(
+            f"{out} holds Delta tables of other analyses; give --tables delta, or choose another "
+            "--out"
+        )
+    with stored_staging(out) if out.path is None else local_staging(out.path) as staging:
+        yield staging
 
 
 _MOST_REASONS: Final = 20

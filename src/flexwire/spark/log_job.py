@@ -21,17 +21,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
+from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
 from flexwire.logs.finding import logs_among
 from flexwire.logs.following import resumed
 from flexwire.logs.planning import Transactions, known_transactions, pieces_of, tasks_of, walked
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.report.log_facts import LogFacts
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.filesystems import shown
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.survey import Asked
@@ -46,6 +45,7 @@ from flexwire.tables.log_rows import (
     superseded_between,
 )
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from flexwire.logs.following import Resumed
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Committed, Place
+    from flexwire.spark.publishing.manifest import Committed
+    from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
 
@@ -109,7 +110,7 @@ def plan_logs(
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.replicas`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.finding`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """

@@ -46,30 +46,6 @@ class Clock:
         self.seconds[name] = time.perf_counter() - start
 
 
-class Steps:
-    """Counts the steps of one stage that several threads finish.
-
-    >>> steps = Steps(lambda *heard: print(heard), "Decoding", 2)
-    ('Decoding', 0, 2)
-    >>> steps.finish()
-    ('Decoding', 1, 2)
-    """
-
-    def __init__(self, progress: Progress, stage: str, total: int) -> None:
-        self._progress = progress
-        self._stage = stage
-        self._total = total
-        self._done = 0
-        self._lock = threading.Lock()
-        progress(stage, 0, total)
-
-    def finish(self) -> None:
-        """One step more is done."""
-        with self._lock:
-            self._done += 1
-            self._progress(self._stage, self._done, self._total)
-
-
 class _Stages:
     """The tasks of all stages that were heard of, done and in all."""
 
@@ -86,15 +62,12 @@ class _Stages:
 @contextmanager
 def watched_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
     """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
+    from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
+
     progress(stage, 0, 0)
     watch = _handled if is_connect(spark) else _polled
     with watch(spark, _Stages(progress, stage)):
         yield
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """Whether a session is Spark Connect's, which has no ``sparkContext``."""
-    return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 @contextmanager

@@ -20,22 +20,22 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
+from flexwire.facts.facts import ListenerFacts, RequestLogFacts
 from flexwire.logs.request_log import BadLine, LoggedRequest, LogReader, read_lines
 from flexwire.logs.request_log.lines import LogFile, LogPiece, pieces_of
-from flexwire.report.request_log_facts import ListenerFacts, RequestLogFacts
+from flexwire.measures.analysis import PACKETS, AnalysisSums
+from flexwire.measures.audit_rows import CONNECTIONS, replica_rows
+from flexwire.measures.evidence import REPLICAS_MESSAGE
 from flexwire.spark.capture_job import ALWAYS, SummedFiles, merged_sums
-from flexwire.spark.conducts import REPLICAS_MESSAGE
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, settle
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.spark.sums.analysis import CONNECTIONS, PACKETS, AnalysisSums
-from flexwire.spark.sums.audit_rows import replica_rows
-from flexwire.spark.tasks import begin_task
 from flexwire.survey.survey import Asked
 from flexwire.tables.request_log_bodies import structures
 from flexwire.tables.request_logs import FORWARDED, Placed, RequestLogRows, Told
 from flexwire.tables.schema import CONNECTIONS_TABLE, FORWARDED_TABLE, PACKETS_TABLE
+from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Place
+    from flexwire.storage.place import Place
 
 
 LEAST_TASK: Final = 16 << 20
@@ -185,7 +185,7 @@ def write_request_log_tables(
     for one in committed:
         read.merge(one.value)
     written = compact(spark, committed, drop)
-    sums = merged_sums(spark, drop, plan.span_us, len(committed))
+    sums = merged_sums(drop.place, plan.span_us, len(committed))
     remove_parts(drop.place)
     settle(drop.place, drop.told(written))
     # Small, and known only now: of each connection what several tasks have told.

@@ -8,31 +8,23 @@ from __future__ import annotations
 import os
 import re
 import sys
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import spark_partition_id
 
+from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.errors import ArgumentError, JavaError
 from flexwire.spark.java import find_java, without_vector
-from flexwire.spark.progress import is_connect
-from flexwire.spark.scratch import keep_in, scratch_directory
+from flexwire.spark.settings import ALWAYS, at_start, on_this_machine
+from flexwire.tasks import is_connect
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
+    from pathlib import Path
 
-# What may change while a session runs, and what every job of ours relies on.
-_ALWAYS = {
-    # Times in captures are UTC, and the Arrow batches we yield say so.
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
-    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-}
 # spark-submit tells a program so where its Java listens, and a client of Spark Connect its server.
 _GATEWAY, _REMOTE = "PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"
 # More rows than any cluster runs tasks at once.
@@ -69,7 +61,7 @@ def session(
     app_name: str = "flexwire",
     *,
     master: str | None = None,
-    memory: str = "2g",
+    memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
     conf: Mapping[str, str] | None = None,
 ) -> SparkSession:
@@ -91,7 +83,7 @@ def session(
     """
     running = SparkSession.getActiveSession()
     if running is not None:
-        for key, value in {**_ALWAYS, **(conf or {})}.items():
+        for key, value in {**ALWAYS, **(conf or {})}.items():
             running.conf.set(key, value)
         return running
     if master is not None and (is_submitted() or _REMOTE in os.environ):
@@ -105,13 +97,13 @@ def session(
         return _started(app_name, conf or {}, bound)
     where = master or _HERE
     os.environ["JAVA_HOME"] = str(_quiet_java())
-    settings = {**_start_settings(memory), "spark.master": where}
+    settings = {**at_start(memory), "spark.master": where}
     threads = local_threads(where)
     if threads:
         # Otherwise workers run the `python3` on the path, which need not have pyarrow.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-        settings |= _local_settings(threads)
+        settings |= on_this_machine(threads)
     else:
         # Where the machines of a cluster have another one, its user has said so.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -134,22 +126,6 @@ def remote_of(master: str | None) -> str | None:
     return master if master.startswith("sc://") else None
 
 
-@contextmanager
-def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
-    """Set what may change while a session runs, and set it back in the end."""
-    before = {name: spark.conf.get(name, None) for name in conf}
-    for name, value in conf.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, old in before.items():
-            if old is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, old)
-
-
 def tasks_at_once(spark: SparkSession) -> int:
     """How many tasks Spark runs at the same time, or is set to plan for."""
     if is_connect(spark):
@@ -165,7 +141,7 @@ def tasks_at_once(spark: SparkSession) -> int:
 
 def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSession:
     started = SparkSession.builder.appName(app_name).remote(remote).getOrCreate()
-    for key, value in {**_ALWAYS, **conf}.items():
+    for key, value in {**ALWAYS, **conf}.items():
         # Those of Java, which runs already, are no concern of the server's.
         if started.conf.isModifiable(key):
             started.conf.set(key, value)
@@ -173,7 +149,7 @@ def _connected(app_name: str, remote: str, conf: Mapping[str, str]) -> SparkSess
 
 
 def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str]) -> SparkSession:
-    all_settings = {**_ALWAYS, **settings}
+    all_settings = {**ALWAYS, **settings}
     ours = SparkConf(loadDefaults=False).setAll(list(all_settings.items()))
     # It starts Java unless that runs; a SparkConf knows nothing before.
     SparkContext._ensure_initialized(conf=ours)  # noqa: SLF001 - PySpark has no other way to it
@@ -184,7 +160,7 @@ def _started(app_name: str, settings: Mapping[str, str], bound: Mapping[str, str
         all_settings = {
             key: value
             for key, value in all_settings.items()
-            if key in _ALWAYS or not (given.contains(key) or key.startswith("spark.driver."))
+            if key in ALWAYS or not (given.contains(key) or key.startswith("spark.driver."))
         }
     cores = int(all_settings.get(_CORES) or given.get(_CORES, "1"))
     for key, value in bound.items():
@@ -218,33 +194,6 @@ def _quiet_java() -> Path:
     except JavaError:
         # Nowhere to write: the home runs Spark all the same, with a line of warning.
         return home
-
-
-def _start_settings(memory: str) -> dict[str, str]:
-    scratch = scratch_directory()
-    log = Path(__file__).with_name("log4j2.properties").as_uri()
-    options = [f"-Dlog4j2.configurationFile={log}", *keep_in(scratch)]
-    return {
-        "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": " ".join(map(_quoted, options)),
-        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
-
-
-def _quoted(option: str) -> str:
-    """Return an option of Java as Spark splits options: at spaces that stand in no quotes."""
-    return f'"{option}"' if " " in option else option
-
-
-def _local_settings(threads: int) -> dict[str, str]:
-    return {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        # Spark's 200 are for a cluster; twice the threads evens out partitions of unequal size.
-        "spark.sql.shuffle.partitions": str(2 * threads),
-    }
 
 
 def local_threads(master: str) -> int:

@@ -1,16 +1,15 @@
-"""What Spark is set to while an analysis runs, and answers are asked, by how much there is."""
+"""What Spark is set to: when it starts, while an analysis runs, and while answers are asked."""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from flexwire.spark.archive import SMALL_JAVA, with_archive
-from flexwire.spark.session import meanwhile
-from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS
+from flexwire.spark.scratch import keep_in, scratch_directory
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     import pyarrow.dataset as ds
     from pyspark.sql import SparkSession
@@ -24,8 +23,29 @@ is. Bytes alone do not say it: what repeats takes none."""
 ONE_COMPILER_BYTES: Final = 1 << 30
 """Of fewer bytes of tables, Java's second compiler takes longer than what it compiles saves."""
 
-_BOTH: Final = {
-    "spark.sql.session.timeZone": "UTC",
+SMALL_CAPTURE_BYTES: Final = 4 << 30
+"""Of fewer bytes of captures, compiling takes longer than running what was compiled."""
+BATCH_BYTES: Final = 16 * 1024 * 1024
+"""A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap."""
+BATCH_ROWS: Final = 10_000
+
+# Times in captures are UTC, and the Arrow batches we yield say so.
+_UTC: Final = {"spark.sql.session.timeZone": "UTC"}
+# Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
+_BY_NAME: Final = {"spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true"}
+ALWAYS: Final = _UTC | _BY_NAME | {"spark.sql.execution.arrow.pyspark.enabled": "true"}
+"""What may change while a session runs, and what every job of ours relies on."""
+
+JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+SMALL_JAVA: Final = {
+    JAVA_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m"
+}
+"""One compiler, and a collector without threads of its own: half the processor time of a start.
+
+With one compiler Java would keep 48 MB for code, which the queries of a few analyses fill.
+"""
+
+_BOTH: Final = _UTC | {
     # Rows alone do not bound a batch: a frame may have 100 MiB, and a body many MB.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(BATCH_BYTES),
     "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH_ROWS),
@@ -34,22 +54,17 @@ SMALL_CONF: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Below so many bytes, compiling takes longer than running what was compiled."""
+"""Below these limits, compiling takes longer than running what was compiled."""
 
 # What our tasks rely on, whatever the session's owner has set.
-_TASKS: Final = _BOTH | {
-    # Without it, and on PySpark 4.0, mapInArrow takes fields by position, whatever they are called.
-    "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
-    # The default is INT96, which readers take for nanoseconds without a time zone.
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-}
-_LARGE_TASKS: Final = {
-    # The vectorized reader holds 4,096 payloads at once, whatever their size.
-    "spark.sql.parquet.enableVectorizedReader": "false",
-    # Spark takes a table for small by its compressed size, and broadcasts all that is in it.
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-    "spark.sql.adaptive.autoBroadcastJoinThreshold": "-1",
-}
+_TASKS: Final = (
+    _BOTH
+    | _BY_NAME
+    | {
+        # The default is INT96, which readers take for nanoseconds without a time zone.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    }
+)
 _ANSWERS: Final = _BOTH | {
     # By columns, but not 4,096 payloads at once.
     "spark.sql.parquet.enableVectorizedReader": "true",
@@ -71,10 +86,55 @@ _LARGE_ANSWERS: Final = {
 }
 
 
+def at_start(memory: str) -> dict[str, str]:
+    """Return what Java is started with, wherever tasks run; it makes the scratch directory."""
+    scratch = scratch_directory()
+    log = Path(__file__).with_name("log4j2.properties").as_uri()
+    options = [f"-Dlog4j2.configurationFile={log}", *keep_in(scratch)]
+    return {
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": " ".join(map(_quoted, options)),
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _quoted(option: str) -> str:
+    """Return an option of Java as Spark splits options: at spaces that stand in no quotes."""
+    return f'"{option}"' if " " in option else option
+
+
+def on_this_machine(threads: int) -> dict[str, str]:
+    """Return what Java is started with beside it, where it runs all tasks itself."""
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        # Spark's 200 are for a cluster; twice the threads evens out partitions of unequal size.
+        "spark.sql.shuffle.partitions": str(2 * threads),
+    }
+
+
+@contextmanager
+def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+    """Set what may change while a session runs, and set it back in the end."""
+    before = {name: spark.conf.get(name, None) for name in conf}
+    for name, value in conf.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
 @contextmanager
 def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what an analysis relies on, and what is set for a small or large capture, meanwhile."""
-    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else _LARGE_TASKS)):
+    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 
@@ -87,7 +147,7 @@ def answering(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
 
 def java_for(found: Output) -> dict[str, str]:
     """What to start Java with to ask answers of these tables."""
-    return with_archive(SMALL_JAVA if _bytes(found) < ONE_COMPILER_BYTES else {})
+    return SMALL_JAVA if _bytes(found) < ONE_COMPILER_BYTES else {}
 
 
 def are_small(found: Output) -> bool:

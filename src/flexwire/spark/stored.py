@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,22 +21,22 @@ from weakref import WeakSet
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 from flexwire.arguments import to_list, to_text
 from flexwire.extras import needed_by
-from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, arrow_schema, spark_schema
-from flexwire.spark.tasks import begin_task, map_in_arrow
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
+from flexwire.spark.tables import arrow_schema
 from flexwire.storage.filesystems import reported
 from flexwire.storage.place import Place
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, output
+from flexwire.tasks import begin_task, map_in_arrow, spark_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
     from flexwire.tables.parquet import Ranges
@@ -229,17 +229,6 @@ def of_files(
     count = max((len(one.parts) for one in tables), default=1)
     numbers = spark.range(0, count, 1, count)
     return map_in_arrow(numbers, partial(_read, found.root.url, tables, task, only), schema)
-
-
-def of_rows(
-    tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
-) -> DataFrame:
-    """The same of DataFrames, whose rows Spark gives."""
-    made = [
-        map_in_arrow(table.select(*columns), partial(task, name), schema)
-        for name, table in tables.items()
-    ]
-    return reduce(DataFrame.unionByName, made)
 
 
 def _read(

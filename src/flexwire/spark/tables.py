@@ -21,32 +21,24 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import to_arrow_schema
 
 import flexwire
 from flexwire.errors import FlexwireError
-from flexwire.report.facts import SOURCES_SHOWN
+from flexwire.facts.facts import SOURCES_SHOWN
 from flexwire.storage.place import Place
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
-from flexwire.tables.schema import OUTCOMES, REQUEST_LOG_TABLES
+from flexwire.tables.schema import REQUEST_LOG_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
-    from flexwire.spark.publishing.manifest import Place as Files
 
-    Row = tuple[Any, ...]
-
-
-# A batch of a gigabyte passes through Spark, but a few at once do not fit in its default heap.
-BATCH_BYTES = 16 * 1024 * 1024
-BATCH_ROWS = 10_000
 # PySpark 4.0 has no other time zone, and takes none.
 _ZONE: Final = "timezone"
 _UTC: Final[dict[str, Any]] = (
@@ -54,57 +46,11 @@ _UTC: Final[dict[str, Any]] = (
 )
 
 
-def record_batches(schema: pa.Schema, rows: Iterable[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
-    """Batches of at most `BATCH_ROWS` rows that begin anew beyond `BATCH_BYTES`.
-
-    Each row is a tuple in the order of the schema's columns, and beside it how many bytes of
-    payload it holds; what else is in a row is small.
-    """
-    held: list[Row] = []
-    weight = 0
-    for row, size in rows:
-        if held and (weight + size > BATCH_BYTES or len(held) == BATCH_ROWS):
-            yield record_batch(schema, held)
-            held, weight = [], 0
-        held.append(row)
-        weight += size
-    if held:
-        yield record_batch(schema, held)
-
-
-def record_batch(schema: pa.Schema, rows: list[Row]) -> pa.RecordBatch:
-    """A batch of rows, which are tuples in the order of the schema's columns."""
-    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-def row_tuples(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
-    """The rows of batches as plain tuples."""
-    for batch in batches:
-        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The same schema as Spark has it; every column may be null."""
-    return from_arrow_schema(schema)
-
-
 def arrow_schema(schema: StructType) -> pa.Schema:
     """The same schema as Arrow has it, with times in UTC."""
     return to_arrow_schema(schema, **_UTC)
 
 
-# A frame may have 100 MiB, and a row between two of them a hundred bytes. Parquet's writer looks at
-# the size of what it holds after 100 rows, and then as late as the rows before let it hope, up to
-# 10,000: so a page or a row group may become gigabytes. Looked at after every row (for both), none
-# is longer than its limit by more than one row.
-_SIZES_CHECKED = {
-    "parquet.page.size.row.check.min": "1",
-    "parquet.page.size.row.check.max": "1",
-    # A reader holds a row group of each of its files, compressed, and the default is 128 MiB.
-    "parquet.block.size": str(32 * 1024 * 1024),
-}
 FORMAT = 3
 TABLES = (
     *("frames", "connections", "records", "packets", "messages", "audit"),
@@ -170,7 +116,7 @@ def mark(tables: Tables, sources: Iterable[str]) -> None:
     mark_place(Place(str(tables.root)), sources)
 
 
-def mark_place(tables: Files, sources: Iterable[str]) -> None:
+def mark_place(tables: Place, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {
@@ -203,18 +149,3 @@ def check_ours(root: Path) -> None:
         raise FlexwireError(
             f"{root} is on another file system than {root.parent}; choose an --out that is on one"
         )
-
-
-def write_table(rows: DataFrame, path: Path, *partitions: str) -> None:
-    """Write a table as zstd-compressed Parquet, in bounded memory however long its values are."""
-    writer = rows.write.options(**_SIZES_CHECKED)
-    writer.parquet(str(path), partitionBy=list(partitions) or None, compression="zstd")
-
-
-def outcomes_of(spark: SparkSession, tables: Tables) -> DataFrame:
-    """The columns that all message tables share, of all of them."""
-    names = tables.message_names()
-    if not names:
-        return spark.createDataFrame([], spark_schema(OUTCOMES))
-    paths = [str(tables.message(name)) for name in names]
-    return spark.read.schema(spark_schema(OUTCOMES)).parquet(*paths)

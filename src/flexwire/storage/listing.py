@@ -131,15 +131,10 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[Source]:
 
 def capture_files(paths: Iterable[str | Path]) -> list[Path]:
     """The files that `list_sources` finds, as paths. `StorageError` for one in an object store."""
-    return local_files(list_sources(paths), "expected a file on this machine")
-
-
-def local_files(sources: Iterable[Source], expected: str) -> list[Path]:
-    """The same files as paths. `StorageError` with what was ``expected`` for another one."""
     files = []
-    for source in sources:
+    for source in list_sources(paths):
         if scheme_of(source.url):
-            raise StorageError(expected, url=source.name)
+            raise StorageError("expected a file on this machine", url=source.name)
         files.append(Path(source.url))
     return files
 

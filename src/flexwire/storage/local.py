@@ -42,12 +42,6 @@ def create_private_file(path: Path) -> FileIO:
     return FileIO(path, "x", opener=_private)
 
 
-def write_private_text(path: Path, text: str) -> None:
-    """A new file with this text, in UTF-8; `FileExistsError` where there is one of that name."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE_MODE), "wb") as file:
-        file.write(text.encode())
-
-
 def make_tree_private(root: Path) -> None:
     """Take the rights of everybody else from a directory and all that is in it."""
     for place, _, names in os.walk(root):

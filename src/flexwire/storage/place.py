@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _MOST_IN_A_REMOVAL: Final = 1000  # of S3
 
 
+def check_name(name: str) -> None:
+    """Raise `ArgumentError` for a name that is not relative, or has "." or ".." in it."""
+    is_plain = isinstance(name, str) and name and str(PurePosixPath("/", name)) == f"/{name}"
+    if not is_plain or ".." in name.split("/"):
+        raise refuse("name", "a relative name without . and ..", name)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A directory by URL or path; it need not exist, and is opened where it is used.
@@ -51,8 +58,12 @@ class Place:
         """The directory, where it is on this machine."""
         return None if scheme_of(self.url) else Path(self.url)
 
+    def at(self, name: str) -> str:
+        """Return where a name is below `url`; a subclass may keep its files elsewhere below it."""
+        return name
+
     def child(self, name: str) -> Self:
-        """A directory in this one."""
+        """Return a directory in this one."""
         return replace(self, url=self._url(name))
 
     @contextmanager
@@ -63,8 +74,8 @@ class Place:
         nothing appears.
         """
         url = self._url(name)
-        if (path := self.path) is not None:
-            with self._told(name, "write"), local.writing(path / name) as growing:
+        if self.path is not None:
+            with _told(url, "write"), local.writing(Path(url)) as growing:
                 yield growing
             return
         number, growing_name = tempfile.mkstemp(prefix="flexwire-", suffix=f"-{Path(url).name}")
@@ -81,50 +92,50 @@ class Place:
         Here it is moved, and into a store it is copied.
         """
         url = self._url(name)
-        if (path := self.path) is None:
+        if self.path is None:
             opened = door(url)
             with reported(url, "write"):
                 uploads.put_file(opened, opened.key(url), file)
             return
-        with self._told(name, "write"):
-            local.move(file, path / name)
+        with _told(url, "write"):
+            local.move(file, Path(url))
 
     def write(self, name: str, data: bytes) -> None:
         """Write ``name`` with this content, in the place of one that is there."""
         url = self._url(name)
-        if (path := self.path) is None:
+        if self.path is None:
             opened = door(url)
             with reported(url, "write"):
                 uploads.put_bytes(opened, opened.key(url), data)
             return
-        with self._told(name, "write"), local.writing(path / name) as growing:
+        with _told(url, "write"), local.writing(Path(url)) as growing:
             growing.write_bytes(data)
 
     def read(self, name: str) -> bytes:
         """The content of one file."""
         url = self._url(name)
-        if (path := self.path) is None:
+        if self.path is None:
             return _read_whole(url)
-        with self._told(name, "read"):
-            return (path / name).read_bytes()
+        with _told(url, "read"):
+            return Path(url).read_bytes()
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name."""
         url = self._url(name)
-        if (path := self.path) is None:
+        if self.path is None:
             opened = door(url)
             with reported(url, "look for"), suppress(FileNotFoundError):
                 return bool(opened.files.info(opened.key(url), **opened.limit)["type"] == "file")
             return False
-        with self._told(name, "look for"):
-            return (path / name).is_file()
+        with _told(url, "look for"):
+            return Path(url).is_file()
 
     def entries(self, prefix: str = "") -> Iterator[Entry]:
         """Every file, at any depth, whose name begins with ``prefix``; page by page."""
         if (path := self.path) is None:
             yield from pages(self.url, prefix)
             return
-        with self._told("", "list"):
+        with _told(self.url, "list"):
             yield from local.entries(path, prefix)
 
     def source(self, entry: Entry) -> Source:
@@ -150,15 +161,14 @@ class Place:
         """Remove files; those that are not there are no error."""
         remaining = iter(names)
         while some := list(islice(remaining, _MOST_IN_A_REMOVAL)):
-            if (path := self.path) is None:
+            if self.path is None:
                 opened = door(self.url)
                 with reported(self.url, "remove"):
                     uploads.remove(opened, [opened.key(self._url(name)) for name in some])
             else:
                 for name in some:
-                    self._url(name)
-                    with self._told(name, "remove"):
-                        local.remove(path, name)
+                    with _told(self._url(name), "remove"):
+                        local.remove(Path(self.url), self.at(name))
 
     def sweep(self, before: datetime) -> int:
         """Remove what writers that were killed left unfinished, begun before that time.
@@ -170,21 +180,15 @@ class Place:
             opened = door(self.url)
             with reported(self.url, "sweep"):
                 return uploads.sweep(opened, opened.key(self.url), before)
-        with self._told("", "sweep"):
+        with _told(self.url, "sweep"):
             old = [e for e in local.entries(path, unfinished=True) if e.modified < before]
             for entry in old:
                 local.remove(path, entry.name)
         return len(old)
 
     def _url(self, name: str) -> str:
-        if not isinstance(name, str) or not name or str(PurePosixPath("/", name)) != f"/{name}":
-            raise refuse("name", "a relative name without . and ..", name)
-        if ".." in name.split("/"):
-            raise refuse("name", "a relative name without . and ..", name)
-        return f"{self.url}/{name}"
-
-    def _told(self, name: str, tried: str) -> Any:
-        return _told(f"{self.url}/{name}".rstrip("/"), tried)
+        check_name(name)
+        return f"{self.url}/{self.at(name)}"
 
 
 def _read_whole(url: str) -> bytes:

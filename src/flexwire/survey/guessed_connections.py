@@ -20,17 +20,17 @@ import numpy as np
 from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.streams import Lent, Standing
-from flexwire.survey.guessed_frames import Rows
+from flexwire.survey.guessed_frames import DIRECTIONS, Rows
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction, Segment
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import Brokers, CapturedConnection
+    from flexwire.capture.reassembly.connections import Brokers, CapturedConnection, CapturedFrame
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.capture.reassembly.streams import Taken, Went
+    from flexwire.survey.guessed_frames import Start
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -43,12 +43,13 @@ HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
 """So many bytes stand before the tail of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-_DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 # Steps that are no runs of a kernel take memory and time: what has too many is left.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
 # Of so many connections that begin in the part it is kept how they do; it takes some kB of each.
 _MOST_FRESH = 20_000
+# A frame of more bytes is not gone on with.
+_MOST_TAIL = 64 << 20
 # So many bytes are held in which frames are still looked for: frames that are as long, or those of
 # other protocols.
 _MOST_HELD = 256 << 20
@@ -152,28 +153,24 @@ class Supposed(FrameAssembler):
         """Suppose nothing more."""
         self.log.is_whole = False
 
-    def begin(self, client: str, broker: str, firsts: dict[Direction, int]) -> None:
+    def begin(self, start: Start) -> None:
         """Suppose who the client is, and the sequence number that each end goes on with."""
-        self.client = client
-        self.sides = {direction: _Side(first) for direction, first in firsts.items()}
-        ends = [_standing(one.first, b"") for one in self.sides.values()]
-        self.resume(Lent(self.name, client, *ends), broker)
-        for direction in _DIRECTIONS:
+        self.client = start.client
+        is_open = not start.is_hidden
+        self.sides = {
+            direction: _Side(first, is_sought=is_open, is_made_up=is_open)
+            for direction, first in start.firsts.items()
+        }
+        ends = [_standing(first, b"") for first in start.firsts.values()]
+        self.resume(Lent(self.name, start.client, *ends), start.broker)
+        if start.is_hidden:
+            self.seek()
+            return
+        for direction in DIRECTIONS:
             # Until it is known where frames begin, all bytes are those of one.
             self._make_up(direction, self.limit, b"")
 
-    def begin_hidden(self, client: str, broker: str, firsts: dict[Direction, int]) -> None:
-        """Suppose the same of a connection in which no frame is known to begin."""
-        self.client = client
-        self.sides = {
-            direction: _Side(first, is_sought=False, is_made_up=False)
-            for direction, first in firsts.items()
-        }
-        ends = [_standing(one.first, b"") for one in self.sides.values()]
-        self.resume(Lent(self.name, client, *ends), broker)
-        self.seek()
-
-    def found(self, direction: Direction, size: int) -> None:
+    def _found(self, direction: Direction, size: int) -> None:
         """Take in how many bytes from the first on are before the first frame."""
         side = self.sides[direction]
         side.is_sought = False
@@ -187,7 +184,30 @@ class Supposed(FrameAssembler):
             side.is_made_up = False
             self.hold(direction, b"", 0, 0)
 
-    def tail(self, direction: Direction) -> int:
+    def seek_frames(self, rows: Rows) -> int:
+        """Look where frames begin in segments, in the directions in which that is not known.
+
+        Return how many bytes are held of those in which it still is not.
+        """
+        held = 0
+        client_is_high = self.client == self.key.split("|")[1]
+        for direction in DIRECTIONS:
+            side = self.sides[direction]
+            if not side.is_sought:
+                continue
+            least = self._tail(direction)
+            size = rows.before_frames(
+                direction, client_is_high=client_is_high, first=side.first, least=least
+            )
+            if size is not None:
+                self._found(direction, size)
+            elif least > _MOST_TAIL:
+                self.give_up()
+            else:
+                held += least
+        return held
+
+    def _tail(self, direction: Direction) -> int:
         """How many bytes are held of a frame that began before the part."""
         standing = self._side_standing(direction)
         return 0 if standing is None else max(0, len(standing.held) - HEAD_BYTES)
@@ -367,14 +387,16 @@ class SupposedFlows(Flows):
             one = self.supposed[key] = Supposed(key, self.limit, self.brokers)
             self._assemblers[key] = one
             self._sought.add(number)
-            if not rows.begin(one):
+            start = rows.start(key, self.brokers)
+            if start is None:
                 one.give_up()
                 return 0
+            one.begin(start)
             self.made_up[self.number(one.name)] = one
         if one.is_over:
             return 0
         self.take_back(key)
-        held = rows.seek(one)
+        held = one.seek_frames(rows)
         if not any(side.is_sought for side in one.sides.values()):
             self._sought.discard(number)
         return held

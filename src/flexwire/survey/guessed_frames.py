@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -30,16 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.capture.files.packets import Direction
+    from flexwire.capture.reassembly.connections import Brokers
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.survey.guessed_connections import Supposed
 
     Array = np.ndarray[Any, np.dtype[Any]]
 
 
 _LENGTH = struct.Struct(">i")
-_DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-# A frame of more bytes is not gone on with.
-_MOST_TAIL = 64 << 20
+DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
 # So many requests may have been under way; so many frames have to follow one another.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
@@ -49,6 +47,19 @@ _MOST_ROWS = 64
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
 # Some records of TLS are in so much.
 _SEARCHED_FOR_TLS = 1 << 16
+
+
+class Start(NamedTuple):
+    """Where a connection is supposed to stand at the start of a part.
+
+    ``firsts`` are the sequence numbers that its ends go on with. If it ``is_hidden``, no frame is
+    known to begin in it.
+    """
+
+    client: str
+    broker: str
+    firsts: dict[Direction, int]
+    is_hidden: bool
 
 
 class Rows:
@@ -65,55 +76,37 @@ class Rows:
         """The flags of the segment at a place among these."""
         return int(self.segments.flags[self._rows[place]])
 
-    def begin(self, one: Supposed) -> bool:
-        """Suppose where a connection stands; False if nothing can be."""
-        low, high = one.key.split("|")
+    def start(self, key: str, brokers: Brokers) -> Start | None:
+        """Return where a connection is supposed to stand; None if nothing can be supposed."""
+        low, high = key.split("|")
         first_low, first_high = self._first(of_high=False), self._first(of_high=True)
         if first_low is None or first_high is None:
-            return False
-        is_high = self._client_is_high(one)
+            return None
+        is_high = self._client_is_high(key, brokers)
         client, broker = (high, low) if is_high else (low, high)
         sequences = (first_high, first_low) if is_high else (first_low, first_high)
-        firsts = dict(zip(_DIRECTIONS, sequences, strict=True))
-        if any(
+        is_hidden = any(
             _Stream(self, of_high=of_high, first=first).is_hidden()
             for of_high, first in ((False, first_low), (True, first_high))
-        ):
-            one.begin_hidden(client, broker, firsts)
-        else:
-            one.begin(client, broker, firsts)
-        return True
+        )
+        return Start(client, broker, dict(zip(DIRECTIONS, sequences, strict=True)), is_hidden)
 
-    def seek(self, one: Supposed) -> int:
-        """Look where frames begin, in the directions in which that is not known.
+    def before_frames(
+        self, direction: Direction, *, client_is_high: bool, first: int, least: int
+    ) -> int | None:
+        """Return how many bytes of a direction come before its first frame; None if not known.
 
-        Gives how many bytes are held of those in which it still is not.
+        ``first`` is the sequence number of its first byte. At least ``least`` bytes come before.
         """
-        held = 0
-        client_is_high = one.client == one.key.split("|")[1]
-        ids: list[int] = []
-        for direction in _DIRECTIONS:
-            is_request = direction == "request"
-            side = one.sides[direction]
-            if is_request:
-                ids = self._request_ids(of_high=client_is_high)
-            if not side.is_sought:
-                continue
-            stream = _Stream(self, of_high=client_is_high == is_request, first=side.first)
-            least = one.tail(direction)
-            if is_request or ids:
-                is_frame = self._asks if is_request else partial(self._answers, ids=ids)
-                size = stream.first_frame(is_frame, least)
-            else:
-                # Their requests are from before the part.
-                size = 0 if not least and stream.is_whole(0, self._limit) else None
-            if size is not None:
-                one.found(direction, size)
-            elif least > _MOST_TAIL:
-                one.give_up()
-            else:
-                held += least
-        return held
+        is_request = direction == "request"
+        stream = _Stream(self, of_high=client_is_high == is_request, first=first)
+        if is_request:
+            return stream.first_frame(self._asks, least)
+        ids = self._request_ids(of_high=client_is_high)
+        if ids:
+            return stream.first_frame(partial(self._answers, ids=ids), least)
+        # Their requests are from before the part.
+        return 0 if not least and stream.is_whole(0, self._limit) else None
 
     def _first(self, *, of_high: bool) -> int | None:
         """The sequence number that an end goes on with."""
@@ -125,10 +118,10 @@ class Rows:
         acknowledged = int(self.segments.acknowledgment[first])
         return acknowledged if self.segments.flags[first] & ACK and acknowledged else None
 
-    def _client_is_high(self, one: Supposed) -> bool:
+    def _client_is_high(self, key: str, brokers: Brokers) -> bool:
         segment = self.segments.segment(int(self._rows[0]))
-        given = one.brokers.client(segment)
-        low, high = one.key.split("|")
+        given = brokers.client(segment)
+        low, high = key.split("|")
         if given is not None:
             return given == high
         asking = [

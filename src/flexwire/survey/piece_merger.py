@@ -35,7 +35,8 @@ from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler
+    from flexwire.capture.reassembly.assembly import FrameAssembler
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.capture.reassembly.segments import Position, SegmentColumns, SegmentReader
     from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
     from flexwire.survey.guessed_connections import Log

@@ -135,14 +135,12 @@ class Survey:
     ``notes`` are those of the files, in order, and ``unreadable`` says why files give nothing, in
     the order of those that were asked for. With such a file that is not to be skipped, nothing else
     was found out. Files that overlap in time and show the same connections are merged by time: the
-    capture ``is_merged``. Where it ``is_crowded`` these are too many, and nothing was found out.
-    ``span_us`` is the time from the first frame of Kafka's to the last. ``redone`` segments were
-    read once more, because what had been supposed of them was not so. ``marks`` are what files say
-    of themselves, by their names.
+    capture ``is_merged``. ``span_us`` is the time from the first frame of Kafka's to the last.
+    ``redone`` segments were read once more, because what had been supposed of them was not so.
+    ``marks`` are what files say of themselves, by their names.
     """
 
     ranges: int = 0
-    is_crowded: bool = False
     is_merged: bool = False
     notes: list[FileNotes] = field(default_factory=list)
     connections: list[CapturedConnection] = field(default_factory=list)

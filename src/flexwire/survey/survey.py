@@ -16,7 +16,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.reassembly.merging import CrowdedError
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
 from flexwire.survey.piece_merger import OverlapError
 from flexwire.survey.pieces import COMPRESSED, Piece
@@ -126,11 +125,7 @@ class Surveyor:
                 return self._in_turn([one.source for one in found], survey)
         except OverlapError:
             pass
-        try:
-            return self._merged(Merging(asked, found), survey)
-        except CrowdedError:
-            survey.is_crowded = True
-            return survey
+        return self._merged(Merging(asked, found), survey)
 
     def _in_turn(self, files: list[Source], known: Survey) -> Survey:
         """Read file after file. Raises `OverlapError`."""
@@ -138,7 +133,7 @@ class Surveyor:
         return self._read(findings, reader_of(self._asked, files), InTurn(files), findings.order)
 
     def _merged(self, files: Merging, known: Survey) -> Survey:
-        """Merge files by time. Raises `CrowdedError`."""
+        """Merge files by time."""
         findings = self._findings(known)
         findings.survey.is_merged = True
         return self._read(findings, files.reader(), files)

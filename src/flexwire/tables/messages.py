@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.state import WITHHELD_BYTES, withheld_tagged_fields
+from flexwire.capture.pairing.state import withheld_tagged_fields
 from flexwire.capture.reassembly.frames import gathered
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
-from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.kernels.engine import kernel
@@ -44,7 +44,7 @@ from flexwire.tables.message_schema import (
     table_schema,
 )
 from flexwire.tables.schema import OUTCOMES, without_record_bytes
-from flexwire.tables.tagged import tagged_field_uses
+from flexwire.tables.tagged import TAGGED_FIELD_USES, tagged_field_uses
 from flexwire.wire.types import Integer
 
 if TYPE_CHECKING:
@@ -277,12 +277,14 @@ class Bodies:
         self, schema: pa.Schema, version: int | None, bodies: Sequence[_Body]
     ) -> pa.RecordBatch:
         kind = schema.field("body").type
-        uses = TaggedFieldUses(WITHHELD_BYTES)
         if version is None:
             column: pa.Array = pa.nulls(len(bodies), kind)
+            tagged = pa.array([[]] * len(bodies), TAGGED_FIELD_USES)
         else:
-            made = class_of(self.name, version, self.release).definition.schema(version)
-            column = message_column(made, kind, [body.message for body in bodies], uses)
+            made = class_of(self.name, version, self.release)
+            given = [body.message for body in bodies]
+            column = message_column(made.definition.schema(version), kind, given)
+            tagged = tagged_field_uses(column, np.full(len(bodies), version), {version: made})
         columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one in COPIED}
         columns |= {
             "message": [self.name] * len(bodies),
@@ -290,11 +292,13 @@ class Bodies:
             "header_unknown_tagged_fields": [body.header_unknown_tagged_fields for body in bodies],
             "body_version": [version] * len(bodies),
             "withheld_credentials": [body.withheld for body in bodies],
-            "tagged_fields": [uses.of(row) for row in range(len(bodies))],
             "error": [body.error for body in bodies],
             "bytes": [body.bytes for body in bodies],
         }
-        arrays = [pa.array(columns[one.name], one.type) for one in OUTCOMES]
+        arrays = [
+            tagged if one.name == "tagged_fields" else pa.array(columns[one.name], one.type)
+            for one in OUTCOMES
+        ]
         return pa.RecordBatch.from_arrays([*arrays, column], schema=schema)
 
 

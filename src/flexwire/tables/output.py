@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -45,26 +45,6 @@ MESSAGES: Final = "messages"
 _TABLES: Final = "tables"
 _OF_LOGS: Final = (*schema.REQUEST_LOG_TABLES, *LOG_TABLES)
 _COLUMNS: Final = {one.place: one.columns for one in (*schema.TABLES, *_OF_LOGS)}
-
-
-class Files(Protocol):
-    """What is asked of a place to say which output is complete there."""
-
-    @property
-    def path(self) -> Path | None:
-        """The directory, where it is on this machine."""
-
-    def child(self, name: str) -> Self:
-        """The place below this one."""
-
-    def exists(self, name: str) -> bool:
-        """Whether there is a file of that name."""
-
-    def read(self, name: str) -> bytes:
-        """The bytes of a file."""
-
-
-F = TypeVar("F", bound=Files)
 
 
 @dataclass(frozen=True)
@@ -213,7 +193,7 @@ def is_delta(out: Place) -> bool:
     return next(iter(out.child(LEDGER).entries("_delta_log/")), None) is not None
 
 
-def published(out: F) -> F:
+def published(out: Place) -> Place:
     """The place of the complete output below ``out``; `FlexwireError` where there is none."""
     run = current_run(out).get("run")
     if run is not None:
@@ -227,7 +207,7 @@ def published(out: F) -> F:
     return out
 
 
-def check_finished(tables: Files) -> None:
+def check_finished(tables: Place) -> None:
     """Raise `FlexwireError` unless the tables below a place are there and complete."""
     where = tables.path or tables
     if not tables.exists(MARKER):
@@ -242,7 +222,7 @@ def check_finished(tables: Files) -> None:
         )
 
 
-def current_run(out: Files) -> dict[str, str | None]:
+def current_run(out: Place) -> dict[str, str | None]:
     """Which ``run`` is the output in a store, and which was ``before``; empty where none is."""
     if not out.exists(CURRENT):
         return {}

@@ -21,9 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json as arrow_json
 
-from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.codec import message
-from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, in_column
 from flexwire.errors import CodecError, UnknownMessageError
 from flexwire.protocol import carries_credentials, withhold
@@ -227,43 +226,39 @@ def _rows(
         Body() if one is None else read_body(one, made, version, show_credentials=show_credentials)
         for one in texts
     ]
-    uses = TaggedFieldUses(WITHHELD_BYTES)
-    column = _column(name, version, bodies, uses)
+    column = _column(name, version, bodies)
+    versions = np.full(len(bodies), version)
     told: dict[str, list[Any]] = {
         "body_version": [None if one.message is None else version for one in bodies],
         "withheld_credentials": [one.withheld for one in bodies],
-        "tagged_fields": [uses.of(row) for row in range(len(bodies))],
         "error": [one.error for one in bodies],
     }
     columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
+    columns["tagged_fields"] = tagged_field_uses(column, versions, {version: made})
     return BodyRows({**columns, "body": column}, sum(one.left_out for one in bodies))
 
 
-def _column(
-    name: str, version: int, bodies: Sequence[Body], uses: TaggedFieldUses
-) -> pa.StructArray:
+def _column(name: str, version: int, bodies: Sequence[Body]) -> pa.StructArray:
     try:
-        return _sized_column(name, version, bodies, uses)
+        return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
         # A number beyond its field; alone it is found which body has it.
         for one in bodies:
             try:
-                _sized_column(name, version, [one], TaggedFieldUses(WITHHELD_BYTES))
+                _sized_column(name, version, [one])
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
                 one.message, one.sizes = None, []
                 one.error = "a value of the body is beyond its field"
-        return _sized_column(name, version, bodies, uses)
+        return _sized_column(name, version, bodies)
 
 
-def _sized_column(
-    name: str, version: int, bodies: Sequence[Body], uses: TaggedFieldUses
-) -> pa.StructArray:
+def _sized_column(name: str, version: int, bodies: Sequence[Body]) -> pa.StructArray:
     kind = body_type(name, None)
     if all(one.message is None for one in bodies):
         column: pa.StructArray = pa.nulls(len(bodies), kind)
     else:
         schema = message(name).definition.schema(version)
-        column = message_column(schema, kind, [one.message for one in bodies], uses)
+        column = message_column(schema, kind, [one.message for one in bodies])
     rows = pa.RecordBatch.from_arrays([column], ["body"])
     sizes = [size for one in bodies for size in one.sizes if one.message is not None]
     found = with_sizes(rows, sizes) if sizes else without_record_bytes(rows)

@@ -23,8 +23,9 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
-from flexwire.protocol.apis import request_entries
+from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.headers import request_name
+from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
@@ -110,7 +111,6 @@ _NO_API: Final = "no Kafka release in the catalog has this api key"
 # A line's place in its file has so many bits of a ``frame_index``, and the file's number the rest.
 _OFFSET_BITS: Final = 40
 # What an ApiVersions response says in version 0, whatever was asked: UNSUPPORTED_VERSION (KIP-511).
-_API_VERSIONS: Final = 18
 _FALLBACK: Final = b'{"errorCode":35,'
 _TEXT_FALLBACK: Final = b"{error_code=35,"
 
@@ -276,7 +276,8 @@ class _Lines:
             version = header.request_api_version
             if not is_request:
                 name = f"{name.removesuffix('Request')}Response"
-                if header.request_api_key == _API_VERSIONS and text.startswith(_FALLBACK):
+                asks = header.request_api_key == api_key_of(NEGOTIATES)
+                if asks and text.startswith(_FALLBACK):
                     version = 0
             found[name, version].append(place)
         return {key: np.array(places) for key, places in found.items()}
@@ -332,7 +333,8 @@ def _read_text(item: LoggedRequest | RefusedRequest) -> None:
         name = _name(key, version) or ""
         answer = f"{name.removesuffix('Request')}Response"
         item.request = _of_text(item.request, name, version)
-        is_fallback = key == _API_VERSIONS and (item.response or b"").startswith(_TEXT_FALLBACK)
+        asks = key == api_key_of(NEGOTIATES)
+        is_fallback = asks and (item.response or b"").startswith(_TEXT_FALLBACK)
         item.response = _of_text(item.response, answer, 0 if is_fallback else version)
 
 
@@ -346,7 +348,9 @@ _SOFTWARE: Final = msgspec.json.Decoder(_Software)
 
 def _read_software(item: LoggedRequest | RefusedRequest) -> None:
     """Take what software a client is from where it says so: the broker knows it from then on."""
-    if not isinstance(item, LoggedRequest) or item.header.request_api_key != _API_VERSIONS:
+    if not isinstance(item, LoggedRequest):
+        return
+    if item.header.request_api_key != api_key_of(NEGOTIATES):
         return
     if item.software_name is None and item.request is not None:
         # What is not so is told where the body is read.

@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.columnar.objects import TAGGED_FIELD_USES
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT, RECORD_COLUMNS
-from flexwire.columnar.types import RAW_TAGGED_FIELDS
+from flexwire.facts.answers import ShownColumn
 from flexwire.tables.spec_places import RECORDS_FIELDS
+from flexwire.tables.tagged import TAGGED_FIELD_USES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from flexwire.facts.answers import Kind
 
 
 # What a field of records is called where only its size is kept.
@@ -128,22 +131,55 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: what it means, and when it is null (never, where that is empty)."""
+    """A column of a table: what it means, and when it is null (never, where that is empty).
+
+    The report shows a column of an answer that has a ``heading``. ``kind`` is what its values are;
+    without one the type and the last word of the name say it. ``is_about`` marks what tells rows
+    apart.
+    """
 
     name: str
     type: pa.DataType
     meaning: str
     null: str = ""
+    heading: str = ""
+    kind: Kind | None = None
+    is_about: bool = False
+
+    def shown(self) -> ShownColumn:
+        """Return what the facts of an answer have of the column."""
+        kind = self.kind or _kind(self.name, self.type)
+        return ShownColumn(self.name, self.heading, kind, self.is_about)
+
+
+# What whole numbers and fractions are, by the last word of their name; others count something.
+_KINDS: dict[str, Kind] = {"us": "us", "bytes": "bytes", "share": "share"}
+
+
+def _kind(name: str, of: pa.DataType) -> Kind:
+    if pa.types.is_boolean(of):
+        return "flag"
+    if pa.types.is_temporal(of):
+        return "moment"
+    if pa.types.is_integer(of) or pa.types.is_floating(of):
+        return _KINDS.get(name.rpartition("_")[2], "count")
+    return "text"
 
 
 _STRING, _INT, _LONG, _FLAG = pa.string(), pa.int32(), pa.int64(), pa.bool_()
 _TEXTS = pa.list_(pa.string())
 _OF_RECORDS = RECORD_COLUMNS | BATCH_COLUMNS
-_CONNECTION = Column(
-    "connection", _STRING, 'its ends, client first: "10.0.0.9:50000>10.0.0.1:9092"; a second '
+
+
+def _of_frame(name: str, meaning: str, null: str = "") -> Column:
+    return Column(name, PAIRED.field(name).type, meaning, null)
+
+
+_CONNECTION = _of_frame(
+    "connection", 'its ends, client first: "10.0.0.9:50000>10.0.0.1:9092"; a second '
     'connection with these ends has "#2" after it',
 )  # fmt: skip
-_DIRECTION = Column("direction", _STRING, '"request" or "response"')
+_DIRECTION = _of_frame("direction", '"request" or "response"')
 _NO_REQUEST = "of a response without its request"
 _NOT_READ = "where no header was read"
 _UNREAD = f"{_NOT_READ}; {_NO_REQUEST}"
@@ -170,28 +206,28 @@ def _of_batch(name: str, meaning: str, null: str = _NO_BATCH) -> Column:
 
 
 FRAMES = (
-    Column("time", MOMENT, "when its last byte was captured"),
+    _of_frame("time", "when its last byte was captured"),
     _CONNECTION,
     Column("client", _STRING, "the connection's end that sends requests"),
     Column("broker", _STRING, "the other end"),
     _DIRECTION,
-    Column(
-        "frame_index", _LONG,
+    _of_frame(
+        "frame_index",
         "its place among the frames of its connection and direction, from 0 on, or of a request "
         "log a number that grows. These three identify a frame in all tables of an analysis; in "
         "tables that grow, with ``analysis``",
     ),
-    Column("message", _STRING, 'what it carries: "FetchRequest"', _UNREAD),
-    Column("api_key", _INT, "the api key; a response has its request's", _UNREAD),
+    _of_frame("message", 'what it carries: "FetchRequest"', _UNREAD),
+    _of_frame("api_key", "the api key; a response has its request's", _UNREAD),
     Column("api_name", _STRING, '``message`` without its last word: "Fetch"', "with ``message``"),
-    Column("api_version", _INT, "the api version; a response has its request's", _UNREAD),
+    _of_frame("api_version", "the api version; a response has its request's", _UNREAD),
     Column(
         "body_version", _INT, "the version that the body was decoded with, which is another one "
         "where a broker answers ApiVersions in version 0", "where no body was decoded",
     ),
-    Column("correlation_id", _INT, "the correlation id", _NOT_READ),
-    Column(
-        "client_id", _STRING, "the client id; a response has its request's",
+    _of_frame("correlation_id", "the correlation id", _NOT_READ),
+    _of_frame(
+        "client_id", "the client id; a response has its request's",
         f"{_UNREAD}; where the client sent null, or what it sent is not to be believed",
     ),
     Column(
@@ -199,43 +235,41 @@ FRAMES = (
         "ApiVersions request that names it says", "where none does",
     ),
     Column("client_software_version", _STRING, "its version", "where none says it"),
-    Column("header_version", _INT, "the version of the request or response header", _UNREAD),
-    Column(
-        "header_unknown_tagged_fields", RAW_TAGGED_FIELDS,
+    _of_frame("header_version", "the version of the request or response header", _UNREAD),
+    _of_frame(
+        "header_unknown_tagged_fields",
         "the tagged fields in the header, none of which Kafka knows; where they may be "
         'credentials, their bytes are "withheld"', f"{_UNREAD}; or it is empty there",
     ),
-    Column(
-        "size", _LONG, "its bytes on the wire, with the four of its length", "in a request log"
-    ),
-    Column(
-        "latency_us", _LONG, "from its request's last byte to its own, in microseconds; of a frame "
+    _of_frame("size", "its bytes on the wire, with the four of its length", "in a request log"),
+    _of_frame(
+        "latency_us", "from its request's last byte to its own, in microseconds; of a frame "
         "that the capture has only a part of, the last byte that was captured",
         f"of a request; {_NO_REQUEST}",
     ),
-    Column(
-        "answered", _FLAG, "whether the capture holds its response",
+    _of_frame(
+        "answered", "whether the capture holds its response",
         "of a response; of a request that expects none, or whose header was not read; where the "
         "capture lacks a part of the request, and has no response to it",
     ),
-    Column(
-        "outcome", _STRING, '"decoded"; "lenient": the body breaks its spec, and decodes as '
+    _of_frame(
+        "outcome", '"decoded"; "lenient": the body breaks its spec, and decodes as '
         'Kafka\'s Java reads it; "failed": framing, header or body; "unpaired": a response '
         'without its request; "token": of a SASL exchange, which has no message; "not Kafka": of a '
         'connection that is not; "header": of a request log that gives but the header, or of a '
         "request that a broker's log says it refused",
     ),
-    Column("error", _STRING, 'why it is not "decoded"', "where it is, of tokens, of what is "
+    _of_frame("error", 'why it is not "decoded"', "where it is, of tokens, of what is "
            "not Kafka, and of request logs that are text"),
     Column(
         "bytes", pa.binary(), "its bytes", "where it is decoded; where they may be credentials, "
         "unless these were asked for",
     ),
-    Column(
-        "withheld_credentials", _INT,
+    _of_frame(
+        "withheld_credentials",
         "how many fields were withheld as credentials; 1 where all bytes were",
     ),
-    Column("source", _STRING, "the capture file of its last byte, or the log of its line"),
+    _of_frame("source", "the capture file of its last byte, or the log of its line"),
 )  # fmt: skip
 
 CONNECTIONS = (
@@ -372,32 +406,32 @@ RECORDS_TABLE = (
 )  # fmt: skip
 
 MESSAGES = (
-    Column("message", _STRING, "the message's name"),
+    _of_frame("message", "the message's name"),
     _CONNECTION,
     _DIRECTION,
-    Column("frame_index", _LONG, "``frame_index`` of its frame"),
-    Column("time", MOMENT, "``time`` of its frame"),
-    Column("size", _LONG, "``size`` of its frame", _LOGGED),
-    Column("client_id", _STRING, "``client_id`` of its frame", "with that of the frame"),
-    Column("api_key", _INT, "the api key"),
-    Column("api_version", _INT, "the api version"),
-    Column("correlation_id", _INT, "the correlation id"),
-    Column(
-        "header_version", _INT, "the version of the request or response header",
+    _of_frame("frame_index", "``frame_index`` of its frame"),
+    _of_frame("time", "``time`` of its frame"),
+    _of_frame("size", "``size`` of its frame", _LOGGED),
+    _of_frame("client_id", "``client_id`` of its frame", "with that of the frame"),
+    _of_frame("api_key", "the api key"),
+    _of_frame("api_version", "the api version"),
+    _of_frame("correlation_id", "the correlation id"),
+    _of_frame(
+        "header_version", "the version of the request or response header",
         "of a response whose header does not read",
     ),
-    Column(
-        "header_unknown_tagged_fields", RAW_TAGGED_FIELDS, "the tagged fields in the header"
+    _of_frame(
+        "header_unknown_tagged_fields", "the tagged fields in the header"
     ),
     Column(
         "body_version", _INT, "the version that the body was decoded with", "where it was not"
     ),
-    Column("withheld_credentials", _INT, "how many fields were withheld as credentials"),
+    _of_frame("withheld_credentials", "how many fields were withheld as credentials"),
     Column(
         "tagged_fields", TAGGED_FIELD_USES, "the tagged fields in the body: in which structure, "
         "which tag, whether it is known, how often and how large",
     ),
-    Column("error", _STRING, "why the body breaks its spec", "where it does not"),
+    _of_frame("error", "why the body breaks its spec", "where it does not"),
     Column(
         "bytes", pa.binary(), "the bytes of the frame",
         "where there is no ``error``; where they may be credentials, unless these were asked for",

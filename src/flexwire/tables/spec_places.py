@@ -1,4 +1,4 @@
-"""Where messages hold groups, topics, error codes and records, as their specs say."""
+"""Where messages hold groups, topics, error codes, records and throttle times, as specs say."""
 
 from __future__ import annotations
 
@@ -149,3 +149,25 @@ def error_places(message: str) -> tuple[ErrorPlace, ...]:
 def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
     around = (path[:end] for end in range(len(path) - 1, -1, -1))
     return next((places[one] for one in around if one in places), None)
+
+
+THROTTLE: Final = "throttle_time_ms"
+"""The field of a response's body with the time in milliseconds: Kafka has no other name for it."""
+
+
+@per_catalog
+@cache
+def throttled_messages() -> tuple[str, ...]:
+    """Return the responses that have `THROTTLE` in some version, by name.
+
+    >>> "FetchResponse" in throttled_messages(), "SaslHandshakeResponse" in throttled_messages()
+    (True, False)
+    """
+    return tuple(name for name in catalog().names() if _has_throttle(name))
+
+
+def _has_throttle(message: str) -> bool:
+    entry = catalog().entry(message)
+    return entry.type is MessageType.RESPONSE and any(
+        one.attribute == THROTTLE for spec in entry.all_specs() for one in spec.fields
+    )

@@ -1,4 +1,8 @@
-"""The tagged fields in a column of messages, counted by row as `TaggedFieldUses` counts them.
+"""The tagged fields in a column of messages, counted by row.
+
+A known field counts where its value is not its default, which is when Kafka writes it; how many
+bytes it took on the wire is not known. An unknown field always counts, with its bytes unless they
+are withheld.
 
 One walk over the columns of a batch. Nearly always no row has a tagged field, or all have the same
 few: a column is compared with its default as a whole, and which rows its values belong to is looked
@@ -16,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.columnar.objects import TAGGED_FIELD_USES
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
 from flexwire.wire.types import Array
@@ -28,6 +31,19 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
 
     Words = np.ndarray[Any, Any]
+
+TAGGED_FIELD_USES = pa.list_(
+    pa.struct(
+        [
+            ("path", pa.string()),
+            ("tag", pa.int64()),
+            ("name", pa.string()),
+            ("times", pa.int64()),
+            ("bytes", pa.int64()),
+        ]
+    )
+)
+"""The column of tagged fields: in which structure, its tag, its name, how often, its bytes."""
 
 
 def differs(values: pa.Array, one: Field, made: type[Message]) -> pa.BooleanArray:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from flexwire.arguments import refuse, to_list
 from flexwire.columnar import decode_messages, message_type
 from flexwire.columnar.decoding import pruned, pruned_type
-from flexwire.columnar.objects import TaggedFieldUses, message_column
+from flexwire.columnar.objects import message_column
 from flexwire.columnar.program import bits
 from flexwire.columnar.types import merge
 from flexwire.errors import CodecError, UnknownMessageError
@@ -403,7 +403,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
     for (name, version, release), rows in groups.items():
         schema = served_of(name, release).schema(version, Encoding.KAFKA)
         given = [None if one is None else one.message for one in map(messages.__getitem__, rows)]
-        made = message_column(schema, message_type(name), given, TaggedFieldUses())
+        made = message_column(schema, message_type(name), given)
         column = _put(column, rows, _conformed(made, kind))
     return column
 

@@ -6,33 +6,28 @@ import asyncio
 import logging
 import ssl
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from flexwire.capture.files.comments import (
-    ALL_FRAMES,
-    CaptureFilter,
     added_tags_comment,
     filter_comment,
     sampling_comment,
 )
-from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit, KeptFiles
+from flexwire.capture.files.kept_files import KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.client.notation import HostPort, is_address, is_unspecified
 from flexwire.client.tls import HANDSHAKE_SECONDS, outcome, why
 from flexwire.errors import CaptureError
-from flexwire.protocol import DEFAULT_FRAME_LIMIT
 from flexwire.protocol.frames import FrameRoom
 from flexwire.tap.ends import FLUSH_SECONDS, End
 from flexwire.tap.filtering import FrameFilter, TopicNames, WhenKept
-from flexwire.tap.limits import MOST_HELD
 from flexwire.tap.listeners import begin
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.recording import Recorder, Uncaptured, is_drawn
 from flexwire.tap.relay import AsTheyCome, Passing, Relay, Stamped
 from flexwire.tap.saying import Saying
-from flexwire.tap.security import PLAIN, TapContexts, TapSecurity
-from flexwire.tap.stamping import Stamper, Stamping
+from flexwire.tap.security import PLAIN, TapContexts
+from flexwire.tap.stamping import Stamper
 
 if TYPE_CHECKING:
     import socket
@@ -40,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.capture.files.pcapng import TappedConnection
+    from flexwire.tap.config import TapConfig
 
 
 log = logging.getLogger("flexwire.tap")
@@ -106,37 +102,16 @@ class Brokers:
         log.log(level, "cannot reach %s: %s", address, told)
 
 
-DEFAULT_FILE_BYTES: Final = 64 * 1024 * 1024
 # Different reasons why connections ended that are logged; the counts go on.
 _MOST_SAID: Final = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a tap carries connections and captures them, as `flexwire.tap.Tap` takes it."""
-
-    listen: HostPort
-    upstream: HostPort
-    out: Path
-    max_bytes: int = DEFAULT_FILE_BYTES
-    prefix: str = "tap"
-    frame_limit: int = DEFAULT_FRAME_LIMIT
-    most_held: int = MOST_HELD
-    security: TapSecurity = PLAIN
-    advertised_host: str | None = None
-    keep_addresses: bool = False
-    stamping: Stamping | None = None
-    keep: KeepLimit = NO_LIMIT
-    sample: float = 1.0
-    only: CaptureFilter = ALL_FRAMES
-
-    @property
-    def comments(self) -> tuple[bytes, ...]:
-        """What each capture file says of itself."""
-        said = [sampling_comment(self.sample)] if self.sample < 1 else []
-        if self.stamping is not None and self.stamping.tags:
-            said.append(added_tags_comment(one.tag for one in self.stamping.tags))
-        return (*said, filter_comment(self.only)) if self.only else tuple(said)
+def file_comments(config: TapConfig) -> tuple[bytes, ...]:
+    """Return what each capture file says of itself."""
+    said = [sampling_comment(config.sample)] if config.sample < 1 else []
+    if config.stamping is not None and config.stamping.tags:
+        said.append(added_tags_comment(one.tag for one in config.stamping.tags))
+    return (*said, filter_comment(config.only)) if config.only else tuple(said)
 
 
 class Carries(Protocol):
@@ -188,21 +163,21 @@ class Carrier:
 
     def __init__(
         self,
-        how: Manner,
+        config: TapConfig,
         port_for: Callable[[HostPort], int | None],
         kept: KeptFiles | None = None,
         on_end: Callable[[int], None] | None = None,
     ) -> None:
         self._stats = TapStatistics()
-        self._room = FrameRoom(how.most_held)
-        self._how = how
+        self._room = FrameRoom(config.most_held // config.processes)
+        self._config = config
         self._port_for = port_for
         self._on_end = on_end
-        self._kept = KeptFiles(how.keep) if kept is None else kept
+        self._kept = KeptFiles(config.keep) if kept is None else kept
         self._contexts = TapContexts(PLAIN)
         # A certificate is for a name, which the address that it stands for is not.
-        named = how.security.listen is not None and not is_address(how.listen.host)
-        self._advertised_host = how.advertised_host or (how.listen.host if named else None)
+        named = config.security.listen is not None and not is_address(config.listen.host)
+        self._advertised_host = config.advertised_host or (config.listen.host if named else None)
         self._host = ""
         self._writer: PcapngWriter | None = None
         self._connections: set[asyncio.Task[None]] = set()
@@ -218,19 +193,19 @@ class Carrier:
 
     async def start(self, host: str) -> None:
         """Read certificates and begin the capture; raises `TlsError` and `CaptureError`."""
-        how = self._how
+        config = self._config
         self._host = host
-        self._contexts = TapContexts(how.security)
-        theirs = how.security.upstream
+        self._contexts = TapContexts(config.security)
+        theirs = config.security.upstream
         if theirs is not None and theirs.name is not None:
-            self._brokers.names[how.upstream] = theirs.name
+            self._brokers.names[config.upstream] = theirs.name
         self._brokers.tls = self._contexts.upstream
         self._writer = PcapngWriter(
-            how.out,
-            prefix=how.prefix,
-            max_bytes=how.max_bytes,
+            config.out,
+            prefix=config.prefix,
+            max_bytes=config.max_bytes,
             keep=self._kept,
-            comment=how.comments,
+            comment=file_comments(config),
         )
 
     @property
@@ -384,11 +359,11 @@ class Carrier:
             return
 
         def route(address: HostPort) -> HostPort:
-            return address if self._how.keep_addresses else self._route(address, client.host)
+            return address if self._config.keep_addresses else self._route(address, client.host)
 
         passing: Passing = AsTheyCome()
-        if self._how.stamping is not None:
-            passing = Stamped(Stamper(self._how.stamping, str(near), number), self.stats)
+        if self._config.stamping is not None:
+            passing = Stamped(Stamper(self._config.stamping, str(near), number), self.stats)
         relay = Relay(
             client.end,
             broker,
@@ -396,7 +371,7 @@ class Carrier:
             passing,
             route=route,
             statistics=self.stats,
-            frame_limit=self._how.frame_limit,
+            frame_limit=self._config.frame_limit,
             room=self._room,
             name=name,
             saying=self._saying,
@@ -404,7 +379,7 @@ class Carrier:
         await relay.run()
         if relay.refused is not None:
             self._say_once(f"{upstream}: closed, as TLS could not be begun: {relay.refused}")
-        if relay.asked_for_tickets and not self._how.keep_addresses:
+        if relay.asked_for_tickets and not self._config.keep_addresses:
             self._say_once(
                 "a client asks for GSSAPI, which holds only where the tap has the broker's own "
                 "name (--keep-addresses): its ticket is for the name that it connects to"
@@ -413,18 +388,18 @@ class Carrier:
     def _begin_capture(
         self, writer: PcapngWriter, near: HostPort, far: HostPort
     ) -> TappedConnection | Uncaptured | WhenKept:
-        if not is_drawn(self._how.sample):
+        if not is_drawn(self._config.sample):
             self.stats.unsampled_connections += 1
             return Uncaptured(self.stats)
-        if self._how.only:
+        if self._config.only:
             return WhenKept(lambda at_us: writer.open_connection(near, far, timestamp_us=at_us))
         return writer.open_connection(near, far)
 
     def _recorder(self, capture: TappedConnection | Uncaptured | WhenKept, name: str) -> Recorder:
         kept = None
         if isinstance(capture, WhenKept):
-            kept = FrameFilter(self._how.only, self._topics, self.stats)
-        withholds = self._how.security.withholds
+            kept = FrameFilter(self._config.only, self._topics, self.stats)
+        withholds = self._config.security.withholds
         return Recorder(
             capture, self.stats, name, withholds=withholds, kept=kept, saying=self._saying
         )

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
+from flexwire.tap.config import MOST_PROCESSES
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.security import TapContexts
 from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, work
@@ -31,11 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.process import BaseProcess
 
-    from flexwire.tap.connections import Manner
+    from flexwire.tap.config import TapConfig
 
 log = logging.getLogger("flexwire.tap")
 
-MOST_PROCESSES: Final = 64
 _START_SECONDS: Final = 60.0
 _CLOSE_SECONDS: Final = 20.0
 _EXIT_SECONDS: Final = 2.0
@@ -69,18 +69,18 @@ class _Process:
 class Processes:
     """Carries connections in several processes; ``port_for`` as for `Carrier`."""
 
-    def __init__(self, how: Manner, count: int, port_for: Callable[[HostPort], int | None]) -> None:
-        keep = how.keep
+    def __init__(self, config: TapConfig, port_for: Callable[[HostPort], int | None]) -> None:
+        keep, count = config.keep, config.processes
         if count > MOST_PROCESSES:
             raise ArgumentError(f"expected at most {MOST_PROCESSES} processes, got {count}")
-        if keep.max_bytes is not None and keep.max_bytes < (count + 1) * how.max_bytes:
+        if keep.max_bytes is not None and keep.max_bytes < (count + 1) * config.max_bytes:
             raise ArgumentError(
-                f"{count} processes write files of {how.max_bytes:,} bytes: expected to keep at "
-                f"least {(count + 1) * how.max_bytes:,} bytes, got {keep.max_bytes:,}"
+                f"{count} processes write files of {config.max_bytes:,} bytes: expected to keep at "
+                f"least {(count + 1) * config.max_bytes:,} bytes, got {keep.max_bytes:,}"
             )
         if keep.max_files is not None and keep.max_files < count:
             raise ArgumentError(f"expected to keep a file of each process, got {keep.max_files}")
-        self._how = how
+        self._config = config
         self._count = count
         self._port_for = port_for
         self._host = ""
@@ -105,7 +105,7 @@ class Processes:
     async def start(self, host: str) -> None:
         """Start all; raises `TlsError`, `CaptureError`, and `TapError` where one does not come."""
         self._host = host
-        TapContexts(self._how.security)
+        TapContexts(self._config.security)
         try:
             await asyncio.gather(*(self._start_one() for _ in range(self._count)))
         except BaseException:
@@ -185,11 +185,9 @@ class Processes:
     async def _start_one(self) -> None:
         control, theirs = _pair()
         ask, asking = _pair()
-        with_limit = self._how.keep != NO_LIMIT
         process = multiprocessing.get_context("spawn").Process(
             target=work,
-            args=(self._how, self._host, theirs, asking, log.getEffectiveLevel()),
-            kwargs={"with_limit": with_limit},
+            args=(self._config, self._host, theirs, asking, log.getEffectiveLevel()),
             daemon=True,
         )
         try:
@@ -270,7 +268,7 @@ class Processes:
 
     def _hear_paths(self, one: _Process, said: list[str]) -> None:
         self._paths += map(Path, said)
-        if self._how.keep != NO_LIMIT:
+        if self._config.keep != NO_LIMIT:
             one.unfinished |= dict.fromkeys(map(Path, said))
 
     def _hear_finished(self, one: _Process, said: list[tuple[str, list[int], int, int]]) -> None:
@@ -290,7 +288,7 @@ class Processes:
         self._make_room()
 
     def _make_room(self) -> None:
-        for gone in self._kept.make_room(self._count * self._how.max_bytes):
+        for gone in self._kept.make_room(self._count * self._config.max_bytes):
             self._paths.remove(gone)
 
     def _hear_failed(self, one: _Process, said: tuple[str, str]) -> None:

@@ -18,7 +18,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from flexwire.codec import message
-from flexwire.errors import ArgumentError, CaptureError, CodecError, FrameError, UnknownMessageError
+from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import is_believable, parse_response
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import (
@@ -155,13 +155,6 @@ def _body(
 
 
 _OF: Final = 1 << 53
-
-
-def check_share(share: float) -> float:
-    """Give a share of connections back; `ArgumentError` unless it is above 0 and at most 1."""
-    if not 0 < share <= 1:
-        raise ArgumentError(f"expected a share above 0 and at most 1, got {share}")
-    return share
 
 
 def is_drawn(share: float) -> bool:

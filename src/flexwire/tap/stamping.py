@@ -19,7 +19,7 @@ from flexwire.capture.files.comments import MOST_HEADER_TAGS
 from flexwire.client.notation import split_header_tag
 from flexwire.codec import message
 from flexwire.errors import ArgumentError
-from flexwire.protocol import DEFAULT_FRAME_LIMIT, is_believable
+from flexwire.protocol import SENT_FRAME_LIMIT, is_believable
 from flexwire.protocol.sasl import begins_raw_tokens, is_sasl
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import HIGHEST_TAG
@@ -95,7 +95,7 @@ class Stamping:
 
     def __init__(self, tags: Iterable[HeaderTag], limit: int | None = None) -> None:
         self.tags = tuple(sorted(tags, key=lambda one: one.tag))
-        self.limit = DEFAULT_FRAME_LIMIT if limit is None else to_int(limit, "limit", least=1)
+        self.limit = SENT_FRAME_LIMIT if limit is None else to_int(limit, "limit", least=1)
         if len(self.tags) > MOST_HEADER_TAGS:
             raise refuse("header tags", f"at most {MOST_HEADER_TAGS}", len(self.tags))
         numbers = {one.tag for one in self.tags}

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import os
 import signal
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, TypeAlias
 
 import flexwire
-from flexwire.arguments import to_int
-from flexwire.capture.files.comments import ALL_FRAMES, CaptureFilter
-from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
 from flexwire.client.notation import HostPort
-from flexwire.protocol import DEFAULT_FRAME_LIMIT
-from flexwire.tap.connections import DEFAULT_FILE_BYTES, Carrier, Carries, Manner
-from flexwire.tap.limits import MOST_HELD
-from flexwire.tap.listeners import Listeners, PortRange, StablePorts
+from flexwire.tap.config import TapConfig
+from flexwire.tap.connections import Carrier, Carries
+from flexwire.tap.listeners import Listeners, StablePorts
 from flexwire.tap.metrics import openmetrics
 from flexwire.tap.processes import Processes
-from flexwire.tap.recording import check_share
-from flexwire.tap.security import PLAIN, TapSecurity, secured
+from flexwire.tap.security import PLAIN, secured
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +26,29 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from flexwire.tap.metrics import MetricsPort, TapStatistics
-    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.security import TapSecurity
+
+
+_Options = ParamSpec("_Options")
+_At: TypeAlias = "HostPort | tuple[str, int]"
+
+
+def _takes_options(
+    config: Callable[Concatenate[HostPort, HostPort, Path, _Options], TapConfig],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Tap, _At, _At, Path, _Options], None]]:
+    """Have a type checker and ``help`` know the options of `Tap`, which `TapConfig` declares."""
+
+    def decorate(
+        init: Callable[..., None],
+    ) -> Callable[Concatenate[Tap, _At, _At, Path, _Options], None]:
+        taken = inspect.signature(init)
+        named = [one for one in taken.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        declared = inspect.signature(config).parameters.values()
+        options = [one for one in declared if one.kind is one.KEYWORD_ONLY]
+        init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # functions may have one, and their type does not say so
+        return init
+
+    return decorate
 
 
 class Tap:
@@ -68,48 +86,23 @@ class Tap:
     `multiprocessing` has it.
     """
 
-    def __init__(  # noqa: PLR0913  # the options of a program
+    @_takes_options(TapConfig)
+    def __init__(
         self,
         listen: HostPort | tuple[str, int],
         upstream: HostPort | tuple[str, int],
         out: Path,
-        *,
-        max_bytes: int = DEFAULT_FILE_BYTES,
-        prefix: str = "tap",
-        frame_limit: int = DEFAULT_FRAME_LIMIT,
-        most_held: int = MOST_HELD,
-        security: TapSecurity = PLAIN,
-        advertised_host: str | None = None,
-        keep_addresses: bool = False,
-        stamping: Stamping | None = None,
-        keep: KeepLimit = NO_LIMIT,
-        ports: PortRange | None = None,
-        sample: float = 1.0,
-        only: CaptureFilter = ALL_FRAMES,
-        processes: int = 1,
+        **options: Any,
     ) -> None:
-        self._how = Manner(
-            HostPort(*listen),
-            HostPort(*upstream),
-            Path(out),
-            max_bytes=max_bytes,
-            prefix=prefix,
-            frame_limit=frame_limit,
-            most_held=to_int(most_held, "most_held", least=1)
-            // to_int(processes, "processes", least=1),
-            security=security,
-            advertised_host=advertised_host,
-            keep_addresses=keep_addresses,
-            stamping=stamping,
-            keep=keep,
-            sample=check_share(sample),
-            only=only,
-        )
-        self._ports = ports
+        """Take the fields of `flexwire.tap.config.TapConfig` as options, by name."""
+        config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
+        self._config = config
         self._listeners = Listeners(self._accepted)
-        self._carrier: Carries = Carrier(self._how, self._listeners.port_for)
-        if processes > 1:
-            self._carrier = Processes(self._how, processes, self._listeners.port_for)
+        self._carrier: Carries
+        if config.processes > 1:
+            self._carrier = Processes(config, self._listeners.port_for)
+        else:
+            self._carrier = Carrier(config, self._listeners.port_for)
         self._accepted_count = 0
 
     async def start(self) -> None:
@@ -118,15 +111,15 @@ class Tap:
         Raises `TapError` when it cannot, `TlsError` for certificates and keys, `CaptureError` for
         the directory.
         """
-        how = self._how
-        how.security.check()
-        if self._ports is not None:
-            name = f"{how.prefix}-ports-{self._ports.first}.json"
-            self._listeners.stable = StablePorts(self._ports, how.out / name)
-        await self._listeners.resolve(how.listen)
+        config = self._config
+        config.security.check()
+        if config.ports is not None:
+            name = f"{config.prefix}-ports-{config.ports.first}.json"
+            self._listeners.stable = StablePorts(config.ports, config.out / name)
+        await self._listeners.resolve(config.listen)
         await self._carrier.start(self._listeners.host)
         try:
-            self._listeners.start(how.upstream)
+            self._listeners.start(config.upstream)
         except BaseException:
             await self._carrier.close()
             raise
@@ -162,7 +155,7 @@ class Tap:
     @property
     def listen_address(self) -> HostPort:
         """Where clients bootstrap, with the port that was really taken."""
-        return self.listeners[self._how.upstream]
+        return self.listeners[self._config.upstream]
 
     @property
     def listeners(self) -> dict[HostPort, HostPort]:
@@ -200,24 +193,7 @@ _LAID_OPEN: Final = (
 )
 
 
-class TapOptions(TypedDict, total=False):
-    """What else `Tap` takes."""
-
-    max_bytes: int
-    prefix: str
-    frame_limit: int
-    most_held: int
-    advertised_host: str | None
-    keep_addresses: bool
-    stamping: Stamping | None
-    keep: KeepLimit
-    ports: PortRange | None
-    sample: float
-    only: CaptureFilter
-    processes: int
-
-
-async def run_tap(  # the parts of a program
+async def run_tap(
     listen: str | HostPort,
     upstream: str | HostPort,
     out: Path,
@@ -225,7 +201,7 @@ async def run_tap(  # the parts of a program
     security: TapSecurity = PLAIN,
     metrics: MetricsPort | None = None,
     ready: Callable[[Tap], None] | None = None,
-    **options: Unpack[TapOptions],
+    **options: Any,
 ) -> TapStatistics:
     """Run a tap until SIGINT or SIGTERM; then the capture is closed and the counts returned.
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.capture.files.kept_files import FinishedFile
-    from flexwire.tap.connections import Manner
+    from flexwire.tap.config import TapConfig
 
 
 # Of glibc's malloc.h.
@@ -121,19 +121,17 @@ class Worker:
 
     def __init__(
         self,
-        how: Manner,
+        config: TapConfig,
         control: socket.socket,
         ask: socket.socket,
         lines: _Lines,
-        *,
-        with_limit: bool,
     ) -> None:
         self._control = control
         self._ask = ask
         self._lines = lines
         self._ports: dict[HostPort, int] = {}
-        self._files = ToldFiles(self._say_path, with_limit=with_limit)
-        self._carrier = Carrier(how, self._port_for, self._files, self._note_end)
+        self._files = ToldFiles(self._say_path, with_limit=config.keep != NO_LIMIT)
+        self._carrier = Carrier(config, self._port_for, self._files, self._note_end)
         self._asks_again = 0.0
         self._ended: list[int] = []
         self._told_paths = 0
@@ -269,13 +267,7 @@ class Worker:
 
 
 def work(
-    how: Manner,
-    host: str,
-    control: socket.socket,
-    ask: socket.socket,
-    level: int,
-    *,
-    with_limit: bool,
+    config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
     """Be one of a tap's processes."""
     for number in IGNORED_SIGNALS:
@@ -289,6 +281,6 @@ def work(
 
     async def job() -> None:
         control.setblocking(False)
-        await Worker(how, control, ask, lines, with_limit=with_limit).run(host)
+        await Worker(config, control, ask, lines).run(host)
 
     asyncio.run(job())

@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from flexwire.capture.reassembly.assembly import CapturedFrame
-from flexwire.capture.reassembly.connections import CapturedConnection
+from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from tests.protocol.payloads import make, request_payload, response_payload
 

@@ -17,12 +17,13 @@ import pytest
 
 from flexwire.capture.files.links import Segment
 from flexwire.capture.reassembly import flows
-from flexwire.capture.reassembly.assembly import CapturedFrame, FrameAssembler, connection_key
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.assembly import connection_key
+from flexwire.capture.reassembly.connections import Brokers, CapturedFrame
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.framing import Framer
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 from tests.capture.traffic import framed, request, response
+from tests.reference.frames import Clocked, assembled
 from tests.searching import times
 
 if TYPE_CHECKING:
@@ -240,17 +241,10 @@ def interleaved(rng: random.Random, ways: Ways) -> list[Segment]:
 def by_objects(
     segments: Iterable[Segment], brokers: Brokers
 ) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
-    assemblers: dict[str, FrameAssembler] = {}
-    frames: list[CapturedFrame] = []
-    ended: list[CapturedConnection] = []
-    for one in segments:
-        assembler = assemblers.setdefault(connection_key(one), FrameAssembler(brokers=brokers))
-        frames += assembler.push(one)
-        ended += assembler.ended()
-    for assembler in assemblers.values():
-        frames += assembler.finish()
-        ended += assembler.ended()
-    return by_connection(frames), sorted(ended, key=lambda one: one.connection)
+    given = (Clocked(0, "file", number, one) for number, one in enumerate(segments))
+    frames, ended = assembled(given, brokers)
+    ended.sort(key=lambda one: one.connection)
+    return by_connection(one for _, one in frames), ended
 
 
 def by_connection(frames: Iterable[CapturedFrame]) -> dict[str, list[CapturedFrame]]:

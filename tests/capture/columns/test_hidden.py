@@ -16,7 +16,7 @@ import pytest
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import Brokers
-from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT as LIMIT
+from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT as LIMIT
 from flexwire.schema.catalog import catalog
 from flexwire.wire.segment_layout import ACK, SYN
 from tests.capture.columns.test_flows import by_columns, by_objects

@@ -7,6 +7,7 @@ place in it. Here all are in that order, so those of each connection are.
 from __future__ import annotations
 
 import gzip
+import io
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,22 +15,23 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.reassembly import merging
-from flexwire.capture.reassembly.merging import CrowdedError, Front, MergedReader, UnderWay, Waiting
-from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns
-from flexwire.spark.by_objects.segments import SEGMENTS, _file_rows
+from flexwire.capture.reassembly.assembly import connection_key
+from flexwire.capture.reassembly.merging import Front, MergedReader, UnderWay, Waiting
+from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns, SegmentReader
 from flexwire.storage.listing import list_sources
 from flexwire.survey import request
 from flexwire.survey.request import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
 from tests.capture.traffic import enhanced, interface, packet, section
+from tests.reference.frames import Note, in_order, read_file, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-Row = tuple[Any, ...]
+    from flexwire.capture.files.reading import Opener
 
-_KEPT = [*SEGMENTS.names[:2], *SEGMENTS.names[3:12]]
+Row = tuple[Any, ...]
 
 
 def waiting_of(files: Sequence[Path]) -> list[Waiting]:
@@ -39,14 +41,23 @@ def waiting_of(files: Sequence[Path]) -> list[Waiting]:
 
 def segments_in_order(files: Sequence[Path]) -> list[Row]:
     """The segments of files by objects, sorted as the reference sorts them."""
-    rows = [
-        dict(zip(SEGMENTS.names, row, strict=True))
-        for file in files
-        for row, _ in _file_rows(str(file), show_credentials=True)
-        if row[0] is not None
-    ]
-    rows.sort(key=lambda one: (one["clock_us"], one["file"], one["ordinal"]))
-    return [tuple(one[name] for name in _KEPT) for one in rows]
+    found = in_order(one for file in files for one in read_file(file)[0])
+    return [(connection_key(one.segment), one.file, *values_of(one.segment)) for one in found]
+
+
+def notes_of(files: Sequence[Path]) -> set[Note]:
+    """What is told of files by objects."""
+    return {note for file in files for note in read_file(file, show_credentials=True)[1]}
+
+
+def told(notes: Sequence[FileNotes]) -> set[Note]:
+    """The same of notes."""
+    found = {Note(one.file, None, one.packets) for one in notes}
+    for one in notes:
+        unused = one.unused()
+        for reason, packets in unused.packets.items():
+            found.add(Note(one.file, reason, packets, unused.samples.get(reason)))
+    return found
 
 
 def rows_of(chunk: SegmentColumns) -> list[Row]:
@@ -57,8 +68,7 @@ def rows_of(chunk: SegmentColumns) -> list[Row]:
         one = chunk.segment(row)
         assert 0 <= chunk.payload_at[row] <= len(chunk.data) - chunk.payload_size[row]
         file = origins.files[origins.of_row[row]]
-        fields = (getattr(one, name) for name in one.__struct_fields__)
-        found.append((chunk.keys[chunk.key[row]], file, *fields))
+        found.append((chunk.keys[chunk.key[row]], file, *values_of(one)))
     return found
 
 
@@ -77,19 +87,24 @@ def read(reader: MergedReader) -> tuple[list[Row], list[tuple[int, Front]], list
     return rows, places, notes
 
 
-@pytest.mark.parametrize("chunk_bytes", [60, 3_000])
+@pytest.mark.parametrize(("chunk_bytes", "most_open"), [(60, 256), (3_000, 256), (3_000, 2)])
 @pytest.mark.parametrize(
     "shape", [HOSTS, UNORDERED, replace(EVERYTHING, taps=3), replace(HOSTS, compressed=1.0)]
 )
 def test_segments_come_in_the_order_of_the_reference(
-    tmp_path: Path, shape: Any, chunk_bytes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: Any, chunk_bytes: int, most_open: int
 ) -> None:
+    monkeypatch.setattr(merging, "MOST_OPEN", most_open)
     source = random.Random(chunk_bytes)
     files = write_capture(tmp_path, chunk_bytes, replace(shape, connections=5))
     expected, waiting = segments_in_order(files), waiting_of(files)
-    rows, places, notes = read(MergedReader(waiting, chunk_bytes=chunk_bytes, most_skipped=1 << 30))
+    reader = MergedReader(
+        waiting, chunk_bytes=chunk_bytes, most_skipped=1 << 30, show_credentials=True
+    )
+    rows, places, notes = read(reader)
     assert rows == expected
-    assert sorted(one.file for one in notes) == sorted(map(str, files))
+    assert len(notes) == len(files)
+    assert told(notes) == notes_of(files)
     assert len(places) > 1
     for count, front in source.sample(places, min(len(places), 6)):
         more = source.randrange(1, 200)
@@ -168,15 +183,91 @@ def test_a_file_is_begun_by_its_first_segment_whatever_packets_come_before(
     assert [row[1] for row in rows] == [str(one), str(two), str(one), str(one), str(two)]
 
 
-def test_too_many_files_at_once_are_refused(
+class Opened:
+    """Counts the files that are open, and how often one was opened."""
+
+    def __init__(self) -> None:
+        self.open, self.most = 0, 0
+        self.starts: dict[str, list[int]] = {}
+
+    def opener(self, _among: int) -> Opener:
+        return self._opened
+
+    def _opened(self, name: str, start: int) -> io.BufferedReader:
+        self.starts.setdefault(name, []).append(start)
+        self.open += 1
+        self.most = max(self.most, self.open)
+        file = _Noted(name, self)
+        file.seek(start)
+        return io.BufferedReader(file)
+
+
+class _Noted(io.FileIO):
+    def __init__(self, name: str, opened: Opened) -> None:
+        self._opened = opened
+        super().__init__(name)
+
+    def close(self) -> None:
+        self._opened.open -= not self.closed
+        super().close()
+
+
+def test_no_more_than_256_files_are_open_however_many_are_due(tmp_path: Path) -> None:
+    head, files = section() + interface(), []
+    for number in range(300):
+        files.append(tmp_path / f"{number:03}.pcapng")
+        # Each is due from the first time to the last, in chunks of two or three packets.
+        times = [100 + number % 7 + 10 * step for step in range(4)]
+        files[-1].write_bytes(head + b"".join(enhanced(packet(), one) for one in times))
+    opened = Opened()
+    rows, _, notes = read(MergedReader(waiting_of(files), chunk_bytes=200, opener=opened.opener))
+    assert rows == segments_in_order(files)
+    assert told(notes) == notes_of(files)
+    assert opened.most == 256
+    assert opened.open == 0
+    # A file goes on where its chunk ended, and not at its start.
+    again = {name: starts for name, starts in opened.starts.items() if len(starts) > 1}
+    assert len(again) == 300 - 256
+    for starts in again.values():
+        assert starts == sorted(set(starts))
+
+
+def test_files_that_can_go_on_are_closed_before_those_that_are_gzipped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    files = write_capture(tmp_path, 1, replace(HOSTS, files=1))
-    monkeypatch.setattr(merging, "MOST_OPEN", 2)
-    with pytest.raises(CrowdedError):
-        read(MergedReader(waiting_of(files)))
     monkeypatch.setattr(merging, "MOST_OPEN", 3)
-    assert read(MergedReader(waiting_of(files)))[0]
+    head = section() + interface()
+    files = [tmp_path / f"{number}.pcapng{'.gz' * (number < 2)}" for number in range(5)]
+    for number, file in enumerate(files):
+        data = head + b"".join(enhanced(packet(), 100 + number + 10 * step) for step in range(9))
+        file.write_bytes(gzip.compress(data) if file.suffix == ".gz" else data)
+    opened = Opened()
+    reader = MergedReader(
+        waiting_of(files), chunk_bytes=200, most_skipped=1 << 20, opener=opened.opener
+    )
+    assert read(reader)[0] == segments_in_order(files)
+    assert opened.most == 3
+    assert [len(opened.starts[str(one)]) for one in files[:2]] == [1, 1]
+    assert min(len(opened.starts[str(one)]) for one in files[2:]) > 1
+
+
+def test_the_chunks_of_very_many_files_are_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_capture(tmp_path, 1, replace(HOSTS, files=1, compressed=0.0))
+    sizes: list[int] = []
+
+    class Noting(SegmentReader):
+        def __init__(self, *given: Any, chunk_bytes: int, **how: Any) -> None:
+            sizes.append(chunk_bytes)
+            super().__init__(*given, chunk_bytes=chunk_bytes, **how)
+
+    monkeypatch.setattr(merging, "SegmentReader", Noting)
+    monkeypatch.setattr(merging, "_CHUNKS_BYTES", 7_000)
+    assert read(MergedReader(waiting_of(files), chunk_bytes=8_000))[0] == segments_in_order(files)
+    # The first is alone, and room is left for some more.
+    assert max(sizes) == 2_000
+    assert sizes[:3] == [2_000, 1_600, 1_333]
 
 
 def test_a_place_is_the_first_segment_that_was_not_given(tmp_path: Path) -> None:

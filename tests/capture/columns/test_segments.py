@@ -26,10 +26,10 @@ from flexwire.capture.reassembly.packet_scan import DIFFERENT_REASONS, FURTHER_R
 from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentColumns, SegmentReader
 from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
 from flexwire.kernels.engine import kernel
-from flexwire.spark.by_objects.segments import _file_rows, _note
 from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
 from tests.capture.traffic import block, enhanced, interface, option, packet, pcap, section
+from tests.reference.frames import Note, read_file, values_of
 from tests.searching import times
 
 if TYPE_CHECKING:
@@ -46,10 +46,13 @@ Row = tuple[Any, ...]
 
 def reference(file: str) -> tuple[list[Row], list[Row]]:
     """The rows of segments and of notes that the reference has of a file."""
-    rows = [row for row, _ in _file_rows(file, show_credentials=True)]
-    # The last says in which order files are; columns leave that to the survey.
-    segments = [row[:-1] for row in rows if row[0] is not None]
-    return segments, [row for row in rows if row[0] is None]
+    segments, notes = read_file(file, show_credentials=True)
+    # Columns leave the order of files to the survey.
+    rows = [
+        (connection_key(one.segment), file, one.ordinal, *values_of(one.segment))
+        for one in segments
+    ]
+    return rows, list(notes)
 
 
 def segment_row(columns: SegmentColumns, row: int) -> Row:
@@ -58,8 +61,7 @@ def segment_row(columns: SegmentColumns, row: int) -> Row:
     assert key == connection_key(one)
     # Other kernels go by these.
     assert 0 <= columns.payload_at[row] <= len(columns.data) - columns.payload_size[row]
-    fields = (getattr(one, name) for name in one.__struct_fields__)
-    return (key, columns.file, int(columns.ordinal[row]), *fields, None, None)
+    return (key, columns.file, int(columns.ordinal[row]), *values_of(one))
 
 
 def read(*readers: SegmentReader) -> tuple[list[Row], dict[str, FileNotes]]:
@@ -82,8 +84,8 @@ def read(*readers: SegmentReader) -> tuple[list[Row], dict[str, FileNotes]]:
 def note_rows(notes: FileNotes) -> list[Row]:
     unused = notes.unused()
     return [
-        _note(notes.file, None, notes.packets, None),
-        *(_note(notes.file, *one, unused.samples.get(one[0])) for one in unused.packets.items()),
+        Note(notes.file, None, notes.packets),
+        *(Note(notes.file, *one, unused.samples.get(one[0])) for one in unused.packets.items()),
     ]
 
 

@@ -14,7 +14,7 @@ from flexwire.capture.pairing import state
 from flexwire.capture.pairing.apis import apis
 from flexwire.capture.pairing.pairing import PAIRED, Judgement, Said, Told, Turns, paired
 from flexwire.capture.reassembly import frames as gathering
-from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.kernels.engine import kernel
 from flexwire.protocol.apis import is_released, request_entries
@@ -29,8 +29,8 @@ from tests.capture.columns.conversing import (
     judged,
     produce,
 )
-from tests.capture.columns.reference import COLUMNS, paired_rows
 from tests.protocol.payloads import request_payload, response_payload
+from tests.reference.frames import COLUMNS, paired_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

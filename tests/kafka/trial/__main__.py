@@ -24,7 +24,7 @@ from tools.clients.roster import CLIENTS
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from flexwire.spark.conducts import Evidence
+    from flexwire.measures.evidence import Evidence
     from tests.kafka.trial.trying import Outcome
     from tools.clients.installing import Program
     from tools.clients.roster import Client

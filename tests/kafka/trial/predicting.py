@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from flexwire.answers.asking.audit import TableEvidence
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import tables_to_audit
-from flexwire.spark.answers.evidence import table_evidence
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from flexwire.spark.conducts import Evidence
+    from flexwire.measures.evidence import Evidence
 
 
 def gather(captures: Sequence[Path], out: Path) -> Evidence:
@@ -23,7 +23,6 @@ def gather(captures: Sequence[Path], out: Path) -> Evidence:
     try:
         analyze(captures, out, spark=spark)
         tables = Tables(out / "tables")
-        with table_evidence(tables_to_audit(spark, tables), tables.message_names()) as gathered:
-            return gathered.evidence()
+        return TableEvidence(tables_to_audit(spark, tables), tables.message_names()).evidence()
     finally:
         spark.stop()

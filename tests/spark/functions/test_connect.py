@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.cluster]
 CLIENT = """
 import json
 from tests.docs.test_spark_functions_page import follow
-from flexwire.spark.progress import is_connect
+from flexwire.tasks import is_connect
 names = follow()
 print(json.dumps([is_connect(names["spark"]), "body" in names]))
 """

@@ -10,7 +10,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-ROOM = "flexwire.spark.internal_topics"
+ROOM = "flexwire.answers"
+# Views that are in a file of another name than their own.
+ELSEWHERE = {
+    "partitions": "state.cluster_partitions",
+    "producer_ids": "state.cluster",
+    "scram": "cluster_credentials",
+    "controllers": "cluster_features",
+}
 VIEWS = {
     "topics": "topics",
     "partitions": "partitions",
@@ -36,14 +43,15 @@ OF_PRODUCER_IDS = ("broker", "broker_epoch")
 
 
 def view(name: str, function: str, state: Any) -> DataFrame:
-    found: DataFrame = getattr(import_module(f"{ROOM}.cluster_{name}"), function)(state)
+    file = ELSEWHERE.get(name, f"cluster_{name}")
+    found: DataFrame = getattr(import_module(f"{ROOM}.{file}"), function)(state)
     return found
 
 
 def compared(spark: SparkSession, logs: Path, most: int = 100) -> list[int]:
     """Compare ``most`` of them, the last ones; give those that a log goes before, by offset."""
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
     from flexwire.logs.metadata import find_metadata  # noqa: PLC0415 - beside the next
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     offsets = []
     for name, _ in find_metadata(logs).snapshots[-most:]:

@@ -23,7 +23,7 @@ CLIENT = """
 import json, sys
 from dataclasses import replace
 from pyspark.sql import SparkSession
-from flexwire.spark.internal_topics import last_commits, open_log, unreadable
+from flexwire.answers.state import last_commits, open_log, unreadable
 
 remote, logs = sys.argv[1:]
 spark = SparkSession.builder.remote(remote).getOrCreate()

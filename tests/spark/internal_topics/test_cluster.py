@@ -77,9 +77,9 @@ def shown(rows: DataFrame, *names: str) -> list[tuple[Any, ...]]:
 
 
 def test_partitions_and_configs(spark: SparkSession, tmp_path: Path) -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.spark.internal_topics.cluster_configs import configs  # noqa: PLC0415
-    from flexwire.spark.internal_topics.cluster_partitions import partitions  # noqa: PLC0415
+    from flexwire.answers.cluster_configs import configs  # noqa: PLC0415
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster_partitions import partitions  # noqa: PLC0415
 
     there = write(tmp_path, {"0": log(*PARTS, voters=(1, 2, 3))})
     state = cluster_state(spark, there, committed_to=24)
@@ -104,9 +104,9 @@ def test_partitions_and_configs(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_topics_and_history(spark: SparkSession, tmp_path: Path) -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.spark.internal_topics.cluster_history import partition_history  # noqa: PLC0415
-    from flexwire.spark.internal_topics.cluster_topics import topics  # noqa: PLC0415
+    from flexwire.answers.cluster_history import partition_history  # noqa: PLC0415
+    from flexwire.answers.cluster_topics import topics  # noqa: PLC0415
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     there = write(tmp_path, {"0": log(*PARTS, voters=(1, 2, 3))})
     state = cluster_state(spark, there, committed_to=24)
@@ -130,13 +130,13 @@ def test_topics_and_history(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Path) -> None:
-    from flexwire.errors import ArgumentError, CaptureError  # noqa: PLC0415 - beside the next
-    from flexwire.spark.internal_topics.cluster import (  # noqa: PLC0415 - PySpark
+    from flexwire.answers.cluster_topics import topics  # noqa: PLC0415
+    from flexwire.answers.state.cluster import (  # noqa: PLC0415 - PySpark
         cluster_state,
         metadata_records,
     )
-    from flexwire.spark.internal_topics.cluster_partitions import partitions  # noqa: PLC0415
-    from flexwire.spark.internal_topics.cluster_topics import topics  # noqa: PLC0415
+    from flexwire.answers.state.cluster_partitions import partitions  # noqa: PLC0415
+    from flexwire.errors import ArgumentError, CaptureError  # noqa: PLC0415 - beside the next
 
     whole = log(*PARTS, voters=(1, 2, 3))
     kept = snapshot([topic("a", A), partition(A, leader=2, leaderEpoch=9, partitionEpoch=20)])
@@ -174,8 +174,8 @@ def test_as_of_an_offset_a_time_and_a_snapshot(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.cluster
 def test_what_nothing_reads_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.spark.internal_topics.cluster_topics import topics  # noqa: PLC0415
+    from flexwire.answers.cluster_topics import topics  # noqa: PLC0415
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     odd = [bytes([1, 99, 0, 1]), b"", b"\x02\x02\x00", topic("a", A)[:-1], topic("b", B)]
     there = write(tmp_path, {"0": log(odd)})

@@ -5,27 +5,39 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire import answers
+from flexwire.answers.state.cluster import ABORT, BEGIN, CLEAR, END, transactions
 from flexwire.columnar import message_type
 from flexwire.protocol.credentials import SECRET_CONFIG, credential_fields
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
-from flexwire.spark.internal_topics import cluster
-from flexwire.spark.internal_topics.cluster import ABORT, BEGIN, CLEAR, END, transactions
 
-ROOM = Path(cluster.__file__).parent
-VIEWS = sorted(
-    path.stem
-    for path in ROOM.glob("cluster_*.py")
-    if "READS: Final = " in path.read_text(encoding="utf-8")
-)
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+def module_of(path: Path) -> ModuleType:
+    room = Path(answers.__file__).parent
+    names = path.relative_to(room).with_suffix("").parts
+    return import_module(".".join([answers.__name__, *names]))
+
+
+READS = re.compile(r"^(\w*)READS: Final = ", re.MULTILINE)
+FILES = sorted(Path(answers.__file__).parent.rglob("cluster*.py"))
+VIEWS = {
+    f"{path.parent.name}.{path.stem}.{prefix}": (module_of(path), prefix)
+    for path in FILES
+    for prefix in READS.findall(path.read_text(encoding="utf-8"))
+}
 TYPES = framed_messages(InternalTopic.METADATA.module)
 
 
 def test_there_is_a_view_for_all_that_a_state_has() -> None:
-    read = {name for view in VIEWS for name in import_module(f"{cluster.__package__}.{view}").READS}
+    read = {name for module, prefix in VIEWS.values() for name in vars(module)[f"{prefix}READS"]}
     known = {name for names in TYPES.values() for name in names}
     # Transactions are read where states are made; the second is an older name of a type.
     elsewhere = {BEGIN, END, ABORT, "QuotaRecord"}
@@ -41,19 +53,23 @@ def test_types_are_told_by_one_byte() -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_field_that_a_view_names_is_in_the_catalog(view: str) -> None:
-    module = import_module(f"{cluster.__package__}.{view}")
-    for name, fields in module.READS.items():
+    module, prefix = VIEWS[view]
+    of_module = vars(module)
+    for name, fields in of_module[f"{prefix}READS"].items():
         there = {field.name for field in message_type(name)}
         assert {*fields} <= there
         secret = {one.attributes[0] for one in credential_fields(name) if not one.if_secret}
         assert not secret & {*fields}
-    names = [one.name for one in module.COLUMNS]
+    # The columns of an answer are another list than those of the view in its file.
+    columns = of_module.get("VIEW_COLUMNS" if not prefix else f"{prefix}COLUMNS")
+    columns = of_module["COLUMNS"] if columns is None else columns
+    names = [one.name for one in columns]
     assert len({*names}) == len(names)
-    assert all(one.meaning for one in module.COLUMNS)
+    assert all(one.meaning for one in columns)
 
 
 def test_names_of_messages_stand_in_constants_alone() -> None:
-    for path in ROOM.glob("cluster*.py"):
+    for path in FILES:
         text = path.read_text(encoding="utf-8")
         for line in re.findall(r'^.*"\w+Record"?.*$', text, re.MULTILINE):
             assert re.match(r"[A-Z_, ]+(: Final)? = \(?\"|    \"\w+\",$", line), (path.name, line)

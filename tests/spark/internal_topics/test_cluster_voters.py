@@ -28,11 +28,11 @@ DYNAMIC = (
 
 
 def shown(spark: SparkSession, there: Path, **asked: Any) -> list[tuple[Any, ...]]:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.spark.internal_topics.cluster_voters import COLUMNS, voters  # noqa: PLC0415
+    from flexwire.answers.cluster_voters import VIEW_COLUMNS, voters  # noqa: PLC0415
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     rows = voters(cluster_state(spark, there, **asked))
-    assert rows.columns == [one.name for one in COLUMNS]
+    assert rows.columns == [one.name for one in VIEW_COLUMNS]
     told = ("voter", "directory_id", "kraft_version", "said_by", "changed_offset", "is_known")
     found = rows.select(*told, "is_committed", "reason").orderBy("voter").collect()
     assert all((row.reason is None) == row.is_known for row in found)
@@ -40,9 +40,9 @@ def shown(spark: SparkSession, there: Path, **asked: Any) -> list[tuple[Any, ...
 
 
 def test_voters_as_of_an_offset(spark: SparkSession, tmp_path: Path) -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
-    from flexwire.spark.internal_topics.cluster_features import features  # noqa: PLC0415
-    from flexwire.spark.internal_topics.cluster_voters import voters  # noqa: PLC0415
+    from flexwire.answers.cluster_features import features  # noqa: PLC0415
+    from flexwire.answers.cluster_voters import voters  # noqa: PLC0415
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     said, elections = "KRAFT_VOTERS", "LEADER_CHANGE"
     there = write(tmp_path, {"0": DYNAMIC})
@@ -61,7 +61,7 @@ def test_voters_as_of_an_offset(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.cluster
 def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path: Path) -> None:
-    from flexwire.spark.internal_topics.cluster import cluster_state  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import cluster_state  # noqa: PLC0415 - PySpark
 
     kept = snapshot([NOTHING], controls=quorum(1, 1, 2, 3))
     there = write(tmp_path / "one", {"4": DYNAMIC[len(STATIC) :], "7-1": kept})
@@ -90,8 +90,8 @@ def test_voters_of_snapshots_and_what_is_not_known(spark: SparkSession, tmp_path
 def test_by_the_source_that_spark_connect_takes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from flexwire.spark.internal_topics import cluster_source  # noqa: PLC0415 - PySpark
-    from flexwire.spark.internal_topics.cluster import (  # noqa: PLC0415
+    from flexwire.answers.state import cluster_source  # noqa: PLC0415 - PySpark
+    from flexwire.answers.state.cluster import (  # noqa: PLC0415
         cluster_state,
         metadata_records,
     )

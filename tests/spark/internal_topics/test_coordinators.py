@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.internal_topics import last_commits, open_log, share_state
-from flexwire.spark.internal_topics.share_state import _BATCHES, held_batches
+from flexwire.answers.state import last_commits, open_log, share_state
+from flexwire.answers.state.share_state import _BATCHES, held_batches
 from tests.spark.internal_topics.made import MadeTopic, commit, keyed, legacy_commit
 from tests.spark.internal_topics.replays import (
     ABORT,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.internal_topics import InternalLog
+    from flexwire.answers.state import InternalLog
     from tests.spark.internal_topics.replays import Told
 
 pytestmark = pytest.mark.spark

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from flexwire.spark.internal_topics import last_of_keys as module
-from flexwire.spark.internal_topics.last_of_keys import last_of_keys
+from flexwire.answers.state import records as module
+from flexwire.answers.state.records import last_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

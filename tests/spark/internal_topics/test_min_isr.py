@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from flexwire.spark.answers.cluster_partitions import with_min_isr
-from flexwire.spark.internal_topics.cluster import cluster_state
-from flexwire.spark.internal_topics.cluster_partitions import partitions
+from flexwire.answers.cluster_partitions import with_min_isr
+from flexwire.answers.state.cluster import cluster_state
+from flexwire.answers.state.cluster_partitions import partitions
 from tests.capture.made_metadata import log as metadata
 from tests.capture.made_metadata import value, write
 from tests.spark.test_state_answers import partition

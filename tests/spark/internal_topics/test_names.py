@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 
 def view(name: str) -> Any:
     """The file of a view; the package has the function of the same name."""
-    return import_module(f"flexwire.spark.internal_topics.{name}")
+    return import_module(f"flexwire.answers.state.{name}")
 
 
 def fields(kind: pa.DataType) -> list[str]:
@@ -27,21 +27,21 @@ def fields(kind: pa.DataType) -> list[str]:
 
 
 def test_records_and_keys_are_in_the_catalog() -> None:
-    last_commits, groups, transactions = map(view, ("last_commits", "groups", "transactions"))
+    commits, groups, partitions = map(view, ("commits", "groups", "partitions"))
     share_state, remote_segments = map(view, ("share_state", "remote_segments"))
     named = {
-        InternalTopic.CONSUMER_OFFSETS: (*last_commits.RECORDS, *groups.RECORDS),
-        InternalTopic.TRANSACTIONS: (transactions.RECORD,),
+        InternalTopic.CONSUMER_OFFSETS: (*commits.RECORDS, *groups.RECORDS),
+        InternalTopic.TRANSACTIONS: (partitions.RECORD,),
         InternalTopic.SHARE_STATE: share_state.RECORDS,
         InternalTopic.REMOTE_LOG: remote_segments.RECORDS,
     }
     # It refuses a record that the topic does not have.
     kinds = {topic: TypedRecords(topic, records).schema for topic, records in named.items()}
-    commits = kinds[InternalTopic.CONSUMER_OFFSETS]
-    for record in last_commits.RECORDS:
-        kind = commits.field(record).type
-        assert {*last_commits.KEY} <= {*fields(kind.field("key").type)}
-        assert {*last_commits.VALUE} <= {*fields(kind.field("value").type)}
+    typed = kinds[InternalTopic.CONSUMER_OFFSETS]
+    for record in commits.RECORDS:
+        kind = typed.field(record).type
+        assert {*commits.KEY} <= {*fields(kind.field("key").type)}
+        assert {*commits.VALUE} <= {*fields(kind.field("value").type)}
     share = kinds[InternalTopic.SHARE_STATE]
     for record in share_state.RECORDS:
         assert {*share_state.KEY} <= {*fields(share.field(record).type.field("key").type)}
@@ -51,9 +51,9 @@ def test_records_and_keys_are_in_the_catalog() -> None:
 
 
 def test_states_and_opened_fields_are_kafka_s() -> None:
-    states = {*state_names(view("transactions").VALUE)}
-    assert {*view("hanging_transactions").OPEN} < states
-    for name, (message, field) in view("consumer_protocol").OPENED.items():
+    states = {*state_names(view("partitions").VALUE)}
+    assert {*view("partitions").OPEN} < states
+    for name, (message, field) in view("groups").OPENED.items():
         assert field in fields(message_type(message))
         members = message_type("GroupMetadataValue").field("members").type.value_type
         assert name in fields(members)

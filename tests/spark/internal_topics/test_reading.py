@@ -10,19 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from flexwire.answers.state import group_members, groups, last_commits, open_log, unreadable
+from flexwire.answers.state.log import Asked, typed_piece
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, plan, read_piece
 from flexwire.logs.reading import Damaged
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
-from flexwire.spark.internal_topics import (
-    group_members,
-    groups,
-    last_commits,
-    open_log,
-    unreadable,
-)
-from flexwire.spark.internal_topics.reading import Asked, typed_piece
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords, record_names
 from tests.capture.log_vectors import BASE, vectors, write
 from tests.columnar.chosen_fields import paths

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from flexwire.answers.state import internal_records
 from flexwire.errors import ArgumentError
-from flexwire.spark.internal_topics import internal_records
 from tests.capture.log_vectors import BASE, write
 
 if TYPE_CHECKING:

@@ -11,16 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
+from flexwire.answers.state import group_members, groups, open_log, share_state, transactions
+from flexwire.answers.state.share_state import held_batches
 from flexwire.protocol.internal_topics import InternalTopic, state_names
 from flexwire.protocol.record_types import record_keys, record_name
-from flexwire.spark.internal_topics import (
-    group_members,
-    groups,
-    open_log,
-    share_state,
-    transactions,
-)
-from flexwire.spark.internal_topics.share_state import held_batches
 from tests.searching import TIMES, times
 from tests.spark.internal_topics import group_replay
 from tests.spark.internal_topics.group_logs import Author
@@ -43,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.internal_topics import InternalLog
+    from flexwire.answers.state import InternalLog
     from tests.spark.internal_topics.group_logs import Written
 
 spark_only = pytest.mark.spark

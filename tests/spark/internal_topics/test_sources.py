@@ -8,13 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from flexwire.answers.state import InternalLog, captured_records, internal_records, last_commits
 from flexwire.errors import ArgumentError
-from flexwire.spark.internal_topics import (
-    InternalLog,
-    captured_records,
-    internal_records,
-    last_commits,
-)
 from flexwire.tables.schema import RECORDS
 from tests.capture.made_logs import COMMIT
 from tests.spark.internal_topics.made import commit

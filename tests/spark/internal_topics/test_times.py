@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
-from flexwire.spark.internal_topics.times import first_after, passed
+from flexwire.answers.state.log import first_after, passed
 from tests.each import each
 
 if TYPE_CHECKING:

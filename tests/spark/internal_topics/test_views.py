@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.codec import message
-from flexwire.errors import ArgumentError
-from flexwire.spark.internal_topics import (
+from flexwire.answers.state import (
     InternalLog,
     group_members,
     groups,
@@ -23,6 +21,8 @@ from flexwire.spark.internal_topics import (
     transactions,
     unreadable,
 )
+from flexwire.codec import message
+from flexwire.errors import ArgumentError
 from tests.capture.made_logs import TIME
 from tests.spark.internal_topics.made import (
     MadeTopic,

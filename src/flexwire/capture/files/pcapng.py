@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, SegmentHeaders, endpoints
+from flexwire.closing import Closing
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     ENHANCED_PACKET,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from io import FileIO
     from pathlib import Path
-    from types import TracebackType
 
 Direction = Literal["request", "response"]
 _Bytes = bytes | memoryview
@@ -138,7 +138,7 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-class PcapngWriter:
+class PcapngWriter(Closing):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
     The next file begins when what is sent next, one frame or several that came together, would
@@ -272,17 +272,6 @@ class PcapngWriter:
         if self._file is not None:
             file, self._file = self._file, None
             self._finish(file)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _highest_number(self) -> int:
         numbers = (

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.capture.heard import heard
 from flexwire.capture.pairing.apis import SECRETS, Apis, apis
 from flexwire.capture.pairing.state import FAILED, TOKEN, withheld_tagged_fields
+from flexwire.capture.reassembly.connections import heard
 from flexwire.capture.reassembly.frames import taken
 from flexwire.codec import message
 from flexwire.columnar.program import address
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from flexwire.capture.pairing.state import Clients, Waiting
-    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.capture.reassembly.frames import FrameColumns
 
     Words = np.ndarray[Any, Any]

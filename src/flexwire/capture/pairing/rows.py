@@ -191,31 +191,31 @@ class _Pairing:
         client = _Texts(0, facts.clients)
         client.numbers = np.where(described, facts.client, _NULL)
         latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
-        columns = [
-            self._source(),
-            self._connection(),
-            direction.column(),
-            pa.array(frames.index),
-            pa.array(frames.time_us).cast(MOMENT),
-            pa.array(frames.size),
-            _payloads(frames, ~self._lacks_payload),
-            self._outcome.column(),
-            self._error.column(),
-            message.column(),
-            _nullable(facts.api_key, described),
-            _nullable(facts.api_version, described),
-            _nullable(facts.correlation_id, has_id),
-            client.column(),
-            _nullable(facts.header_version, is_request),
-            _nullable(facts.body_offset, is_request),
-            self._tagged_fields(),
-            pa.array(self._withheld),
-            pa.array(self._is_guarded),
-            self._answered(),
-            _nullable(latency, self._is_answer),
-            body.column(),
-        ]
-        return pa.RecordBatch.from_arrays(columns, schema=PAIRED)
+        columns = {
+            "source": self._source(),
+            "connection": self._connection(),
+            "direction": direction.column(),
+            "frame_index": pa.array(frames.index),
+            "time": pa.array(frames.time_us).cast(MOMENT),
+            "size": pa.array(frames.size),
+            "payload": _payloads(frames, ~self._lacks_payload),
+            "outcome": self._outcome.column(),
+            "error": self._error.column(),
+            "message": message.column(),
+            "api_key": _nullable(facts.api_key, described),
+            "api_version": _nullable(facts.api_version, described),
+            "correlation_id": _nullable(facts.correlation_id, has_id),
+            "client_id": client.column(),
+            "header_version": _nullable(facts.header_version, is_request),
+            "body_offset": _nullable(facts.body_offset, is_request),
+            "header_unknown_tagged_fields": self._tagged_fields(),
+            "withheld_credentials": pa.array(self._withheld),
+            "is_guarded": pa.array(self._is_guarded),
+            "answered": self._answered(),
+            "latency_us": _nullable(latency, self._is_answer),
+            "body": body.column(),
+        }
+        return pa.RecordBatch.from_arrays([columns[one] for one in PAIRED.names], schema=PAIRED)
 
     def _source(self) -> pa.Array:
         origins = self._frames.origins

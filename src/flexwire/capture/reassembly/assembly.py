@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from flexwire.capture.files.packets import Direction, Segment
-from flexwire.capture.reassembly.connections import Account, Brokers, CapturedConnection, Roles
+from flexwire.capture.reassembly.connections import (
+    Account,
+    Brokers,
+    CapturedConnection,
+    CapturedFrame,
+    Roles,
+)
 from flexwire.capture.reassembly.course import Beginning, Course, HeldBack, Waiting
 from flexwire.capture.reassembly.framing import (
-    DEFAULT_FRAME_LIMIT,
+    CAPTURED_FRAME_LIMIT,
     REQUEST_HEAD_BYTES,
     RESPONSE_HEAD_BYTES,
     Found,
@@ -46,28 +50,6 @@ OPEN_CONNECTIONS = 4
 
 _TURNS = SYN | FIN | RST
 _NONE_GIVEN = Brokers()
-
-
-class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
-    """A frame of a connection, or bytes of it that are not a whole frame.
-
-    ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
-    same ports ends in "#2" and so on. ``index`` counts the frames of one direction from 0.
-    ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
-    of the stream. ``first_us`` and ``timestamp_us`` are when its first and last byte were seen.
-    With an ``error``, ``payload`` holds at most 1,024 of the bytes; if it ``is_placed`` they begin
-    with the frame's header, otherwise anywhere.
-    """
-
-    connection: str
-    direction: Direction
-    timestamp_us: int
-    first_us: int
-    index: int
-    size: int
-    payload: bytes
-    error: str | None = None
-    is_placed: bool = True
 
 
 def connection_key(segment: Segment) -> str:
@@ -139,7 +121,7 @@ class FrameAssembler:
     def __init__(
         self,
         *,
-        limit: int = DEFAULT_FRAME_LIMIT,
+        limit: int = CAPTURED_FRAME_LIMIT,
         brokers: Brokers = _NONE_GIVEN,
         framer: type[Framer] = Framer,
         endless: bool = False,

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction, Segment
     from flexwire.capture.reassembly.framing import Found
     from flexwire.capture.reassembly.streams import Piece, Stream, Taken, Went
+    from flexwire.protocol import Conversation, Turn
 
 
 MOST_AWAITED = 1000
@@ -332,6 +333,28 @@ KAFKA = "Kafka"
 """The ``looks_like`` of a connection that reads as Kafka, but has no end that was given."""
 
 
+class CapturedFrame(msgspec.Struct, frozen=True, gc=False):
+    """A frame of a connection, or bytes of it that are not a whole frame.
+
+    ``connection`` reads "10.0.0.9:50000>10.0.0.1:9092", client first; a later connection on the
+    same ports ends in "#2" and so on. ``index`` counts the frames of one direction from 0.
+    ``payload`` is without the length prefix, ``size`` with it; all frames together have the size
+    of the stream. ``first_us`` and ``timestamp_us`` are when its first and last byte were seen.
+    With an ``error``, ``payload`` holds at most 1,024 of the bytes; if it ``is_placed`` they begin
+    with the frame's header, otherwise anywhere.
+    """
+
+    connection: str
+    direction: Direction
+    timestamp_us: int
+    first_us: int
+    index: int
+    size: int
+    payload: bytes
+    error: str | None = None
+    is_placed: bool = True
+
+
 class CapturedConnection(msgspec.Struct, frozen=True, gc=False):
     """A connection, when it has ended or the capture has.
 
@@ -519,3 +542,16 @@ def _judge_given(end: str, found: str | None, resembles: str | None) -> _Judgeme
     if resembles is not None:
         return _Judgement(False, False, f"{reason}, but {nothing}", resembles)
     return _Judgement(False, True, f"{reason}; {nothing}", None)
+
+
+def heard(frame: CapturedFrame, conversation: Conversation) -> Turn:
+    """Take the next frame of a connection in, and return what it is in its conversation."""
+    is_request, payload, seen = frame.direction == "request", frame.payload, frame.timestamp_us
+    error, is_placed = frame.error, frame.is_placed
+    if error is None:
+        hear = conversation.request if is_request else conversation.response
+        return hear(payload, seen)
+    # A frame that is cut off, or damaged further on, still says what its header says.
+    if is_request:
+        return conversation.damaged_request(payload, error, seen, is_placed=is_placed)
+    return conversation.damaged_response(error, payload, seen, is_placed=is_placed)

@@ -18,7 +18,7 @@ from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.capture.reassembly.course import NOTED_FRAMES
 from flexwire.capture.reassembly.frames import FrameColumns
-from flexwire.capture.reassembly.framing import DEFAULT_FRAME_LIMIT
+from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT
 from flexwire.capture.reassembly.streams import Standing, Taken, Went
 from flexwire.extras import needed_by
 from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word in front of some thirty
@@ -32,8 +32,7 @@ with needed_by("flexwire.capture.reassembly", "columnar"):
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.capture.reassembly.assembly import CapturedFrame
-    from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.connections import CapturedConnection, CapturedFrame
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.capture.reassembly.streams import Lent
 
@@ -73,7 +72,7 @@ class Flows:
         self,
         *,
         brokers: Brokers = _NONE_GIVEN,
-        limit: int = DEFAULT_FRAME_LIMIT,
+        limit: int = CAPTURED_FRAME_LIMIT,
         endless: bool = False,
     ) -> None:
         self.brokers = brokers

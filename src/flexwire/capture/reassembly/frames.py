@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from flexwire.capture.reassembly.assembly import CapturedFrame
+from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.columnar.program import address, allocate
 from flexwire.extras import needed_by
 from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten

@@ -219,8 +219,10 @@ def correlation_ids(head: bytes) -> tuple[int, int]:
     return _HEAD.unpack_from(head)[3], _RESPONSE_HEAD.unpack_from(head)[1]
 
 
-DEFAULT_FRAME_LIMIT = 256 * 1024 * 1024
-"""The longest payload taken for a frame's; brokers take 100 MiB by default."""
+CAPTURED_FRAME_LIMIT = 256 * 1024 * 1024
+"""The longest payload taken for a frame's in a capture; brokers take 100 MiB by default."""
+DEFAULT_FRAME_LIMIT = CAPTURED_FRAME_LIMIT
+"""The name of `CAPTURED_FRAME_LIMIT` until the next release."""
 
 SURELY_TLS = 4
 """So many pieces that begin with a record of TLS are none by chance, one in 10⁷ of random bytes."""

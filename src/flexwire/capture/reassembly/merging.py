@@ -4,6 +4,10 @@ A file's segments stay in its order. Files are merged by their clocks: the lates
 until then, and of equal clocks the file of the first name comes first. So each is read a chunk
 ahead, and what comes before the end of every chunk is given out. A file is opened when its first
 segment is due: of a host that begins a new file now and then, one is open at a time, or two.
+
+No more than `MOST_OPEN` files are open. If more are due, the one whose chunk lasts longest is
+closed. It keeps its chunk, and is opened again at the `Position` where the chunk ends. A gzip'd
+file has no position within it: it is closed last, and is then read again from its start.
 """
 
 from __future__ import annotations
@@ -34,17 +38,15 @@ if TYPE_CHECKING:
     Numbers = np.ndarray[Any, Any]
 
 MOST_OPEN: Final = 256
-"""So many files are read at once; each takes about two megabytes."""
+"""So many files are open at once; each takes about two megabytes."""
 
 # A chunk of a file that is read with others is a part of the whole's, but not below this.
 _LEAST_CHUNK = 256 * 1024
+# The chunks of all files take no more than this, however many files there are.
+_CHUNKS_BYTES = 256 * 1024 * 1024
 _MORE_TO_COME = 3
 # Segments are held until they have so much of the bytes of a chunk.
 _CHUNKS_HELD = 4
-
-
-class CrowdedError(Exception):
-    """More than `MOST_OPEN` files overlap in time."""
 
 
 class Waiting(NamedTuple):
@@ -82,7 +84,7 @@ class MergedReader:
     those that are ``under_way`` it goes on where another reader was. It ends after ``rows``
     segments, if it is given how many. ``most_skipped`` is how many bytes of gzip'd files may have
     to be read again to go on somewhere. ``opener`` gives one for a file that is to be read with so
-    many others. Raises `CrowdedError`. See `SegmentReader` for the rest.
+    many others. See `SegmentReader` for the rest.
     """
 
     def __init__(
@@ -104,7 +106,7 @@ class MergedReader:
         self._opener = opener
         self._show_credentials = show_credentials
         self._begun = 0
-        self._open: list[_File] = []
+        self._files: list[_File] = []  # those that are begun and not read to their ends
         self._keys = Keys()
         # Those of files that were read know their flows.
         self._scans: list[Scan] = []
@@ -117,9 +119,9 @@ class MergedReader:
     @property
     def position(self) -> Front | None:
         """Where what was given out ends; None where gzip'd files have gone on for too long."""
-        if sum(one.skipped for one in self._open) > self._most_skipped:
+        if sum(one.skipped for one in self._files) > self._most_skipped:
             return None
-        return Front(tuple(one.place for one in self._open), self._begun)
+        return Front(tuple(one.place for one in self._files), self._begun)
 
     def __iter__(self) -> Iterator[SegmentColumns | FileNotes]:
         """Read on."""
@@ -140,19 +142,19 @@ class MergedReader:
             if held:
                 yield from self._chunk(held)
         finally:
-            for one in self._open:
-                one.items.close()
+            for one in self._files:
+                one.close(self._scans)
 
     def _items(self) -> Iterator[_Slice | FileNotes]:
         """Slices of files, a step after the other, and the notes of those that have ended."""
         for place in self._under_way:
             yield from self._begin(place)
         while True:
-            for one in list(self._open):
-                if not one.fill():
-                    self._open.remove(one)
-                    self._scans.append(one.scan)
-                    yield from one.notes
+            # Once those that are open have chunks, any of them can be closed for another one.
+            for one in sorted(self._files, key=lambda one: not one.is_open):
+                if not self._fill(one):
+                    self._files.remove(one)
+                    yield one.notes
             limit = self._limit()
             while self._begun < len(self._waiting) and (
                 limit is None or self._waiting[self._begun] < limit
@@ -163,34 +165,50 @@ class MergedReader:
                 limit = self._limit()
             if limit is None:
                 return
-            slices = [part for one in self._open if (part := one.take(limit)) is not None]
+            slices = [part for one in self._files if (part := one.take(limit)) is not None]
             slices[-1] = slices[-1]._replace(is_last=True)
             yield from slices
 
     def _begin(self, place: UnderWay) -> Iterator[FileNotes]:
-        if len(self._open) == MOST_OPEN:
-            raise CrowdedError
+        one = _File(place)
+        if self._fill(one):
+            self._files.append(one)
+        else:
+            yield one.notes
+
+    def _fill(self, one: _File) -> bool:
+        """Have a chunk of a file, which is opened for it if it is not; False at its end."""
+        if one.has_chunk:
+            return True
+        if not one.is_open:
+            self._open(one)
+        if one.fill():
+            return True
+        one.close(self._scans)
+        return False
+
+    def _open(self, one: _File) -> None:
+        opened = [other for other in self._files if other.is_open]
+        if len(opened) >= MOST_OPEN:
+            last = max(opened, key=lambda other: (other.can_go_on, other.end))
+            last.close(self._scans)
+        among = len(self._files) + 1 + _MORE_TO_COME
+        least = min(_LEAST_CHUNK, _CHUNKS_BYTES // among, self._chunk_bytes)
         scan = self._scans.pop() if self._scans else Scan(self._keys)
-        among = len(self._open) + 1 + _MORE_TO_COME
-        least = min(_LEAST_CHUNK, self._chunk_bytes)
+        start = one.open_at()
         reader = SegmentReader(
-            [place.position.file],
+            [one.name],
             chunk_bytes=max(self._chunk_bytes // among, least),
-            start=place.position,
+            start=start,
             opener=None if self._opener is None else self._opener(among),
             show_credentials=self._show_credentials,
             scan=scan,
         )
-        one = _File(place, reader, scan)
-        if one.fill():
-            self._open.append(one)
-        else:
-            self._scans.append(scan)
-            yield from one.notes
+        one.open(reader, scan)
 
     def _limit(self) -> Waiting | None:
         """The segment up to which all is known that comes before."""
-        return min((one.end for one in self._open), default=None)
+        return min((one.end for one in self._files), default=None)
 
     def _chunk(self, held: list[_Slice]) -> Iterator[SegmentColumns]:
         """All that is held, in one order."""
@@ -218,24 +236,46 @@ class _Slice(NamedTuple):
         return found
 
 
-class _File:
-    """A file that is read, a chunk ahead of what is given out."""
+class _Opened(NamedTuple):
+    """What reads a file."""
 
-    def __init__(self, place: UnderWay, reader: SegmentReader, scan: Scan) -> None:
+    reader: SegmentReader
+    items: Generator[SegmentColumns | FileNotes]
+    scan: Scan
+
+
+class _File:
+    """A file that is read, a chunk ahead of what is given out; it is open while it is filled."""
+
+    def __init__(self, place: UnderWay) -> None:
         self.name = place.position.file
-        self.scan = scan
-        self.notes: list[FileNotes] = []
-        self.items: Generator[SegmentColumns | FileNotes] = reader.chunks()
+        self.notes = FileNotes(self.name)
         self.skipped = 0  # bytes to be read again to go on here
-        self._reader = reader
+        self._opened: _Opened | None = None
         self._start = place
         self._skip = place.skip
         self._rows = 0  # since the start
         self._at: Position | None = place.position  # where the chunk begins
+        self._after: Position | None = place.position  # where it ends
         self._clock = self._clock_at = place.clock_us
         self._chunk: SegmentColumns | None = None
         self._clocks: Numbers = np.zeros(0, np.int64)
         self._row = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be filled."""
+        return self._opened is not None
+
+    @property
+    def has_chunk(self) -> bool:
+        """Whether it has segments that were not given out."""
+        return self._chunk is not None
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether it can be opened where its chunk ends."""
+        return self._after is not None
 
     @property
     def end(self) -> Waiting:
@@ -247,21 +287,47 @@ class _File:
         """Where what was given out ends."""
         at, skip, clock = self._at, self._row, self._clock_at
         if self._chunk is None:
-            at, skip, clock = self._reader.position, 0, self._clock
+            at, skip, clock = self._after, 0, self._clock
         if at is None:
             # Within a gzip'd file nobody can begin.
             return self._start._replace(skip=self._rows + self._row)
         return UnderWay(at, skip, clock)
 
+    def open_at(self) -> Position:
+        """Say where it is to be opened; of a gzip'd file all is read, and passed over."""
+        if self._after is None:
+            self._skip, self._rows, self.skipped = self._rows, 0, 0
+            self._after, self._clock = self._start.position, self._start.clock_us
+            self.notes = FileNotes(self.name)
+        return self._after
+
+    def open(self, reader: SegmentReader, scan: Scan) -> None:
+        """Read on with a reader that begins there."""
+        self._opened = _Opened(reader, reader.chunks(), scan)
+
+    def close(self, scans: list[Scan]) -> None:
+        """Read no further for now; what scanned the file joins ``scans``, for another file."""
+        opened, self._opened = self._opened, None
+        if opened is None:
+            return
+        opened.reader.stop()
+        for item in opened.items:
+            # What was counted up to here.
+            if isinstance(item, FileNotes):
+                self.notes.add(item)
+        scans.append(opened.scan)
+
     def fill(self) -> bool:
         """Have a chunk with segments that were not given out; False where the file has ended."""
+        opened = self._opened
         while self._chunk is None:
-            self._at, self._clock_at = self._reader.position, self._clock
-            item = next(self.items, None)
-            if item is None:
+            self._at, self._clock_at = self._after, self._clock
+            item = None if opened is None else next(opened.items, None)
+            if opened is None or item is None:
                 return False
+            self._after = opened.reader.position
             if isinstance(item, FileNotes):
-                self.notes.append(item)
+                self.notes.add(item)
                 continue
             self._clocks = np.maximum(np.maximum.accumulate(item.timestamp_us), self._clock)
             self._clock = int(self._clocks[-1])
@@ -287,7 +353,7 @@ class _File:
         """Let the chunk go if all of it was given out."""
         if self._chunk is not None and self._row == len(self._chunk):
             self._rows += self._row
-            if self._reader.position is None:
+            if self._after is None:
                 self.skipped += self._chunk.weight
             self._chunk, self._row = None, 0
 

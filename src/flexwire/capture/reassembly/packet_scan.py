@@ -239,6 +239,10 @@ class Window:
         """Whether the next block begins where the part of the file ends that is to be read."""
         return self._stop is not None and self.offset >= self._stop
 
+    def stop(self) -> None:
+        """End the part of the file that is to be read where the next block begins."""
+        self._stop = self.offset
+
     def fill(self) -> bool:
         """Read on; False if there is no room, or nothing more."""
         end = min(self.filled + self._piece, self.room)

@@ -200,6 +200,11 @@ class SegmentReader:
         """Read on."""
         return self.chunks()
 
+    def stop(self) -> None:
+        """End the file at `position`: only its notes are left, of what was given out."""
+        if self._reading is not None:
+            self._reading.stop()
+
     def chunks(self) -> Generator[SegmentColumns | FileNotes]:
         """Read on; to be closed where not all is read."""
         start, stop = self._start, self._stop
@@ -273,6 +278,10 @@ class _Reading:
             tuple(self._notes.unreadable.packets),
             tuple(self._notes.skipped.packets),
         )
+
+    def stop(self) -> None:
+        """Read no further."""
+        self._window.stop()
 
     def chunks(self) -> Iterator[SegmentColumns]:
         """Read on, and count into the notes what is not a segment."""

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 from flexwire.capture.files.links import Skipped, UnreadablePacketError, read_segment
 from flexwire.capture.files.packets import CapturedPacket, Unreadable
@@ -21,6 +21,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.tls.connections import Ends, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import primitives
+from flexwire.closing import Closing
 from flexwire.errors import CaptureError
 from flexwire.kernels.capture.packets_layout import (
     ENHANCED_PACKET,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Iterable, Sequence
     from io import FileIO
-    from types import TracebackType
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
@@ -46,7 +46,7 @@ _UNKNOWN_LENGTH: Final = 0xFFFFFFFFFFFFFFFF
 _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
-class PacketCopier:
+class PacketCopier(Closing):
     """A pcapng file with packets of any links; it is made with the first of them."""
 
     def __init__(self, path: Path) -> None:
@@ -84,17 +84,6 @@ class PacketCopier:
             self._write()
         if self._file is not None:
             self._file.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _write(self) -> None:
         try:

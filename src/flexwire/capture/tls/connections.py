@@ -23,7 +23,7 @@ from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 if TYPE_CHECKING:
     from flexwire.capture.files.packets import CapturedPacket, Segment, Unreadable
     from flexwire.capture.files.pcapng import TappedConnection
-    from flexwire.capture.reassembly.assembly import CapturedFrame
+    from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.capture.reassembly.streams import Piece
     from flexwire.capture.tls.decrypt import Plain
     from flexwire.capture.tls.keylog import KeyLog

@@ -10,8 +10,9 @@ from __future__ import annotations
 import base64
 import socket
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from flexwire.closing import Closing
 from flexwire.codec import Message, message
 from flexwire.demo.outcome import Ledger
 from flexwire.errors import FlexwireError
@@ -23,7 +24,6 @@ from flexwire.protocol import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from types import TracebackType
 
     from flexwire.demo.outcome import ClientOutcome
 
@@ -40,7 +40,7 @@ UNKNOWN_DATA = "tenant=köln".encode()
 CUT_CLIENT_ID = "cut-off-client"
 
 
-class Connection:
+class Connection(Closing):
     """A connection to one broker that sends requests and waits for each response."""
 
     def __init__(self, address: str, client_id: str) -> None:
@@ -98,15 +98,8 @@ class Connection:
             if frames := self._splitter.feed(data):
                 return frames[0]
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the socket."""
         self._socket.close()
 
 

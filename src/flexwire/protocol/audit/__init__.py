@@ -8,8 +8,9 @@ broker offered, whether the client asked, and how the connection ended.
 
 from __future__ import annotations
 
+from flexwire.facts.audit import ClusterGate as ClusterFinding
 from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
-from flexwire.protocol.audit.cluster import ClusterFinding, ClusterSeen, Named, judge_cluster
+from flexwire.protocol.audit.cluster import ClusterSeen, Named, judge_cluster
 from flexwire.protocol.audit.evidence import (
     OPENING_APIS,
     Asked,

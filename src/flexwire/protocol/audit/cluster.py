@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from flexwire.facts.audit import ClusterGate
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.evidence import stable_versions
@@ -101,26 +102,6 @@ class ClusterSeen:
         return "the log of the cluster's metadata" if self.is_whole else "captured traffic"
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterFinding:
-    """What one gate says of a cluster on one release.
-
-    ``evidence`` names the rule that gave the verdict and ``reason`` is a sentence with its figures.
-    ``names`` are topics, brokers or APIs that it is about, the first of ``count``.
-    """
-
-    release: str
-    gate: Gate
-    verdict: AuditVerdict
-    subject: str
-    evidence: str
-    reason: str
-    remedy: str = ""
-    names: tuple[str, ...] = ()
-    count: int = 0
-    source: str = ""
-
-
 @per_catalog
 @cache
 def zookeeper_apis() -> tuple[int, ...]:
@@ -141,7 +122,7 @@ def _is_zookeepers(api_key: int) -> bool:
     return False
 
 
-def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
+def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterGate]:
     """Return what every gate says of a cluster on a release, the gravest first.
 
     Empty for a release before 4.0, whose brokers take a cluster as it is.
@@ -159,7 +140,7 @@ def judge_cluster(seen: ClusterSeen, release: str) -> list[ClusterFinding]:
     return sorted(found, key=lambda one: VERDICTS.index(one.verdict))
 
 
-def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
+def _zookeeper(seen: ClusterSeen, release: str) -> ClusterGate:
     remedy = "migrate the cluster to KRaft with 3.9 first, and finish the migration"
     source = "KIP-833, KIP-866"
     sent = {key: seen.uses[key] for key in zookeeper_apis() if seen.uses.get(key)}
@@ -168,37 +149,37 @@ def _zookeeper(seen: ClusterSeen, release: str) -> ClusterFinding:
     if sent:
         told = ", ".join(f"{count:,} {api_name(key)}" for key, count in sent.items())
         reason = f"a controller sent {told} requests, as in ZooKeeper mode; {release} has none"
-        return ClusterFinding(
+        return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper requests", reason, remedy,
             tuple(map(api_name, sent)), sum(sent.values()), source,
         )  # fmt: skip
     offered = [api_name(key) for key in zookeeper_apis() if key in seen.offered]
     if offered:
         reason = f"a broker offers {', '.join(offered)}, which only ZooKeeper mode has"
-        return ClusterFinding(
+        return ClusterGate(
             release, gate, "will break", subject, "ZooKeeper APIs offered", reason, remedy,
             tuple(offered), len(offered), source,
         )  # fmt: skip
     if seen.is_whole or _levels(seen, METADATA_VERSION):
         reason = f"{seen.source} says that the cluster runs in KRaft mode"
-        return ClusterFinding(
+        return ClusterGate(
             release, gate, "nothing seen against it", subject, "KRaft", reason, source=source
         )
     if seen.offered:
         reason = "no broker offers what only ZooKeeper mode has"
-        return ClusterFinding(
+        return ClusterGate(
             release, gate, "nothing seen against it", subject, "not offered", reason, source=source
         )
     reason = "no ApiVersions response was seen, nor the log of the cluster's metadata"
     remedy = "capture a client that connects, or read the log of __cluster_metadata"
-    return ClusterFinding(release, gate, "cannot say", subject, "not seen", reason, remedy)
+    return ClusterGate(release, gate, "cannot say", subject, "not seen", reason, remedy)
 
 
 def _levels(seen: ClusterSeen, feature: str) -> list[int]:
     return [levels[feature] for levels in seen.features.values() if feature in levels]
 
 
-def _metadata_version(seen: ClusterSeen, release: str) -> ClusterFinding:
+def _metadata_version(seen: ClusterSeen, release: str) -> ClusterGate:
     levels = _levels(seen, METADATA_VERSION)
     gate: Gate = "metadata.version"
     source = "KAFKA-18601"
@@ -207,16 +188,16 @@ def _metadata_version(seen: ClusterSeen, release: str) -> ClusterFinding:
         remedy = (
             "capture a client that asks for ApiVersions 3 or later, or run kafka-features describe"
         )
-        return ClusterFinding(release, gate, "cannot say", gate, "not seen", reason, remedy)
+        return ClusterGate(release, gate, "cannot say", gate, "not seen", reason, remedy)
     level = min(levels)
     if level < _LEAST_LEVEL:
         reason = f"its level is {level}; brokers of {release} need {_LEAST_LEVEL} (3.3-IV3)"
         remedy = "kafka-features upgrade --metadata 3.9, with the brokers of 3.9"
-        return ClusterFinding(
+        return ClusterGate(
             release, gate, "will break", gate, "level too low", reason, remedy, source=source
         )
     reason = f"its level is {level}, and {release} takes {_LEAST_LEVEL} (3.3-IV3) and higher"
-    return ClusterFinding(
+    return ClusterGate(
         release, gate, "nothing seen against it", gate, "level", reason, source=source
     )
 
@@ -226,9 +207,7 @@ def blocks_changes(release: str) -> bool:
     return is_since(release, _FIRST) and not is_since(release, _UNBLOCKED)
 
 
-def _configurations(
-    seen: ClusterSeen, release: str, kind: ConfiguredKind
-) -> Iterator[ClusterFinding]:
+def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> Iterator[ClusterGate]:
     gate: Gate = "topic configurations" if kind == "topic" else "broker configurations"
     found = False
     for (of, name), having in sorted(seen.configured.items()):
@@ -244,7 +223,7 @@ def _configurations(
         if kind == "topic" and blocks_changes(release):
             verdict, evidence, source = "will break", "configuration blocks changes", "KAFKA-19851"
             reason += f"; {release} refuses every change of these topics while it is set"
-        yield ClusterFinding(
+        yield ClusterGate(
             release, gate, verdict, name, evidence, reason, _removing(kind, name),
             having.names, having.count, source,
         )  # fmt: skip
@@ -260,9 +239,9 @@ def _configurations(
     else:
         reason = f"no DescribeConfigs response about {kind}s was seen, nor the cluster's metadata"
         remedy = f"capture kafka-configs --describe --entity-type {kind}s --all, or read the log"
-        yield ClusterFinding(release, gate, "cannot say", f"{kind}s", "not seen", reason, remedy)
+        yield ClusterGate(release, gate, "cannot say", f"{kind}s", "not seen", reason, remedy)
         return
-    yield ClusterFinding(
+    yield ClusterGate(
         release, gate, "nothing seen against it", f"{kind}s", "configurations", reason
     )
 
@@ -275,26 +254,26 @@ def _removing(kind: ConfiguredKind, name: str) -> str:
     return f"before the upgrade: {command}; afterwards name all removed ones in one command"
 
 
-def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
+def _old_batches(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
     gate: Gate = "old batches"
     if seen.old_batches is None:
         return
     source = "KIP-724"
     if not seen.old_batches:
         reason = "every batch on disk that was read has magic 2"
-        yield ClusterFinding(
+        yield ClusterGate(
             release, gate, "nothing seen against it", "logs", "magic", reason, source=source
         )
     for topic, count in sorted(seen.old_batches.items()):
         batches = f"{count:,} {'batch' if count == 1 else 'batches'}"
         reason = f"{batches} of magic 0 or 1 on disk, which {release} reads and no longer writes"
-        yield ClusterFinding(
+        yield ClusterGate(
             release, gate, "nothing seen against it", topic, "magic 0 and 1", reason,
             count=count, source=source,
         )  # fmt: skip
 
 
-def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
+def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterGate]:
     gate: Gate = "features"
     for feature in _FEATURES:
         offered = [key for key in feature.api_keys if stable_versions(key, release)]
@@ -309,7 +288,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
         verdict: AuditVerdict = "nothing seen against it"
         if not levels:
             reason = f"no broker said whether {feature.name} is finalized"
-            yield ClusterFinding(
+            yield ClusterGate(
                 release,
                 gate,
                 "cannot say",
@@ -329,7 +308,7 @@ def _features(seen: ClusterSeen, release: str) -> Iterator[ClusterFinding]:
             if uses:
                 verdict = "will break"
                 reason += f"; clients sent {uses:,} such {'request' if uses == 1 else 'requests'}"
-        yield ClusterFinding(
+        yield ClusterGate(
             release, gate, verdict, feature.name, evidence, reason,
             remedy if evidence == "not finalized" else "", apis, len(apis),
             "KIP-584, KIP-1022",

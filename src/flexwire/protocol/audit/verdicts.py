@@ -3,16 +3,19 @@
 Each use of a version is judged by itself, and the client as a whole by what its software is known
 for. A refusal alone is never a verdict: whether the client depends on the version is shown by what
 it was offered and whether it asked, and where neither was seen the verdict is "cannot say".
+
+Requests that set configurations are judged by the names in them, because the versions of
+CreateTopics, AlterConfigs and IncrementalAlterConfigs say nothing about that.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from flexwire.parties import VERDICTS
-from flexwire.protocol.audit.configuring import judge_configured
+from flexwire.protocol.apis import api_key_of, api_name
 from flexwire.protocol.audit.evidence import (
     Conduct,
     Finding,
@@ -31,16 +34,57 @@ from flexwire.protocol.audit.negotiating import (
     unstable,
 )
 from flexwire.protocol.audit.remedies import name_of, remedy_of
+from flexwire.protocol.configurations import gone
+from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from flexwire.parties import Party
+    from flexwire.parties import AuditVerdict, Party
+    from flexwire.protocol.audit.evidence import Configured
+
+
+@dataclass(frozen=True, slots=True)
+class ToldOfConfiguration:
+    """What a release makes of one configuration that a client sets."""
+
+    configured: Configured
+    verdict: AuditVerdict
+    evidence: str
+    reason: str
+    remedy: str
+    source: str
+
+
+def judge_configured(
+    configured: frozenset[Configured], release: str
+) -> Iterator[ToldOfConfiguration]:
+    """Return what a release makes of configurations that it lacks, in the order of their names.
+
+    Of a topic the release answers INVALID_CONFIG (40) to the whole request. Of a broker it accepts
+    any name, so the configuration silently does nothing.
+    """
+    for one in sorted(configured):
+        since = gone(one.kind, one.name, release)
+        if since is None:
+            continue
+        what = f"it sets {one.name} of a {one.kind} in {api_name(one.api_key)}"
+        remedy = f"leave {one.name} out of the request"
+        if one.kind == "topic":
+            reason = f"{what}, and Kafka {release} answers INVALID_CONFIG (40)"
+            yield ToldOfConfiguration(
+                one, "will break", "configuration gone", reason, remedy, "KIP-724"
+            )
+        else:
+            reason = f"{what}, which Kafka {release} accepts without effect; {since.last} has it"
+            yield ToldOfConfiguration(
+                one, "will do nothing", "configuration without effect", reason, remedy, ""
+            )
+
 
 # A broker that does not know its version answers with version 0, and the client asks again
 # (KIP-511): no version of it can break.
-_API_VERSIONS = 18
 # The units of how long a client was seen, the longest first; below the last it is as good as none.
 _UNITS_US = (
     ("day", 86_400_000_000),
@@ -148,7 +192,8 @@ def _about_versions(
 
 def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) -> Told | None:
     """Return what one use says of its client on a release; None if nothing is against it."""
-    if use.api_key == _API_VERSIONS or use.version in stable_versions(use.api_key, release):
+    is_asking = use.api_key == api_key_of(NEGOTIATES)
+    if is_asking or use.version in stable_versions(use.api_key, release):
         return None
     reads = read_versions(use.api_key, release)
     if use.version in reads:

@@ -32,6 +32,18 @@ class Evidence(NamedTuple):
     reason: str
 
 
+class InBulk(NamedTuple):
+    """How very many values are judged at once, as the answer about record headers does it.
+
+    ``condition`` is an expression of Spark SQL over the column ``value`` with the bytes, their
+    ``size``, and ``is_spring``: whether Spring's header of types stands beside them. It is true if
+    the value reads by the convention. ``meaning`` says the same in a few words.
+    """
+
+    condition: str
+    meaning: str
+
+
 class Convention(ABC):
     """How some software writes the values of record headers, under the name it is asked for by.
 
@@ -40,6 +52,8 @@ class Convention(ABC):
     """
 
     name: ClassVar[str]
+    in_bulk: ClassVar[InBulk | None] = None
+    """None if a value alone does not show that it follows the convention."""
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
         """Read the record headers of one record; lenient reading leaves what does not fit."""

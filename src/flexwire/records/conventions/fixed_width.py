@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import short
-from flexwire.records.conventions.convention import Convention, Evidence
+from flexwire.records.conventions.convention import Convention, Evidence, InBulk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,6 +49,7 @@ class FixedWidth(Convention):
     """
 
     name = "kip-1308"
+    in_bulk = InBulk("size in (1, 2, 4, 8)", "bytes of the width of a number")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})

@@ -15,6 +15,7 @@ from flexwire.records.conventions.convention import (
     MAX_DEPTH,
     Convention,
     Evidence,
+    InBulk,
     Key,
     RawHeader,
 )
@@ -92,6 +93,7 @@ class SpringJson(Convention):
     """
 
     name = "spring-json"
+    in_bulk = InBulk("is_spring", "where Spring's header of types stands beside them")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from flexwire.errors import DecodeError, EncodeError, short
-from flexwire.records.conventions.convention import Convention, Evidence
+from flexwire.records.conventions.convention import Convention, Evidence, InBulk
 from flexwire.records.typed import Typed, TypedDialect, ValueType
+
+# A value of each type that has a size of its own; what it takes on the wire is said by `Typed`.
+_SAMPLES: dict[ValueType, Any] = {
+    ValueType.BOOLEAN: False,
+    ValueType.BYTE: 0,
+    ValueType.CHAR: "a",
+    ValueType.SHORT: 0,
+    ValueType.INT: 0,
+    ValueType.LONG: 0,
+    ValueType.FLOAT: 0.0,
+    ValueType.DOUBLE: 0.0,
+}
+
+
+def _condition() -> str:
+    """Return that a value begins with a type byte of the document, and has that type's bytes."""
+    rest = "substring(value, 2)"
+    fits = {
+        ValueType.BOOLEAN: f" and {rest} in (X'00', X'01')",
+        ValueType.STRING: f" and is_valid_utf8(cast({rest} as string))",
+    }
+    found = []
+    # A byte[] may be anything; as one that begins so.
+    for kind, sample in (_SAMPLES | {ValueType.STRING: "a", ValueType.BYTES: b"a"}).items():
+        data = Typed(kind, sample).encode()
+        size = f" and size = {len(data)}" if kind in _SAMPLES else ""
+        found.append(f"(substring(value, 1, 1) = X'{data[:1].hex()}'{size}{fits.get(kind, '')})")
+    return " or ".join(found)
 
 
 class TypedValues(Convention):
@@ -17,6 +45,7 @@ class TypedValues(Convention):
     """
 
     name = TypedDialect.DOCUMENT.value
+    in_bulk: ClassVar[InBulk | None] = InBulk(_condition(), "by type byte and size")
     dialect = TypedDialect.DOCUMENT
 
     def read_value(self, key: str, data: bytes) -> Typed:
@@ -49,4 +78,5 @@ class EarlierTypedValues(TypedValues):
     """
 
     name = TypedDialect.EARLIER.value
+    in_bulk = None
     dialect = TypedDialect.EARLIER

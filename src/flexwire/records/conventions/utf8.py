@@ -6,14 +6,14 @@ import re
 from typing import Any
 
 from flexwire.errors import short
-from flexwire.records.conventions.convention import Convention, Evidence
+from flexwire.records.conventions.convention import Convention, Evidence, InBulk
 
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
 _CLOUDEVENTS = re.compile(r"ce_[a-z0-9]+")
 _TRACING = ("tracestate", "baggage", "b3")
-CONTROL = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+_CONTROLS = r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 """The control characters that say that it is not text; a tab or a line end is part of text."""
-_CONTROL = re.compile(CONTROL)
+_CONTROL = re.compile(_CONTROLS)
 
 
 class Utf8(Convention):
@@ -28,6 +28,11 @@ class Utf8(Convention):
     """
 
     name = "utf-8"
+    in_bulk = InBulk(
+        "is_valid_utf8(cast(value as string)) "
+        f"and not rlike(cast(value as string), r'{_CONTROLS}')",
+        "text without control characters",
+    )
 
     def read_value(self, key: str, data: bytes) -> str:
         """Read text; anything else than UTF-8 does not fit, U+0000 does."""

@@ -26,6 +26,6 @@ Files that are in already, beside others that are not, are refused: their rows w
 Without ``append`` an analysis takes the place of all that are in, by the same entry in the ledger;
 their rows are taken out after it.
 
-`reading.output` reads, `staging.delta_staging` writes. Only these need deltalake: what tasks use of
-this room (`place`, `days`) does not, so that executors do without.
+`reading.output` reads, `output.delta_staging` writes. Only these need deltalake. Tasks use `layout`
+alone, so executors do without it.
 """

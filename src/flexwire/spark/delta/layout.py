@@ -17,7 +17,6 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -26,8 +25,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from flexwire.errors import AnalysisError, StorageError
+from flexwire.facts.units import microseconds_of, moment_at
 from flexwire.schema.catalog import catalog
 from flexwire.storage.filesystems import door, reported, scheme_of
+from flexwire.storage.place import Place, check_name
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_SCHEMAS
@@ -35,12 +36,11 @@ from flexwire.tables.output import MESSAGES, RUNS
 from flexwire.tables.parquet import TableWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
+    from datetime import datetime
     from pathlib import Path
 
     from flexwire.storage.pages import Entry
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
 
 
 T = TypeVar("T")
@@ -78,10 +78,9 @@ def split(name: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaPlace:
-    """The place of the run ``run`` in the grown output ``out``."""
+class DeltaPlace(Place):
+    """The place of the run ``run`` in the grown output at ``url``."""
 
-    out: Place
     run: str
     below: str = ""
 
@@ -95,37 +94,22 @@ class DeltaPlace:
 
     @property
     def _own(self) -> Place:
-        return self.out.child(f"{RUNS}/{self.run}")
+        return Place(self.url).child(f"{RUNS}/{self.run}")
 
     def child(self, name: str) -> Self:
-        """The place below this one."""
+        """Return the place below this one."""
+        check_name(name)
         return replace(self, below=f"{self.below}{name}/")
 
     def at(self, name: str) -> str:
-        """Where a name is, below ``out``."""
+        """Return where a name is below `url`."""
         full = f"{self.below}{name}"
         if not full.startswith(f"{TABLES}/"):
             return f"{RUNS}/{self.run}/{full}"
         table, rest = split(full)
         return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
 
-    def put(self, file: Path, name: str) -> None:
-        """Put a finished file there."""
-        self.out.put(file, self.at(name))
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file there."""
-        self.out.write(self.at(name), data)
-
-    def read(self, name: str) -> bytes:
-        """The bytes of a file."""
-        return self.out.read(self.at(name))
-
-    def exists(self, name: str) -> bool:
-        """Whether there is a file of that name."""
-        return self.out.exists(self.at(name))
-
-    def entries(self, prefix: str) -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[Entry]:
         """All files of this analysis whose names begin so; of others none."""
         full = f"{self.below}{prefix}"
         if not full.startswith(TABLES):
@@ -141,16 +125,8 @@ class DeltaPlace:
 
     def _files(self, table: str) -> list[Entry]:
         start = f"{ANALYSIS}={self.run}/"
-        entries = self.out.child(f"{TABLES}/{table}").entries(start)
+        entries = Place(self.url).child(f"{TABLES}/{table}").entries(start)
         return [one._replace(name=f"{TABLES}/{table}/{one.name[len(start) :]}") for one in entries]
-
-    def source(self, entry: Entry) -> Source:
-        """A file that was listed, to be read by ranges."""
-        return self.out.source(entry._replace(name=self.at(entry.name)))
-
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
-        self.out.remove(map(self.at, names))
 
     def sweep(self, before: datetime) -> int:
         """Remove what was left unfinished in the directory of the run; tables are others' too."""
@@ -227,7 +203,6 @@ DAY: Final = "day"
 MOST_DAYS: Final = 400
 """Days in the part of one task; a directory and a file for each is what a table may bear."""
 
-_EPOCH: Final = date(1970, 1, 1)
 _DAY_US: Final = 24 * 60 * 60 * 1_000_000
 _OPEN: Final = 8  # each holds a row group
 _ROWS: Final = 10_000
@@ -288,7 +263,7 @@ def _span(file: pq.ParquetFile, time: str) -> tuple[int, int]:
 
 
 def _number(moment: datetime) -> int:
-    return (moment.astimezone(UTC).date() - _EPOCH).days
+    return microseconds_of(moment) // _DAY_US
 
 
 def _days(file: pq.ParquetFile, time: str) -> list[int]:
@@ -308,7 +283,7 @@ def _numbers(times: pa.Array) -> pa.Array:
 
 def _day(number: int, table: str) -> str:
     try:
-        return (_EPOCH + timedelta(days=number)).isoformat()
+        return moment_at(number * _DAY_US).date().isoformat()
     except OverflowError:
         raise AnalysisError(
             f"{table} has rows that were captured in no year from 1 to 9999, which no day can say; "

@@ -6,7 +6,8 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.parquet as pq
@@ -33,10 +34,10 @@ from flexwire.spark.delta.ledger import (
     with_offsets,
 )
 from flexwire.spark.delta.logs import Added, Log
-from flexwire.spark.delta.reading import DeltaOutput
+from flexwire.spark.delta.reading import DeltaOutput, StagedOutput
 from flexwire.spark.publishing.drop import SCRATCH, Drop
 from flexwire.spark.publishing.local import locked
-from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, new_run
+from flexwire.spark.publishing.stored import ABANDONED_SECONDS, STAGING, RunStaging, begun_run
 from flexwire.storage.local import make_private_directory
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.logs.files import Partition
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
 
@@ -99,7 +99,7 @@ def give_up(out: Place, run: str) -> None:
 
 def remove_run(out: Place, run: str) -> None:
     """Remove the files of an analysis that is in no table."""
-    place = DeltaPlace(out, run)
+    place = DeltaPlace(out.url, run)
     place.remove([one.name for one in place.entries("")])
     if place.path is not None:
         for directory in (place.path / SCRATCH, place.path, place.path.parent):
@@ -135,7 +135,7 @@ def _each(out: Place, tables: Iterable[str], ask: Callable[[Log], Any]) -> list[
 
 def _is_old(out: Place, run: str, began: datetime, now: datetime, abandoned: float) -> bool:
     """Whether nothing was written for so long, by the store's own clock: ours may be another."""
-    newest = max([began, *(one.modified for one in DeltaPlace(out, run).entries(""))])
+    newest = max([began, *(one.modified for one in DeltaPlace(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
 
@@ -146,38 +146,33 @@ class AlreadyInError(FlexwireError):
     """Another analysis of the same input was first."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeltaStaging:
-    """Where one analysis writes, until `publish`; ``known`` is an earlier one of the same input.
+@dataclass(frozen=True)
+class DeltaStaging(RunStaging):
+    """What one analysis adds to tables; ``digest`` and ``fingerprints`` say of which input."""
 
-    ``next_offsets`` are those to go on with in logs, and ``read_until`` those after what this
-    analysis has read.
-    """
-
-    out: Place
-    run: str
     digest: str
     fingerprints: list[int]
     append: bool
-    known: str | None = None
-    next_offsets: dict[Partition, int] = field(default_factory=dict)
-    read_until: dict[Partition, int] = field(default_factory=dict)
-    drop: Drop = field(init=False)
-    entered: list[str] = field(default_factory=list)
-    """The run, once it is in the ledger."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "drop", Drop(self.files, arrange=by_day, remembers=True))
+    @cached_property
+    def drop(self) -> Drop:
+        """Where tasks hand over what they wrote, a file for each day."""
+        return Drop(self.files, arrange=by_day, remembers=True)
 
     @property
     def files(self) -> DeltaPlace:
         """For what is to be published."""
-        return DeltaPlace(self.out, self.run)
+        return DeltaPlace(self.out.url, self.run)
 
     @property
     def published(self) -> DeltaOutput:
         """What there is to read in the end."""
         return DeltaOutput(self.out.child(f"{RUNS}/{self.known or self.run}"), self.out)
+
+    @property
+    def staged(self) -> StagedOutput:
+        """The tables that have been written, before they are published."""
+        return StagedOutput(self.out, self.files, self.drop.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
         """Nothing: the ledger is what says that an analysis is complete."""
@@ -187,9 +182,7 @@ class DeltaStaging:
         if (own := self.files.path) is not None:
             # Attempts that were killed leave theirs.
             shutil.rmtree(own / SCRATCH, ignore_errors=True)
-        # What an attempt that does not count has written since it was removed.
-        if left := [one.name for one in self.files.entries("_")]:
-            self.files.remove(left)
+        self.remove_unnamed()
         tables = self._tables()
         note_tables(self.out, self.run, tables)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
@@ -197,7 +190,7 @@ class DeltaStaging:
         new = entry(self.run, IN, self.digest, self.fingerprints, told)
         before = Ledger(self.out).entries()
         Ledger(self.out).change(lambda old: self._entered(old, new))
-        self.entered.append(self.run)
+        self.kept.append(self.run)
         if not self.append and before:
             names = {table["name"] for one in before for table in one.tables}
             take_out(self.out, {one.analysis for one in before}, names)
@@ -215,9 +208,9 @@ class DeltaStaging:
         if not self.append:
             kept = (one for one in old if one.state == ABANDONED)
             return with_offsets([*kept, own], self.read_until)
-        offsets = next_offsets(old)
+        offsets, known_offsets = next_offsets(old), self.next_offsets or {}
         if known_in(old, self.digest, self.fingerprints, self.out) or any(
-            offsets.get(one) != self.next_offsets.get(one) for one in self.read_until
+            offsets.get(one) != known_offsets.get(one) for one in self.read_until
         ):
             raise AlreadyInError(
                 f"{self.out}: another analysis of the same input was first, and is in"
@@ -292,28 +285,21 @@ def delta_staging(
     """
     check_scheme(out)
     prints = [fingerprint(one) for one in sources]
+
+    def make(run: str) -> DeltaStaging:
+        entries = sweep(out, run, abandoned)
+        known = known_in(entries, digest, prints, out) if append else ""
+        offsets = next_offsets(entries) if append else {}
+        if out.path is not None:
+            make_private_directory(out.path / RUNS / run)
+        return DeltaStaging(
+            out, run, digest, prints, append, known=known or None, next_offsets=offsets
+        )
+
     with nullcontext() if out.path is None else _held(out.path):
         _check_ours(out)
-        run = new_run()
-        out.write(f"{STAGING}/{run}", b"")
-        staging: DeltaStaging | None = None
-        try:
-            entries = sweep(out, run, abandoned)
-            known = known_in(entries, digest, prints, out) if append else ""
-            offsets = next_offsets(entries) if append else {}
-            staging = DeltaStaging(out, run, digest, prints, append, known or None, offsets)
-            if out.path is not None:
-                make_private_directory(out.path / RUNS / run)
+        with begun_run(out, make, give_up) as staging:
             yield staging
-        except BaseException:
-            # Where this fails too, the next one sweeps. What has entered the ledger is left alone:
-            # a store may answer with an older ledger.
-            if staging is None or not staging.entered:
-                with suppress(Exception):
-                    give_up(out, run)
-            raise
-        if not staging.entered:
-            give_up(out, run)
 
 
 @contextmanager

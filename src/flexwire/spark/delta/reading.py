@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
+from flexwire.facts.units import moment_at
 from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 # When a file was written, no table says.
-_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER: Final = moment_at(0)
 
 
 @dataclass(frozen=True)

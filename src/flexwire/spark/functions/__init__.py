@@ -10,12 +10,11 @@ In SQL they are there after `register_functions`.
 
 from __future__ import annotations
 
+from flexwire.answers.asking.messages import kafka_error_is_retriable, kafka_error_name
 from flexwire.spark.functions.columns import (
     from_kafka,
     from_kafka_variant,
     header,
-    kafka_error_is_retriable,
-    kafka_error_name,
     kafka_frame,
     kafka_headers,
     kafka_records,

@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import pyarrow as pa
 import pyspark
 from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.pandas.types import from_arrow_type
 
 from flexwire.arguments import refuse, to_choice, to_list, to_text, to_version
 from flexwire.columnar import RECORD_COLUMNS
 from flexwire.columnar.decoding import column_names
 from flexwire.errors import AnalysisError
-from flexwire.protocol.error_codes import ERROR_NAMES, RETRIABLE
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.schema.spec import snake_case
-from flexwire.spark.functions import headers, messages, records
-from flexwire.spark.functions import headers as typed
-from flexwire.spark.functions import messages as frames
-from flexwire.spark.functions import records as dynamic
+from flexwire.spark.functions import messages, records
+from flexwire.spark.functions.headers import (
+    HEADER_TYPES,
+    convention_of,
+    find_convention,
+    header_lists,
+    header_values,
+    list_type,
+)
 from flexwire.spark.functions.messages import (
     ABSENT,
     CONVENTION,
@@ -34,7 +37,7 @@ from flexwire.spark.functions.messages import (
     read_options,
 )
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.tasks import spare_modules
+from flexwire.tasks import spare_modules
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -87,28 +90,6 @@ def check_version(name: str, version: str) -> None:
     if tuple(map(int, version.split(".")[:2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
         raise AnalysisError(f"{name} needs PySpark {oldest} or later, got {version}")
-
-
-def kafka_error_name(code: ColumnOrName) -> Column:
-    """Give the name of an error code: "NOT_COORDINATOR" of 16.
-
-    Args:
-        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
-            code that Kafka 4.4 does not have.
-    """
-    return _of({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
-
-
-def kafka_error_is_retriable(code: ColumnOrName) -> Column:
-    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
-    return _of({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
-
-
-def _of(told: dict[int, str], code: ColumnOrName) -> Column:
-    """What is told of a code, in SQL; null of one that nothing is told of."""
-    # As text it is one call of Java, and not hundreds.
-    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
-    return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]
 
 
 ColumnOrName: TypeAlias = Column | str
@@ -168,7 +149,7 @@ def from_kafka_variant(
     """
     for column, name in ((data, "data"), (message, "message"), (version, "version")):
         check_column(column, name)
-    task = partial(dynamic.message_variants, read_options(options, *_OF_MESSAGES))
+    task = partial(records.message_variants, read_options(options, *_OF_MESSAGES))
     return arrow_function("from_kafka_variant", task, VARIANT)(data, message, version)
 
 
@@ -292,8 +273,8 @@ def kafka_headers(
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CORRUPT)
-    task = partial(typed.header_lists, typed.find_convention(convention), chosen)
-    return arrow_function("kafka_headers", task, typed.list_type(chosen))(headers)
+    task = partial(header_lists, find_convention(convention), chosen)
+    return arrow_function("kafka_headers", task, list_type(chosen))(headers)
 
 
 def header(
@@ -318,10 +299,10 @@ def header(
     """
     check_column(headers, "headers")
     chosen = read_options(options, MODE, CONVENTION)
-    name = to_choice(type, "type", tuple(typed.HEADER_TYPES))
-    convention = typed.convention_of(chosen.convention, to_text(key, "key"), name)
-    task = partial(typed.header_values, convention, key, name, chosen)
-    return arrow_function("header", task, typed.HEADER_TYPES[name])(headers)
+    name = to_choice(type, "type", tuple(HEADER_TYPES))
+    convention = convention_of(chosen.convention, to_text(key, "key"), name)
+    task = partial(header_values, convention, key, name, chosen)
+    return arrow_function("header", task, HEADER_TYPES[name])(headers)
 
 
 def kafka_frame(
@@ -351,7 +332,9 @@ def kafka_frame(
         given += [(api_key, "api_key"), (api_version, "api_version")]
     for column, name in given:
         check_column(column, name)
-    make = arrow_function("kafka_frame", partial(frames.frames, chosen), frames.frame_type(chosen))
+    make = arrow_function(
+        "kafka_frame", partial(messages.frames, chosen), messages.frame_type(chosen)
+    )
     return make(*(column for column, _ in given))
 
 
@@ -399,14 +382,14 @@ def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
 def _of_any_message(options: Options) -> dict[str, Any]:
     columns = tuple(RECORD_COLUMNS)
     of: dict[str, tuple[Any, pa.DataType]] = {
-        "from_kafka_variant": (dynamic.message_variants, VARIANT),
-        "to_kafka": (dynamic.encoded_messages, pa.binary()),
+        "from_kafka_variant": (records.message_variants, VARIANT),
+        "to_kafka": (records.encoded_messages, pa.binary()),
         "kafka_records": (
             partial(records.record_lists, columns),
             records.list_type(columns, options),
         ),
-        "kafka_headers": (dynamic.header_lists, headers.list_type(options)),
-        "kafka_frame": (frames.frames, frames.frame_type(options)),
+        "kafka_headers": (records.header_lists, list_type(options)),
+        "kafka_frame": (messages.frames, messages.frame_type(options)),
     }
     return {
         name: arrow_function(name, partial(work, options), kind)

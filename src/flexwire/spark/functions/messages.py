@@ -9,9 +9,10 @@ The decoding is that of `flexwire.columnar`, whose kernels leave what they refus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,7 +25,6 @@ from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.schema.served import OneSpec, served_of
-from flexwire.spark.sources.options import MAX_INFLATED, MAX_RATIO, inflation_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -157,14 +157,46 @@ _DEFAULTS = {
     PREFIX: "true",
     FIELDS: "",
 }
-OF_INFLATION = (MAX_INFLATED, MAX_RATIO)
-"""Which say what a record batch may inflate to."""
 _CHOICES = {
     MODE: ("FAILFAST", "PERMISSIVE"),
     ENCODING: tuple(one.value for one in Encoding),
     ABSENT: ("null", "default"),
     PREFIX: ("true", "false"),
 }
+
+
+_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)b?", re.IGNORECASE)
+_RATIO: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
+MAX_INFLATED: Final = "maxInflated"
+"""The option for how many bytes a record batch inflates to at most."""
+MAX_RATIO: Final = "maxRatio"
+"""The option for how many times its own bytes a record batch inflates to at most."""
+OF_INFLATION: Final = {
+    MAX_INFLATED: "what a record batch inflates to at most, as `128m`, which it is by default",
+    MAX_RATIO: "how many times its own bytes a record batch inflates to at most; any by default",
+}
+"""The options that say what a record batch may inflate to, and what they mean."""
+
+
+def size_of(name: str, value: str) -> int:
+    """Return a number of bytes, as Spark writes them: 134217728, 128m."""
+    match = _SIZE.fullmatch(value.strip())
+    if match is None or not int(match[1]):
+        raise refuse(name, "a number of bytes, as 134217728 or 128m", value)
+    return int(match[1]) * _UNITS[match[2].lower()]
+
+
+def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
+    """Return what record batches may inflate to; each is held to a ratio where one is given."""
+    found = INFLATION
+    if max_inflated is not None:
+        found = replace(found, max_inflated=size_of(MAX_INFLATED, max_inflated))
+    if max_ratio is not None:
+        if not _RATIO.fullmatch(max_ratio.strip()):
+            raise refuse(MAX_RATIO, "a number from 1 on, as 1024", max_ratio)
+        found = replace(found, max_ratio=int(max_ratio)).held()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ list with the bytes of its values, and a structure joins those of its fields.
 from __future__ import annotations
 
 import struct
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate
@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.errors import EncodeError, short
+from flexwire.facts.units import microseconds_of
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -46,8 +47,7 @@ _BINARY, _TEXT = 15, 16
 _LONGEST_SHORT, _BYTE, _FEW = 63, 255, 1024
 # An int of 4, 8 and 16 bytes holds so many digits.
 _DIGITS = {9: (_DECIMAL4, 4), 18: (_DECIMAL8, 8), 38: (_DECIMAL16, 16)}
-_EPOCH_DAY, _EPOCH = date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+_EPOCH_DAY = date(1970, 1, 1)
 # Spark takes no larger one by default.
 MOST = 16 * 1024 * 1024
 
@@ -113,8 +113,7 @@ def _binary(value: bytes) -> bytes:
 
 
 def _moment(value: datetime) -> bytes:
-    moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-    return _LONG.pack(_TIMESTAMP << 2, (moment - _EPOCH) // _MICROSECOND)
+    return _LONG.pack(_TIMESTAMP << 2, microseconds_of(value))
 
 
 def _day(value: date) -> bytes:

@@ -2,6 +2,6 @@
 
 A task closes a file here and puts it below the staging directory (`drop`), and says so in its
 manifest (`manifest`, `commit`). Small files are joined (`compaction`, `table_files`), and one step
-of the driver publishes all (`output`; `local` on this machine, `stored` in an object store; for
-Delta the room `flexwire.spark.delta`).
+of the driver publishes all. `output` has what its three forms share: `local` on this machine,
+`stored` in an object store, and the room `flexwire.spark.delta`.
 """

@@ -34,10 +34,9 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from flexwire.errors import AnalysisError
 from flexwire.kernels.engine import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.progress import is_connect
 from flexwire.spark.publishing.drop import Drop, as_it_is
 from flexwire.spark.publishing.manifest import Committed, Files, check_owners
-from flexwire.spark.tasks import KEEPS_MEMORY
+from flexwire.tasks import KEEPS_MEMORY, is_connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
     from flexwire.schema.catalog import Carried
     from flexwire.spark.publishing.drop import Arrange
-    from flexwire.spark.publishing.manifest import Place
+    from flexwire.storage.place import Place
 
 
 LARGEST_WORK: Final = 1 << 18

@@ -3,7 +3,6 @@
 ```
 OUT/_flexwire.lock              held by the analysis that is under way
 OUT/_flexwire-unfinished-…/     what it has written until now, for its owner alone to read
-    work/                       what lies between two jobs
     new/                        what is published in the end: tables/, facts.json, report.html, …
     old/                        what was published before, while it is being replaced
 ```
@@ -21,23 +20,28 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.tables import TABLES, check_ours, mark_place
+from flexwire.spark.publishing.output import (
+    ANSWERS,
+    AUDIT_CSV,
+    AUDIT_JSON,
+    FACTS,
+    REPORT,
+    Staging,
+)
+from flexwire.spark.tables import TABLES, check_ours
 from flexwire.storage.local import FILE_MODE, make_private_directory, make_tree_private
 from flexwire.storage.place import Place
-from flexwire.tables.output import MARKER, SUCCESS
+from flexwire.tables.output import MARKER, SUCCESS, Output
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 
 # Spark leaves names with an underscore before them alone.
 LOCK, PREFIX = "_flexwire.lock", "_flexwire-unfinished-"
-REPORT, FACTS, AUDIT_CSV, AUDIT_JSON = "report.html", "facts.json", "audit.csv", "audit.json"
-ANSWERS = "answers"
 # The tables before the files that are made from them: who finds a report finds all.
 PARTS = (
     *(f"tables/{name}" for name in (*TABLES, ANSWERS)),
@@ -48,18 +52,11 @@ _MARKER, _SUCCESS = f"tables/{MARKER}", f"tables/{SUCCESS}"
 _REMOVALS, _SECONDS_BETWEEN = 50, 0.1
 
 
-@dataclass(frozen=True, slots=True)
-class Staging:
-    """Where one analysis writes, until `publish`."""
+@dataclass(frozen=True)
+class LocalStaging(Staging):
+    """What one analysis writes, in the directory ``place`` below ``out``."""
 
-    known: ClassVar[None] = None
-    out: Path
     place: Path
-
-    @property
-    def work(self) -> Path:
-        """For what lies between two jobs. Every executor must see it, so it is below ``out``."""
-        return self.place / "work"
 
     @property
     def new(self) -> Path:
@@ -72,18 +69,9 @@ class Staging:
         return Place(str(self.new))
 
     @property
-    def published(self) -> Place:
-        """Where it is to be found in the end."""
-        return Place(str(self.out))
-
-    @property
-    def drop(self) -> Drop:
-        """Where tasks hand over what they wrote."""
-        return Drop(self.files)
-
-    def mark(self, sources: Iterable[str]) -> None:
-        """Say that the tables are complete, and of which captures."""
-        mark_place(self.files.child("tables"), sources)
+    def published(self) -> Output:
+        """What there is to read in the end."""
+        return Output(self.out)
 
     def publish(self) -> None:
         """Put what is in `new` in the place of what is in ``out``, by renaming.
@@ -93,17 +81,18 @@ class Staging:
         fails, the old one is back; where it is killed, the next analysis begins anew.
         """
         make_tree_private(self.new)
-        tables, old = self.out / "tables", self.place / "old"
+        out, old = Path(self.out.url), self.place / "old"
+        tables = out / "tables"
         is_new = not tables.exists()
         make_private_directory(old / "tables")
-        retired = [(self.out / part, old / part) for part in (_SUCCESS, *reversed(PARTS))]
-        placed = [(self.new / part, self.out / part) for part in (*PARTS, _SUCCESS)]
+        retired = [(out / part, old / part) for part in (_SUCCESS, *reversed(PARTS))]
+        placed = [(self.new / part, out / part) for part in (*PARTS, _SUCCESS)]
         done: list[tuple[Path, Path]] = []
         try:
             make_private_directory(tables)
             if not (tables / MARKER).exists():
                 # Before all others: what lies there unfinished must be known for ours.
-                placed.insert(0, (self.new / _MARKER, self.out / _MARKER))
+                placed.insert(0, (self.new / _MARKER, out / _MARKER))
             for source, target in (*retired, *placed):
                 if os.path.lexists(source):
                     done.append((source, target))
@@ -124,7 +113,7 @@ def move(source: Path, target: Path) -> None:
 
 
 @contextmanager
-def staging(out: Path) -> Iterator[Staging]:
+def local_staging(out: Path) -> Iterator[LocalStaging]:
     """A place for one analysis into ``out``, removed in the end with all that is in it.
 
     Raises `FlexwireError` where another analysis into ``out`` is under way, where ``out/tables`` or
@@ -140,7 +129,7 @@ def staging(out: Path) -> Iterator[Staging]:
             sweep(out)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
             try:
-                made = Staging(out, place)
+                made = LocalStaging(Place(str(out)), place)
                 make_private_directory(made.new / "tables")
                 yield made
             except BaseException as error:

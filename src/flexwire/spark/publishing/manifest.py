@@ -1,9 +1,6 @@
 """What the tasks of an analysis wrote, and where: files that follow from their input alone.
 
 So a task that runs twice writes the same files, and what counts is what its manifest names.
-
-`Place` is what the parts of this room ask of it; `flexwire.storage.place` has the one that there
-is, by path or URL.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, Generic, Protocol, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Final, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -23,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.storage.pages import Entry
-    from flexwire.storage.source import Source
+    from flexwire.storage.place import Place
 
 
 T = TypeVar("T")
@@ -160,41 +156,6 @@ def settle(place: Place, written: Iterable[Written], others: Collection[str] = (
     place.remove(orphans)
     # Nobody waits for an attempt that still writes.
     place.sweep(datetime.max.replace(tzinfo=UTC))
-
-
-class Place(Protocol):
-    """Files by name. It can be pickled: tasks have one that means the same files."""
-
-    @property
-    def path(self) -> Path | None:
-        """The directory, where it is one that programs can open by its path."""
-
-    def child(self, name: str) -> Self:
-        """The place below this one."""
-
-    def put(self, local: Path, name: str, /) -> None:
-        """Put a finished file there, whole, in place of one of that name. It may be moved."""
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file there, whole, in place of one of that name."""
-
-    def read(self, name: str) -> bytes:
-        """The bytes of a file."""
-
-    def exists(self, name: str) -> bool:
-        """Whether there is a file of that name."""
-
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """All files whose names begin so, however deep."""
-
-    def source(self, entry: Entry) -> Source:
-        """A file that was listed, to be read by ranges."""
-
-    def sweep(self, before: datetime, /) -> int:
-        """Remove what killed writers left unfinished, begun before then; it is not a file yet."""
-
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files; those that are not there are no error."""
 
 
 def check_there(path: Path) -> None:

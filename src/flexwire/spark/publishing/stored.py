@@ -22,92 +22,106 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, ClassVar, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.publishing.drop import Drop
-from flexwire.spark.tables import mark_place
-from flexwire.tables.output import CURRENT, CURRENT_FORMAT, RUN, RUNS, SUCCESS, current_run
+from flexwire.spark.publishing.output import Staging
+from flexwire.tables.output import (
+    CURRENT,
+    CURRENT_FORMAT,
+    RUN,
+    RUNS,
+    SUCCESS,
+    Output,
+    current_run,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from flexwire.spark.publishing.manifest import Place
-
-P = TypeVar("P", bound="Place")
+    from flexwire.storage.place import Place
 
 # Longer than a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60
 STAGING: Final = "_staging"
 
 
-@dataclass(frozen=True, slots=True)
-class StoredStaging(Generic[P]):
-    """Where one analysis writes, until `publish`."""
+@dataclass(frozen=True)
+class RunStaging(Staging):
+    """What one analysis writes as a run of its own, where that stays.
 
-    known: ClassVar[None] = None
-    out: P
+    ``kept`` has the run once it may be in the output: whatever came of that, its files stay.
+    """
+
     run: str
-    asked: list[str] = field(default_factory=list)
-    """The run, once the store was asked to publish it: whatever came of that, its files stay."""
-    drop: Drop = field(init=False)
-    """Where tasks hand over what they wrote."""
+    kept: list[str] = field(default_factory=list, kw_only=True)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "drop", Drop(self.files))
+
+S = TypeVar("S", bound=RunStaging)
+
+
+@contextmanager
+def begun_run(
+    out: Place, make: Callable[[str], S], remove: Callable[[Place, str], None]
+) -> Iterator[S]:
+    """Begin a run in ``out``, which ``make`` makes by its name; one that is not kept is removed.
+
+    ``_staging`` names it before its first file is written: so whatever is left of it is found.
+    """
+    run = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
+    out.write(f"{STAGING}/{run}", b"")
+    staging: S | None = None
+    try:
+        staging = make(run)
+        yield staging
+    except BaseException:
+        # A write that failed may have been taken, and a store that is asked now may answer with
+        # what was there before. Where it was not taken, or removing fails too, a later analysis
+        # removes the run.
+        if staging is None or not staging.kept:
+            with suppress(Exception):
+                remove(out, run)
+        raise
+    if not staging.kept:
+        remove(out, run)
+
+
+@dataclass(frozen=True)
+class StoredStaging(RunStaging):
+    """What one analysis writes to a store."""
 
     @property
-    def files(self) -> P:
+    def files(self) -> Place:
         """For what is to be published, each part at the place that it has in the output."""
         return self.out.child(f"{RUNS}/{self.run}")
 
     @property
-    def published(self) -> P:
-        """Where it is to be found in the end, which is the same."""
-        return self.files
-
-    def mark(self, sources: Iterable[str]) -> None:
-        """Say that the tables are complete, and of which captures."""
-        mark_place(self.files.child("tables"), sources)
+    def published(self) -> Output:
+        """What there is to read in the end, which is in the same place."""
+        return Output(self.files)
 
     def publish(self) -> None:
         """Make this run the output, once all its files are there and its marker is."""
         if not self.files.exists(f"tables/{SUCCESS}"):
             where = self.files.child("tables")
             raise FlexwireError(f"{where} is unfinished, as it has no {SUCCESS}")
-        # What an attempt that does not count has written since it was removed.
-        if left := [one.name for one in self.files.entries("_")]:
-            self.files.remove(left)
+        self.remove_unnamed()
         before = current_run(self.out).get("run")
         told = {"format": CURRENT_FORMAT, "run": self.run, "before": before}
-        self.asked.append(self.run)
+        self.kept.append(self.run)
         self.out.write(CURRENT, json.dumps(told, indent=1).encode() + b"\n")
 
 
-def new_run() -> str:
-    """A name for a run; in the order of time, and nobody else's."""
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{secrets.token_hex(4)}"
-
-
 @contextmanager
-def stored_staging(out: P, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging[P]]:
+def stored_staging(out: Place, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging]:
     """A place for one analysis into ``out``; what is not published is removed in the end."""
-    run = new_run()
-    # Before its first file, that whatever it leaves is found.
-    out.write(f"{STAGING}/{run}", b"")
-    staging = StoredStaging(out, run)
-    try:
+
+    def make(run: str) -> StoredStaging:
         sweep(out, run, abandoned)
+        return StoredStaging(out, run)
+
+    with begun_run(out, make, _remove) as staging:
         yield staging
-    except BaseException:
-        # A PUT that failed may have been taken, and a store that is asked now may answer with what
-        # was there before. If it was not taken, a later analysis removes the run.
-        if not staging.asked:
-            with suppress(Exception):
-                _remove(out, run)
-        raise
-    if not staging.asked:
-        _remove(out, run)
 
 
 def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:

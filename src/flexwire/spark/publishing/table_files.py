@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from flexwire.spark.publishing.drop import Drop
-    from flexwire.spark.publishing.manifest import Place, Written
+    from flexwire.spark.publishing.manifest import Written
+    from flexwire.storage.place import Place
     from flexwire.tables.records import Rows
 
 

@@ -19,6 +19,7 @@ from pyspark.sql.datasource import (
 from flexwire.errors import ArgumentError, EncodeError
 from flexwire.schema.catalog import using_carried
 from flexwire.spark.functions.variant import VARIANT, struct_variants
+from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.sources.kafka_capture_plan import plan, rows_of
 from flexwire.spark.sources.requests import (
     CONNECTIONS,
@@ -30,10 +31,9 @@ from flexwire.spark.sources.requests import (
     SupportsTriggerAvailableNow,
     chosen,
 )
-from flexwire.spark.tables import BATCH_BYTES, BATCH_ROWS, spark_schema
-from flexwire.spark.tasks import begin_task
 from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
 from flexwire.tables.records import RunRows
+from flexwire.tasks import begin_task, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -124,11 +124,6 @@ class KafkaCapture(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as files grow and others come."""
-        # It imports this room's stream, which a batch does not need.
-        from flexwire.spark.sources.kafka_capture import (  # noqa: PLC0415 - see above
-            CaptureStreamReader,
-        )
-
         return CaptureStreamReader(CaptureOptions.parse(self.options), schema)
 
 

@@ -19,19 +19,18 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import InputPartition
 
-from flexwire.capture.reassembly.merging import MOST_OPEN
 from flexwire.errors import CaptureError
-from flexwire.report.sampled_facts import sampled_notes
+from flexwire.facts.captures import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
-from flexwire.spark.tables import BATCH_ROWS
-from flexwire.spark.tasks import begin_task
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
 from flexwire.survey.request import NAMES, Known, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
+from flexwire.tasks import begin_task
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
@@ -190,9 +189,4 @@ def _surveyed(asked: Asked, kept: Kept) -> Survey:
     if sampled and not asked.takes_sampled:
         (note, *_) = sampled_notes(sampled)
         raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
-    if survey.is_crowded:
-        raise CaptureError(
-            f"more than {MOST_OPEN} captures overlap in time and show the same connections: read "
-            "fewer of them at once, or join those of one host with mergecap"
-        )
     return survey

@@ -40,7 +40,8 @@ from flexwire.logs.reading import (
     read_piece,
 )
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.spark.sources.options import OF_INFLATION, Options
+from flexwire.spark.functions.messages import OF_INFLATION
+from flexwire.spark.sources.options import Options
 from flexwire.spark.sources.requests import (
     ReadAllAvailable,
     ReadMaxRows,
@@ -48,8 +49,7 @@ from flexwire.spark.sources.requests import (
     chosen,
     narrowed,
 )
-from flexwire.spark.tables import spark_schema
-from flexwire.spark.tasks import begin_task
+from flexwire.tasks import begin_task, spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -177,9 +177,6 @@ class KafkaLog(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as logs grow."""
-        # It imports this file.
-        from flexwire.spark.sources.kafka_log import LogStreamReader  # noqa: PLC0415
-
         return LogStreamReader(LogOptions.parse(self.options), schema)
 
 

@@ -4,54 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import Partition
-from flexwire.records.inflation import INFLATION, Inflation
+from flexwire.spark.functions.messages import MAX_INFLATED, MAX_RATIO, inflation_of, size_of
 from flexwire.wire.limits import INT64_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_SIZE: Final = re.compile(r"(\d{1,15})\s*([kmg]?)b?", re.IGNORECASE)
+    from flexwire.records.inflation import Inflation
+
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
-_RATIO: Final = re.compile(r"[1-9]\d{0,8}", re.ASCII)
-MAX_INFLATED: Final = "maxInflated"
-"""The option for how many bytes a record batch inflates to at most."""
-MAX_RATIO: Final = "maxRatio"
-"""The option for how many times its own bytes a record batch inflates to at most."""
-OF_INFLATION: Final = {
-    MAX_INFLATED: "what a record batch inflates to at most, as `128m`, which it is by default",
-    MAX_RATIO: "how many times its own bytes a record batch inflates to at most; any by default",
-}
 _MOST_PARTITIONS: Final = 1_000_000
 EARLIEST, LATEST = -2, -1
 """What an offset of Spark's Kafka source says instead of a number."""
-
-
-def size_of(name: str, value: str) -> int:
-    """Return a number of bytes, as Spark writes them: 134217728, 128m."""
-    match = _SIZE.fullmatch(value.strip())
-    if match is None or not int(match[1]):
-        raise refuse(name, "a number of bytes, as 134217728 or 128m", value)
-    return int(match[1]) * _UNITS[match[2].lower()]
-
-
-def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
-    """Return what record batches may inflate to; each is held to a ratio where one is given."""
-    found = INFLATION
-    if max_inflated is not None:
-        found = replace(found, max_inflated=size_of(MAX_INFLATED, max_inflated))
-    if max_ratio is not None:
-        if not _RATIO.fullmatch(max_ratio.strip()):
-            raise refuse(MAX_RATIO, "a number from 1 on, as 1024", max_ratio)
-        found = replace(found, max_ratio=int(max_ratio)).held()
-    return found
 
 
 class Options:

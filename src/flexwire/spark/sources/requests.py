@@ -7,7 +7,6 @@ filter means stays Spark's.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,18 +16,21 @@ import pyarrow as pa
 from flexwire.arguments import refuse
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
+from flexwire.facts.units import microseconds_of
 from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
 from flexwire.schema.catalog import Catalog, catalog, using_carried
+from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.sources.options import OF_INFLATION, Options
-from flexwire.spark.tables import spark_schema
+from flexwire.spark.sources.options import Options
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from pyspark.sql.types import StructType
 
@@ -178,7 +180,6 @@ def _wanted(options: Options, kind: str) -> Wanted:
 
 
 _EQUAL = {"EqualTo", "EqualNullSafe"}
-_MILLISECOND = 1000
 
 
 def narrowed(query: LogQuery, filters: Iterable[Any]) -> LogQuery:
@@ -228,9 +229,7 @@ def _bounds(kind: str, value: Any, *, whole: bool = True) -> Bounds:
 
 def _milliseconds(moment: datetime) -> int:
     """Give a time in the milliseconds of a log, rounded down."""
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // _MILLISECOND
+    return microseconds_of(moment) // _MICROSECONDS
 
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""How answers are asked, and what several of them ask."""

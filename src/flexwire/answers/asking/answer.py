@@ -1,0 +1,322 @@
+"""What an answer is: a function of the tables of an analysis, and how the report shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial, reduce, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol
+from warnings import warn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.facts.answers import ShownColumn
+from flexwire.measures.evidence import PORT
+from flexwire.schema.catalog import catalog
+from flexwire.tables.output import MESSAGES
+from flexwire.tables.schema import schema_of
+from flexwire.tasks import map_in_arrow, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path as FilePath
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql.types import StructType
+
+    from flexwire.answers.asking.internal_logs import InternalLogs
+    from flexwire.answers.state.cluster import ClusterState
+    from flexwire.facts.answers import Picture
+    from flexwire.tables.parquet import Ranges
+    from flexwire.tables.schema import Column
+    from flexwire.tables.spec_places import Path
+
+    Task = Callable[[str, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+Ask = Callable[["AnalysisTables"], DataFrame]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer that `analyze` gives: its table and CSV, and its part of the report.
+
+    Attributes:
+        name: that of the function, the file, the table and the CSV.
+        question: what is asked, with a question mark.
+        meaning: what the rows say, in a sentence or two.
+        advice: what to do about it.
+        row: what a row is: "a topic".
+        columns: those of the DataFrame that ``ask`` returns, in order.
+        order: the names of columns that order the rows, the most important row first. "-bytes"
+            puts large values first and nulls last.
+        ask: the function of tables.
+        shown: the names of the columns with a heading, if the report has them in another order.
+        place: where the report has it: answers with a smaller place come first.
+        picture: its picture in the report.
+        labelled: for an answer that a file of labels changes: reads the file, and returns what is
+            asked then instead of ``ask``.
+        asks: internal topics that it is about. It is asked if one of them is among the logs of an
+            analysis. No table has their state, so only the analysis itself can ask it.
+        of_logs: whether it says nothing without log segments.
+        of_grown: whether it says nothing about one analysis. It is asked of tables that grow, or
+            by name.
+        of_state: the answer that says of internal topics what this one says of traffic.
+        elsewhere: what else says it of a broker's logs.
+        most_rows: how many rows are kept, for an answer that has more than others.
+
+    An answer without a row is not shown.
+    """
+
+    name: str
+    question: str
+    meaning: str
+    advice: str
+    row: str
+    columns: tuple[Column, ...]
+    order: tuple[str, ...]
+    ask: Ask
+    shown: tuple[str, ...] = ()
+    place: int = 0
+    picture: Picture | None = None
+    labelled: Callable[[str | FilePath], Ask] | None = None
+    asks: tuple[str, ...] = ()
+    of_logs: bool = False
+    of_grown: bool = False
+    of_state: str = ""
+    elsewhere: str = ""
+    most_rows: int = 0
+
+    def shown_columns(self) -> tuple[ShownColumn, ...]:
+        """Return the columns that the report shows, in its order."""
+        found = {one.name: one.shown() for one in self.columns if one.heading}
+        return tuple(found[name] for name in self.shown or found)
+
+    def ordered(self, rows: DataFrame) -> DataFrame:
+        """The rows of this answer, the most important first, and the same order each time."""
+        return rows.orderBy(*map(_ordering, self.order))
+
+    def sorted(self, rows: pa.Table) -> pa.Table:
+        """The same of rows that are here."""
+        keys = [
+            (name.removeprefix("-"), "descending" if name.startswith("-") else "ascending")
+            for name in self.order
+        ]
+        # Nulls come last, as in Spark.
+        by = pa.table({name: _comparable(rows[name]) for name, _ in keys})
+        return rows.take(pc.sort_indices(by, sort_keys=keys))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """A column that Arrow orders: lists, which it does not, by their places in Spark's order."""
+    if not pa.types.is_list(column.type):
+        return column
+    lists = [None if one is None else _placed(one) for one in column.to_pylist()]
+    known = sorted({one for one in lists if one is not None})
+    places = {one: place for place, one in enumerate(known)}
+    return pa.array([None if one is None else places[one] for one in lists], pa.int64())
+
+
+def _placed(elements: list[Any]) -> tuple[Any, ...]:
+    """A list as Python compares it as Spark does: null elements first."""
+    return tuple((one is not None, one) for one in elements)
+
+
+def _ordering(name: str) -> SparkColumn:
+    if name.startswith("-"):
+        return F.col(name.removeprefix("-")).desc_nulls_last()
+    return F.col(name).asc_nulls_last()
+
+
+# What an answer was made of by position, and still is until the next release.
+_BY_POSITION: Final = (
+    *("name", "question", "meaning", "advice", "row", "columns", "order", "shown", "ask"),
+    *("picture", "labelled", "asks", "of_logs", "of_grown", "of_state", "elsewhere", "most_rows"),
+)
+
+
+def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
+    """Return the constructor of `Answer` that also takes what it took before this release.
+
+    That is arguments by position, and two lists of columns: those of a table, and `ShownColumn`.
+    """
+
+    @wraps(made)
+    def called(self: Answer, *given: Any, **named: Any) -> None:
+        by_position = dict(zip(_BY_POSITION, given, strict=False))
+        if len(by_position) < len(given) or by_position.keys() & named.keys():
+            raise TypeError("Answer takes each argument once")
+        named |= by_position
+        shown = named.get("shown", ())
+        if given or any(isinstance(one, ShownColumn) for one in shown):
+            how = "Answer takes keywords, and columns with headings instead of ShownColumn"
+            warn(f"{how}; the old way goes with the next release", DeprecationWarning, 2)
+            columns = {one.name: one for one in named["columns"]}
+            for one in shown:
+                told = {"heading": one.heading, "kind": one.kind, "is_about": one.is_about}
+                columns[one.name] = replace(columns[one.name], **told)
+            named |= {"columns": (*columns.values(),), "shown": tuple(one.name for one in shown)}
+        made(self, **named)
+
+    return called
+
+
+Answer.__init__ = _with_positions(Answer.__init__)  # type: ignore[method-assign]
+
+P = ParamSpec("P")
+
+
+def returns(
+    columns: tuple[Column, ...],
+) -> Callable[
+    [Callable[Concatenate[AnalysisTables, P], DataFrame | None]],
+    Callable[Concatenate[AnalysisTables, P], DataFrame],
+]:
+    """Have a function of tables return a DataFrame of these columns, in this order.
+
+    Where the function returns None, the DataFrame has no rows.
+    """
+    names = [one.name for one in columns]
+
+    def decorated(
+        made: Callable[Concatenate[AnalysisTables, P], DataFrame | None],
+    ) -> Callable[Concatenate[AnalysisTables, P], DataFrame]:
+        @wraps(made)
+        def called(tables: AnalysisTables, /, *given: P.args, **named: P.kwargs) -> DataFrame:
+            found = made(tables, *given, **named)
+            return no_rows(tables.frames, columns) if found is None else found.select(*names)
+
+        return called
+
+    return decorated
+
+
+def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
+    """Return a DataFrame of these columns without a row, made of any table."""
+    kinds = spark_schema(schema_of(columns))
+    nothing = [F.lit(None).cast(one.dataType).alias(one.name) for one in kinds]
+    return table.where("false").select(*nothing)
+
+
+def address(end: SparkColumn) -> SparkColumn:
+    """The host of an end of a connection, as ``address``: "10.0.0.9" of "10.0.0.9:50000"."""
+    return F.regexp_replace(end, PORT, "").alias("address")
+
+
+@dataclass(frozen=True, slots=True)
+class LogTables:
+    """The tables of logs, as docs/tables.md has them."""
+
+    batches: DataFrame
+    record_sizes: DataFrame
+    keys: DataFrame
+    rewrites: DataFrame
+
+
+class Opened(Protocol):
+    """The output that tables were opened from, and the tables as they were then."""
+
+    @property
+    def records(self) -> DataFrame:
+        """The table of records."""
+
+    @property
+    def message(self) -> Callable[[str], DataFrame | None]:
+        """The table of one message, None where there is none."""
+
+    def message_names(self) -> list[str]:
+        """Return the messages that have a table."""
+
+    def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
+        """Return whether all values of columns of a table are this one or null."""
+
+    def of_files(
+        self,
+        names: Sequence[str],
+        columns: Sequence[str],
+        task: Task,
+        schema: pa.Schema,
+        *,
+        only: Ranges | None = None,
+    ) -> DataFrame:
+        """Return what ``task`` makes of these columns of the files of these tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisTables:
+    """The tables, as docs/tables.md has them; nothing is read before an answer is asked for.
+
+    ``message`` gives the table of one message ("FetchRequest"), None where there is none. ``logs``
+    is None where no log segment was given. ``narrow`` gives the table of a message with these
+    columns only, where tables are read from files: of what is in arrays of arrays, Spark by itself
+    reads every field. ``internal`` is there while logs with internal topics are analysed: what
+    these say is in no table. ``opened`` is where they are from.
+    """
+
+    frames: DataFrame
+    connections: DataFrame
+    records: DataFrame
+    message: Callable[[str], DataFrame | None]
+    logs: LogTables | None = None
+    narrow: Callable[[str, StructType], DataFrame | None] | None = None
+    internal: InternalLogs | None = None
+    opened: Opened | None = None
+    is_small: bool = False
+
+    def narrowed(self, name: str, columns: StructType) -> DataFrame | None:
+        """The table of one message, of which no other columns than these are needed."""
+        return self.message(name) if self.narrow is None else self.narrow(name, columns)
+
+    def cluster(self, *, oldest: bool = False) -> ClusterState | None:
+        """Return the cluster's state (`InternalLogs.cluster`); None without a log of it."""
+        return None if self.internal is None else self.internal.cluster(oldest=oldest)
+
+    def hold_only(self, message: str, paths: Collection[Path], value: object) -> bool:
+        """Whether it is known that these columns of a message have no other value, but null."""
+        opened = self.opened
+        if opened is None or opened.message is not self.message:
+            return False
+        return opened.hold_only(f"{MESSAGES}/{message}", paths, value)
+
+    def of_records(self, columns: Sequence[str], task: Task, schema: pa.Schema) -> DataFrame:
+        """What ``task`` makes of these columns of records, in batches."""
+        opened = self.opened
+        # Of records that were filtered since, the files are not those.
+        if opened is None or opened.records is not self.records:
+            return of_rows({"records": self.records}, columns, task, schema)
+        return opened.of_files(["records"], columns, task, schema)
+
+    def of_messages(
+        self,
+        columns: Sequence[str],
+        task: Task,
+        schema: pa.Schema,
+        only: Ranges | None = None,
+    ) -> DataFrame | None:
+        """What ``task`` makes of these columns of all messages, in batches; None without any.
+
+        The task is told of which message they are. Where no row of many is as ``only`` says, they
+        may be left out.
+        """
+        opened, known = self.opened, catalog().names()
+        if opened is None or opened.message is not self.message:
+            tables = {name: one for name in known if (one := self.message(name)) is not None}
+            return of_rows(tables, columns, task, schema) if tables else None
+        names = [f"{MESSAGES}/{one}" for one in opened.message_names() if one in {*known}]
+        if not names:
+            return None
+        return opened.of_files(names, columns, task, schema, only=only)
+
+
+def of_rows(
+    tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
+) -> DataFrame:
+    """Return what ``task`` makes of these columns of tables, whose rows Spark gives."""
+    made = [
+        map_in_arrow(table.select(*columns), partial(task, name), schema)
+        for name, table in tables.items()
+    ]
+    return reduce(DataFrame.unionByName, made)

@@ -1,0 +1,368 @@
+"""The audit of clients and of a cluster: what finished tables prove, and how that is judged.
+
+Tables are summed up by the measure of a running analysis: each task sums up its rows, and the
+driver merges these sums one after the other. So both audits say the same, with the same bounds.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import ArrayType, StructType
+
+from flexwire.answers.asking.labels import team_of
+from flexwire.errors import UnknownMessageError
+from flexwire.facts.audit import (
+    Audit,
+    AuditFinding,
+    ClusterGate,
+    FirstRelease,
+    LeftOut,
+    NewestShare,
+    PinningSetting,
+)
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import COLUMNS, CONNECTIONS, EVIDENT, NAMES
+from flexwire.measures.evidence import Touched, key_of
+from flexwire.protocol import api_name
+from flexwire.protocol.audit import (
+    LIBRARIES,
+    OPENING_APIS,
+    PINS,
+    VERDICTS,
+    audited_releases,
+    judge,
+    judge_cluster,
+    libraries_are_about,
+    newest_version,
+)
+from flexwire.report.audit_files import audit_row
+from flexwire.schema.catalog import catalog
+from flexwire.tables.keys import connection_key
+from flexwire.tables.schema import AUDIT_TABLE
+from flexwire.tables.spec_places import entity_paths
+from flexwire.tables.wanted import FRAMES, MESSAGES
+from flexwire.tasks import begin_task, map_in_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from flexwire.answers.asking.labels import Labels
+    from flexwire.measures.evidence import Evidence, Gathered, Key
+    from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
+
+    Tables = Callable[[str], DataFrame | None]
+
+
+_NAMES = "array<struct<kind: string, name: string>>"
+
+
+def names_in(table_of: Tables, message: str) -> DataFrame | None:
+    """Return a row for each name in a message's table, with its ``kind`` and its connection's key.
+
+    ``table_of`` returns the table of a message. None for a response, and where there is no name.
+    """
+    table = table_of(message) if message.endswith("Request") else None
+    if table is None:
+        return None
+    some = [
+        _of_kind(values, kind)
+        for path, kind in entity_paths(message)
+        if (values := _values(table, path)) is not None
+    ]
+    if not some:
+        return None
+    nothing = F.array().cast(_NAMES)
+    every = F.concat(*[F.coalesce(one, nothing) for one in some])
+    return table.select(*connection_key(table.columns), F.inline(every))
+
+
+def _of_kind(values: Column, kind: str) -> Column:
+    # Spark gives a function of two arguments the index as well, so that this is one of one.
+    return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
+
+
+def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
+    """The strings at a path, whatever arrays it goes through; None where no such column is."""
+    column, kind = F.col("body"), table.schema["body"].dataType
+    in_array = False
+    for name in path:
+        if not isinstance(kind, StructType) or name not in kind.names:
+            return None
+        column, kind = column.getField(name), kind[name].dataType
+        if isinstance(kind, ArrayType):
+            if in_array:
+                column = F.flatten(F.filter(column, lambda one: one.isNotNull()))
+            in_array, kind = True, kind.elementType
+    return column if in_array else F.array(column)
+
+
+# What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
+_NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
+_BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
+MOST_FINDINGS: Final = 100_000
+"""So many findings an audit has; what is left out of more is counted by verdict."""
+_Judged = list[tuple["Party", "Conduct", "Finding"]]
+
+
+def gather_audit(
+    gathered: Gathered,
+    releases: Sequence[str] = (),
+    brokers: Sequence[str] = (),
+    *,
+    labels: Labels | None = None,
+) -> Audit:
+    """Audit what was gathered.
+
+    ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
+    captured brokers' on. ``brokers`` are these brokers' releases, where somebody knows them; else
+    what they offer in ApiVersions says it. ``labels`` say whose team a client is. Raises
+    `UnknownMessageError` for a release that there is not.
+    """
+    named = tuple(dict.fromkeys(map(catalog().release, releases)))
+    evidence = gathered.evidence()
+    running = tuple(brokers) or evidence.brokers
+    chosen = named or audited_releases(running)
+    judged, left_out = _judged(evidence, chosen, running)
+    flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
+    touched = gathered.touched(flagged) if flagged else {}
+    findings = [_finding(*one, touched, labels or {}) for one in judged]
+    # The same captures should give the same file.
+    findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),
+                                   -one.requests, repr(one)))  # fmt: skip
+    return Audit(
+        releases=chosen,
+        asked=bool(named),
+        brokers=running,
+        findings=tuple(findings),
+        newest=tuple(_newest(evidence, release) for release in chosen),
+        pins=_pins(judged),
+        libraries=_libraries(judged),
+        left_out=LeftOut(
+            evidence.clients_left_out,
+            evidence.requests_left_out,
+            evidence.brokers_left_out,
+            tuple((verdict, left_out[verdict]) for verdict in VERDICTS if left_out[verdict]),
+        ),
+        cluster=cluster_gates(evidence.cluster, chosen),
+    )
+
+
+def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
+    """The gates of a cluster on these releases, in their order, the gravest first."""
+    return tuple(one for release in releases for one in judge_cluster(seen, release))
+
+
+def _judged(
+    evidence: Evidence, releases: Sequence[str], brokers: Sequence[str]
+) -> tuple[_Judged, Counter[str]]:
+    """All findings, and the verdicts of those left out.
+
+    Of very many the gravest are kept, of these those about most requests.
+    """
+    judged: _Judged = []
+    left_out = Counter[str]()
+
+    def keep_gravest() -> None:
+        judged.sort(key=_gravest_first)
+        left_out.update(finding.verdict for _, _, finding in judged[MOST_FINDINGS:])
+        del judged[MOST_FINDINGS:]
+
+    for party, conduct in evidence.conducts.items():
+        for release in releases:
+            found = judge(party, conduct, release, brokers=brokers)
+            judged.extend((party, conduct, one) for one in found)
+        if len(judged) > 2 * MOST_FINDINGS:
+            keep_gravest()
+    if len(judged) > MOST_FINDINGS:
+        keep_gravest()
+    return judged, left_out
+
+
+def _gravest_first(judged: tuple[Party, Conduct, Finding]) -> tuple[int, int]:
+    # Sorting is stable, and clients come in an order that does not depend on how they were seen.
+    return VERDICTS.index(judged[2].verdict), -judged[2].requests
+
+
+def _finding(
+    party: Party,
+    conduct: Conduct,
+    finding: Finding,
+    touched: Mapping[Key, Touched],
+    labels: Labels,
+) -> AuditFinding:
+    own = touched.get(key_of(party), Touched())
+    return AuditFinding(
+        finding.release,
+        finding.verdict,
+        finding.evidence,
+        finding.reason,
+        conduct.role,
+        party,
+        finding.requests,
+        finding.first_us,
+        finding.last_us,
+        conduct.connections,
+        len(conduct.api_keys),
+        api_key=finding.api_key,
+        api_name=None if finding.api_key is None else _name(finding.api_key),
+        version=finding.version,
+        offered=None if finding.offered is None else str(finding.offered),
+        last_accepting_release=finding.last_accepting,
+        first_refusing_release=finding.first_refusing,
+        groups=own.groups,
+        group_count=own.group_count,
+        topics=own.topics,
+        topic_count=own.topic_count,
+        remedy=finding.remedy,
+        source=finding.source,
+        team=team_of(labels, party.client_id),
+    )
+
+
+def _name(api_key: int) -> str | None:
+    try:
+        return api_name(api_key)
+    except UnknownMessageError:
+        return None
+
+
+def _newest(evidence: Evidence, release: str) -> NewestShare:
+    """Who is at the newest versions of a release: only they would take up a version after it."""
+    asked, newest, clients, up_to_date = 0, 0, 0, 0
+    for conduct in evidence.clients.values():
+        at = Counter[bool]()
+        for use in conduct.uses:
+            highest = newest_version(use.api_key, release)
+            if use.api_key not in OPENING_APIS and highest is not None:
+                at[use.version >= highest] += use.requests
+        asked += at.total()
+        newest += at[True]
+        clients += bool(at)
+        up_to_date += bool(at[True]) and not at[False]
+    return NewestShare(release, asked, newest, clients, up_to_date)
+
+
+def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
+    if not any(one.verdict in _BREAKS and one.api_key is not None for _, _, one in judged):
+        return ()
+    return tuple(
+        PinningSetting(pin.client, pin.setting, pin.effect, pin.remedy, pin.sources) for pin in PINS
+    )
+
+
+def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
+    if not any(
+        one.verdict in _BREAKS and one.api_key is not None and libraries_are_about(one.release)
+        for _, _, one in judged
+    ):
+        return ()
+    return tuple(
+        FirstRelease(one.library, one.works_from or "", one.remedy or one.note, one.said)
+        for one in LIBRARIES
+    )
+
+
+def audit_rows(audit: Audit) -> pa.RecordBatch:
+    """The findings as rows of their table."""
+    rows = [audit_row(one) for one in audit.findings]
+    return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
+
+
+# So many bytes of sums come to the driver at once.
+_COLLECTED: Final = 64 << 20
+_SUMS: Final = pa.schema([("sums", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class AuditTables:
+    """The tables to audit; ``message`` gives that of one message, None where there is none."""
+
+    frames: DataFrame
+    connections: DataFrame
+    message: Callable[[str], DataFrame | None]
+
+
+class TableEvidence:
+    """What an audit is made from, summed up over tables; ``messages`` have one."""
+
+    def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
+        self._tables = tables
+        self._messages = messages
+        self._sums = AuditSums(spills=True)
+
+    def evidence(self) -> Evidence:
+        """Return what was seen of every client. Reads the tables once."""
+        tables = self._tables
+        found = [
+            _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
+            _summed(CONNECTIONS, _columns(tables.connections, COLUMNS[CONNECTIONS])),
+        ]
+        for name, fields in EVIDENT.items():
+            if (table := tables.message(name)) is not None:
+                found.append(_summed(f"{MESSAGES}/{name}", _message(table, fields)))
+        self._sums = AuditSums(spills=True)
+        self._merge(found)
+        return self._sums.evidence()
+
+    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+        """Return which groups and topics these clients named in requests, after `evidence`."""
+        named = (names_in(self._tables.message, one) for one in self._messages)
+        self._merge([_summed(NAMES, one) for one in named if one is not None])
+        return self._sums.touched(parties)
+
+    def _merge(self, found: list[DataFrame]) -> None:
+        """Add what tasks sum up; of much the driver holds the sums of one task at a time."""
+        if not found:
+            return
+        every = reduce(DataFrame.unionByName, found).persist()
+        try:
+            size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
+            # An iterator runs a job for each part, and is for what is too much at once.
+            rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
+            for row in rows:
+                # Written by the tasks of this job.
+                self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - see above
+        finally:
+            every.unpersist()
+
+
+def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
+    """Return these columns of a table, and its key; one that earlier tables lack is null."""
+    there = {*table.columns}
+    lacking = F.lit(None).cast("string")
+    others = [one for one in names if one not in (key := connection_key(table.columns))]
+    return table.select(
+        *key, *(F.col(one) if one in there else lacking.alias(one) for one in others)
+    )
+
+
+def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
+    """Return what a message's table tells, of its body only these ``fields`` if there are any."""
+    body: Column = F.col("body")
+    if fields:
+        # So Spark reads no other columns of a file.
+        body = F.struct(*(F.col(f"body.{one}") for one in fields)).alias("body")
+    return table.select(*connection_key(table.columns), "body_version", body)
+
+
+def _summed(table: str, rows: DataFrame) -> DataFrame:
+    """Return a row for each task: the sums of its rows of a table."""
+    return map_in_arrow(rows, partial(_sum, table), _SUMS)
+
+
+def _sum(table: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    sums = AuditSums()
+    for rows in batches:
+        sums.add(table, rows)
+    yield pa.RecordBatch.from_pylist([{"sums": pickle.dumps(sums)}], _SUMS)

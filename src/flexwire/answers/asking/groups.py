@@ -1,0 +1,396 @@
+"""What happens in groups, and what that proves: of JoinGroup, and of heartbeats with an epoch."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.window import Window
+
+from flexwire.answers.asking.messages import Wanted, exchanges_of
+from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
+from flexwire.tables.spec_places import error_places
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+
+JOIN_EVENT: Final = "join"
+TOLD: Final = "told"
+BEAT: Final = "beat"
+LEAVE_EVENT: Final = "leave"
+EPOCH: Final = "epoch"
+COME: Final = "come"
+"""Kinds of events: a JoinGroup; members told to join again, heard of, or leaving; an epoch that a
+member named, and one that it was told as it joined."""
+
+_ASKED: Final = {
+    "kind": "string",
+    "protocol": "string",
+    "group_id": "string",
+    "members": "array<struct<member_id: string, reason: string>>",
+    "generation": "bigint",
+    "asks_for_id": "boolean",
+    "subscription": "bigint",
+    "session_timeout_ms": "int",
+}
+_TOLD: Final = {
+    "error_code": "int",
+    "member_id": "string",
+    "generation": "bigint",
+    "leader": "string",
+    "listed": "array<string>",
+}
+_EVENT: Final = {
+    "group_id": "string",
+    "protocol": "string",
+    "kind": "string",
+    "generation": "bigint",
+    "member_id": "string",
+    "asked": "timestamp",
+    "answered": "timestamp",
+    "is_good": "boolean",
+    "is_given": "boolean",
+    "joined": "boolean",
+    "leader": "string",
+    "listed": "array<string>",
+    "subscription": "bigint",
+    "session_timeout_ms": "int",
+    "reason": "string",
+}
+
+
+def asked(**columns: Column) -> Column:
+    """What a request asks; what is not given is null."""
+    return F.struct(*_typed(_ASKED, columns))
+
+
+def told(**columns: Column) -> Column:
+    """What a response tells; what is not given is null."""
+    return F.struct(*_typed(_TOLD, columns))
+
+
+def members(member_id: Column, reason: Column | None = None) -> Column:
+    """The one member that a request is of."""
+    why = F.lit(None).cast("string") if reason is None else reason
+    return F.array(F.struct(member_id.alias("member_id"), why.alias("reason")))
+
+
+def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
+    """Events of rows, of which these columns are known."""
+    return rows.select(*_typed(_EVENT, columns))
+
+
+def events(
+    tables: AnalysisTables, wanted: Sequence[Wanted], others: Sequence[DataFrame]
+) -> DataFrame:
+    """All events: of exchanges, and others; all of a group are in one partition."""
+    found = exchanges_of(tables, wanted)
+    parts = [*others] if found is None else [_of_exchanges(found), *others]
+    # What follows asks by group, and by what is in it: nothing is sent about again.
+    return reduce(DataFrame.unionByName, parts).repartition("group_id", "protocol")
+
+
+def _of_exchanges(found: DataFrame) -> DataFrame:
+    each = found.select("asked", "answered", "request", "response", F.inline("request.members"))
+    code, is_join = F.col("response.error_code"), F.col("request.kind") == JOIN_EVENT
+    is_good = code == NO_ERROR
+    # Only a member without an id is told so: its id is new when it comes back with it.
+    is_given = (code == MEMBER_ID_REQUIRED) | (is_good & F.col("request.asks_for_id"))
+    made = events_of(
+        each,
+        group_id=F.col("request.group_id"),
+        protocol=F.col("request.protocol"),
+        kind=F.col("request.kind"),
+        generation=F.coalesce("response.generation", "request.generation"),
+        member_id=F.coalesce("response.member_id", "member_id"),
+        asked=F.col("asked"),
+        answered=F.col("answered"),
+        is_good=is_good,
+        is_given=F.when(is_join, is_given),
+        joined=F.when(is_join, is_good),
+        leader=F.col("response.leader"),
+        listed=F.col("response.listed"),
+        subscription=F.col("request.subscription"),
+        session_timeout_ms=F.col("request.session_timeout_ms"),
+        reason=F.nullif(F.col("reason"), F.lit("")),
+    )
+    return made.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
+
+
+def _typed(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> list[Column]:
+    return [columns.get(name, F.lit(None)).cast(kind).alias(name) for name, kind in kinds.items()]
+
+
+PROTOCOL: Final = "classic"
+JOIN: Final = "JoinGroup"
+LEAVE: Final = "LeaveGroup"
+HEARTBEAT: Final = "Heartbeat"
+SYNC: Final = "SyncGroup"
+COMMIT: Final = "OffsetCommit"
+COMMIT_GENERATION: Final = "generation_id_or_member_epoch"
+
+GROUP: Final = ("group_id", "protocol")
+
+
+def classic_exchanges(tables: AnalysisTables) -> list[Wanted]:
+    """The exchanges that tell of generations, and of what led to them; none without JoinGroup."""
+    if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
+        return []
+    return [_joins(), _leaves(), *_told_to_rebalance(tables)]
+
+
+def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
+    """When members were last heard of in a generation."""
+    beats = tables.message(f"{HEARTBEAT}Request")
+    if beats is None:
+        return []
+    names = ("group_id", "generation_id", "member_id")
+    last = beats.groupBy(*(F.col(f"body.{one}").alias(one) for one in names))
+    return [
+        events_of(
+            last.agg(F.max("time").alias("beat")),
+            group_id=F.col("group_id"),
+            protocol=F.lit(PROTOCOL),
+            kind=F.lit(BEAT),
+            generation=F.col("generation_id"),
+            member_id=F.col("member_id"),
+            answered=F.col("beat"),
+        )
+    ]
+
+
+def _joins() -> Wanted:
+    """The members that joined a generation, and what they knew and said when they asked."""
+    asked_id = F.col("body.member_id")
+    # A member whose protocols, byte by byte, are not what they were starts a rebalance.
+    subscription = F.xxhash64("body.protocols.name", "body.protocols.metadata")
+    is_leader = F.col("body.leader") == F.col("body.member_id")
+    # Wide enough for the one after the greatest that a client may send.
+    generation = F.col("body.generation_id").cast("bigint")
+    return Wanted(
+        JOIN,
+        asked(
+            kind=F.lit(JOIN_EVENT),
+            protocol=F.lit(PROTOCOL),
+            group_id=F.col("body.group_id"),
+            members=members(asked_id, F.col("body.reason")),
+            asks_for_id=asked_id == "",
+            subscription=subscription,
+            session_timeout_ms=F.col("body.session_timeout_ms"),
+        ),
+        told(
+            error_code=F.col("body.error_code"),
+            member_id=F.col("body.member_id"),
+            generation=F.when(F.col("body.error_code") == NO_ERROR, generation),
+            leader=F.col("body.leader"),
+            listed=F.when(is_leader, F.col("body.members.member_id")),
+        ),
+    )
+
+
+def _leaves() -> Wanted:
+    """The members that left, before whatever generation that led to."""
+    some = F.transform(
+        "body.members",
+        lambda one: F.struct(one["member_id"].alias("member_id"), one["reason"].alias("reason")),
+    )
+    return Wanted(
+        LEAVE,
+        asked(
+            kind=F.lit(LEAVE_EVENT),
+            protocol=F.lit(PROTOCOL),
+            group_id=F.col("body.group_id"),
+            members=F.coalesce(some, members(F.col("body.member_id"))),
+        ),
+        told(error_code=F.col("body.error_code")),
+        response=F.col("body.error_code") == NO_ERROR,
+    )
+
+
+def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
+    """Where a member of the generation before was told that there is to be another."""
+    code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
+    by_api = {
+        HEARTBEAT: ("generation_id", code),
+        SYNC: ("generation_id", code),
+        COMMIT: (COMMIT_GENERATION, _has_partition_error()),
+    }
+    return [
+        Wanted(
+            api_name,
+            asked(
+                kind=F.lit(TOLD),
+                protocol=F.lit(PROTOCOL),
+                group_id=F.col("body.group_id"),
+                members=members(F.lit(None).cast("string")),
+                generation=F.col(f"body.{generation}").cast("bigint") + 1,
+            ),
+            told(),
+            response=is_told,
+        )
+        for api_name, (generation, is_told) in by_api.items()
+        if not _has_no_error(tables, api_name)
+    ]
+
+
+def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
+    """Whether it is known of the responses of an API that none has an error."""
+    message = f"{api_name}Response"
+    codes = [("body", *one.path) for one in error_places(message)]
+    return tables.hold_only(message, codes, NO_ERROR)
+
+
+def _has_partition_error() -> Column:
+    codes = F.flatten("body.topics.partitions").getField("error_code")
+    return F.exists(codes, lambda code: code == REBALANCE_IN_PROGRESS)
+
+
+def with_what_was_before(events: DataFrame) -> DataFrame:
+    """Events with what is known of their member, and of the generations before and after."""
+    is_join = F.col("kind") == JOIN_EVENT
+    of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
+    before = of_member.rowsBetween(Window.unboundedPreceding, -1)
+    all_of_member = Window.partitionBy(*GROUP, "member_id")
+    is_given = F.coalesce(F.max("is_given").over(before), F.lit(False)) | F.col("is_given")
+    joined_before = F.coalesce(F.max("joined").over(before), F.lit(False))
+
+    def last(name: str) -> Column:
+        return F.last(F.when(F.col("joined"), F.col(name)), ignorenulls=True).over(before)
+
+    known = events.withColumns(
+        {
+            "is_new": is_given & ~joined_before,
+            "last_generation": last("generation"),
+            "last_subscription": last("subscription"),
+            "has_left": F.max(F.col("kind") == LEAVE_EVENT).over(all_of_member),
+        }
+    ).where(~is_join | F.col("joined"))
+    here = Window.partitionBy(*GROUP, "generation")
+    first = F.min(F.when(is_join, F.struct("asked", "member_id"))).over(here)
+    answered = F.col("answered")
+    known = known.withColumns(
+        {
+            "started": F.min(F.when(is_join, F.col("asked"))).over(here),
+            "told": F.min(F.when(F.col("kind") == TOLD, answered)).over(here),
+            "listed": F.max("listed").over(here),
+            "is_first": first == F.struct("asked", "member_id"),
+            "at": F.coalesce(
+                F.max(F.when(is_join, answered)).over(here),
+                F.min(F.when(F.col("kind").isin(EPOCH, COME), answered)).over(here),
+            ),
+            "beat": F.max(F.when(F.col("kind") == BEAT, answered)).over(
+                Window.partitionBy(*GROUP, "generation", "member_id")
+            ),
+        }
+    ).where(F.col("kind") != BEAT)
+    by_generation = Window.partitionBy(*GROUP).orderBy("generation")
+    one_before, one_after = by_generation.rangeBetween(-1, -1), by_generation.rangeBetween(1, 1)
+    return known.withColumns(
+        {
+            "listed_before": F.max("listed").over(one_before),
+            "leader_before": F.max("leader").over(one_before),
+            "listed_after": F.max("listed").over(one_after),
+            "started_after": F.min("started").over(one_after),
+            "told_after": F.min("told").over(one_after),
+        }
+    )
+
+
+def joined_causes() -> dict[str, Column]:
+    """By cause whether a join proves it of its generation.
+
+    Of those who are new, and of the first to join without being told to, who was there before.
+    """
+    is_listed = F.array_contains("listed_before", F.col("member_id"))
+    is_unasked = F.coalesce(F.col("told") > F.col("started"), F.lit(True)) & F.col("is_first")
+    is_unasked &= F.col("last_generation") == F.col("generation") - 1
+    is_leader = F.col("member_id") == F.col("leader_before")
+    is_changed = ~is_leader & (F.col("subscription") != F.col("last_subscription"))
+    return {
+        "new member": F.col("is_new") | ~F.coalesce(is_listed, F.lit(True)),
+        "leader rejoined": is_unasked & is_leader,
+        "metadata changed": is_unasked & is_changed,
+    }
+
+
+def expired() -> Column:
+    """When a member's session expired; null unless it is proven of the generation after.
+
+    It is gone there, did not leave, and was silent for its session timeout.
+    """
+    gone = F.array_contains(F.array_except("listed", "listed_after"), F.col("member_id"))
+    alive = F.greatest(F.unix_micros("answered"), F.unix_micros("beat"))
+    ended = F.timestamp_micros(alive + F.col("session_timeout_ms").cast("bigint") * 1000)
+    is_over = ended <= F.least("started_after", "told_after")
+    is_proven = gone & ~F.col("has_left") & F.col("started_after").isNotNull() & is_over
+    return F.when(is_proven, ended)
+
+
+PROTOCOLS: Final = {
+    "consumer": "ConsumerGroupHeartbeat",
+    "share": "ShareGroupHeartbeat",
+    "streams": "StreamsGroupHeartbeat",
+}
+"""By protocol the API of its heartbeats, all of which have ``group_id`` and ``member_epoch``."""
+
+
+def heartbeat_exchanges(tables: AnalysisTables) -> list[Wanted]:
+    """Where members join, which they say with the epoch 0, and are told an epoch."""
+    return [
+        Wanted(
+            api_name,
+            asked(
+                kind=F.lit(COME),
+                protocol=F.lit(protocol),
+                group_id=F.col("body.group_id"),
+                members=members(F.col("body.member_id")),
+            ),
+            told(error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")),
+            request=F.col("body.member_epoch") == 0,
+        )
+        for protocol, api_name in PROTOCOLS.items()
+        if tables.message(f"{api_name}Request") is not None
+    ]
+
+
+def heartbeat_epochs(tables: AnalysisTables) -> list[DataFrame]:
+    """The epochs that members named, and those that leave, which an epoch below 0 says."""
+    return [
+        _epochs(requests, protocol)
+        for protocol, api_name in PROTOCOLS.items()
+        if (requests := tables.message(f"{api_name}Request")) is not None
+    ]
+
+
+def _epochs(requests: DataFrame, protocol: str) -> DataFrame:
+    leaves = F.col("epoch") < 0
+    named = requests.select(
+        F.col("body.group_id").alias("group_id"),
+        F.col("body.member_id").alias("member_id"),
+        F.col("body.member_epoch").alias("epoch"),
+        "time",
+    )
+    # A member names its epoch again and again; each time that one leaves counts.
+    first = (
+        named.where("epoch != 0")
+        .withColumn("left", F.when(leaves, F.col("time")))
+        .groupBy("group_id", "member_id", "epoch", "left")
+        .agg(F.min("time").alias("time"))
+    )
+    return events_of(
+        first,
+        group_id=F.col("group_id"),
+        protocol=F.lit(protocol),
+        kind=F.when(leaves, LEAVE_EVENT).otherwise(EPOCH),
+        generation=F.when(~leaves, F.col("epoch")),
+        member_id=F.col("member_id"),
+        asked=F.col("left"),
+        answered=F.col("time"),
+    )

@@ -1,0 +1,370 @@
+"""The internal topics among the logs that an analysis was given, for answers about their state."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.state import open_log
+from flexwire.answers.state.cluster import ClusterState, cluster_state
+from flexwire.answers.state.cluster_partitions import partitions
+from flexwire.answers.state.commits import WATERMARK, readable_end
+from flexwire.answers.state.log import END, AsOf, first_after
+from flexwire.answers.state.partitions import ENDS, NO_WATERMARK, watermarks_of
+from flexwire.arguments import refuse
+from flexwire.errors import CaptureError
+from flexwire.facts.units import microseconds_of, moment_at
+from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
+from flexwire.logs.finding import logs_among
+from flexwire.logs.planning import between
+from flexwire.logs.positions import end_offset
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.wire.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import Column as SparkColumn
+
+    from flexwire.answers.state import InternalLog
+    from flexwire.storage.source import Source
+
+
+TOPICS: Final = frozenset(one.topic for one in InternalTopic)
+_PLACE: Final = ("topic", "partition")
+_UNKNOWN: Final = "the state as of offset {} is not known"
+
+
+@dataclass(frozen=True)
+class InternalLogs:
+    """Opens internal topics where the logs of an analysis have them, and gives what they add up to.
+
+    A state needs all of a log, so whatever lies in the directory of one of the ``files`` is read.
+    ``batches`` is the table of batches, which says what ordinary topics have. All is as of one
+    moment, ``as_of``; at another than the end not all may be known, and `incomplete` says where.
+
+    Several answers ask for the same views: these are kept in Spark until `release`.
+    """
+
+    spark: SparkSession
+    files: Sequence[Source]
+    batches: DataFrame
+    as_of: AsOf = END
+    _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _logs: dict[InternalTopic, InternalLog] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def directories(self) -> dict[str, dict[str, Partition]]:
+        """The directories of partitions, by topic."""
+        found: dict[str, dict[str, Partition]] = defaultdict(dict)
+        for directory, partition, _ in _segments(self.files):
+            found[partition.topic][directory] = partition
+        return found
+
+    def log(self, of: InternalTopic) -> InternalLog | None:
+        """Open one; None where it is not there.
+
+        Raises `CaptureError` where a log ends before the offset that is asked for.
+        """
+        if of.topic not in self.directories:
+            return None
+        if of not in self._logs:
+            paths, offsets = [*self.directories[of.topic]], self.as_of.of(of)
+            if offsets:
+                self._check(of, offsets)
+            self._logs[of] = open_log(
+                self.spark, paths, of.topic, offsets=offsets, time=self.as_of.time
+            )
+        return self._logs[of]
+
+    def _check(self, of: InternalTopic, offsets: Mapping[int, int]) -> None:
+        logs = logs_among(self.files, LogQuery(topics={of.topic}))
+        ends = {one.partition.partition: end_offset(one.segments[-1]) for one in logs}
+        for number, offset in offsets.items():
+            end = ends.get(number)
+            if end is None or offset > end:
+                has = "is not among the logs" if end is None else f"ends at {end}"
+                reason = f"{_UNKNOWN.format(offset)}: the log {has}"
+                raise CaptureError(reason, source=str(Partition(of.topic, number)))
+
+    def cluster(self, *, oldest: bool = False) -> ClusterState | None:
+        """The cluster's state; None where there is no log of its metadata.
+
+        Of several controllers' and brokers' logs it is the one whose last record has the highest
+        epoch, and of two with one epoch the longer. With ``oldest`` it
+        begins as early as it is known, for what happened.
+        """
+        return self._history if oldest else self._cluster
+
+    @cached_property
+    def _cluster(self) -> ClusterState | None:
+        return self._state(oldest=False)
+
+    @cached_property
+    def _history(self) -> ClusterState | None:
+        return self._state(oldest=True)
+
+    def _state(self, *, oldest: bool) -> ClusterState | None:
+        topic = InternalTopic.METADATA
+        if topic.topic not in self.directories:
+            return None
+        [log] = logs_among(self.files, LogQuery(topics={topic.topic}))
+        offset = self.as_of.of(topic).get(log.partition.partition)
+        state = cluster_state(
+            self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
+        )
+        # Salts and keys are in them, which no file of Spark's may hold.
+        held = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        return replace(state, records=held)
+
+    def view(self, of: InternalTopic, made: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
+        """What a view makes of a log; None where that is not there."""
+        log = self.log(of)
+        return None if log is None else self._kept(made.__name__, lambda: made(log))
+
+    def partitions(self) -> DataFrame | None:
+        """The cluster's partitions; None where there is no log of its metadata."""
+        state = self.cluster()
+        return None if state is None else self._kept("partitions", lambda: partitions(state))
+
+    def topic_names(self) -> DataFrame:
+        """The names of topics by ``topic_id``, as far as the cluster's metadata is there."""
+        try:
+            placed = self.partitions()
+        except CaptureError:
+            placed = None
+        if placed is None:
+            return self.spark.createDataFrame([], "topic_id string, topic string")
+        return placed.select("topic_id", "topic").distinct()
+
+    def _kept(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._held:
+            self._held[name] = made().persist()
+        return self._held[name]
+
+    def release(self) -> None:
+        """Have Spark forget what was kept."""
+        for one in self._held.values():
+            one.unpersist()
+        self._held.clear()
+
+    def has_all(self, of: InternalTopic) -> bool:
+        """Whether the log of each partition of a topic is there, with all that is needed of it.
+
+        The cluster's metadata says how many partitions it has.
+        """
+        log = self.log(of)
+        try:
+            placed = self.partitions()
+        except CaptureError:
+            # How it was at that moment is not known.
+            return False
+        if placed is None or log is None or log.incomplete:
+            return False
+        rows = placed.where(F.col("topic") == of.topic).select("partition").collect()
+        there = {one.partition for one in self.directories[of.topic].values()}
+        return bool(rows) and {row.partition for row in rows} <= there
+
+    def newest(self, of: InternalTopic) -> datetime | None:
+        """When it is by a broker's clock, for answers about the log of a topic.
+
+        At the end it is when the last record of any internal topic was written, and at a time that
+        time. Where offsets are given for the topic each partition has its own, and this is the
+        latest.
+        """
+        offsets = self.as_of.of(of)
+        there = {one.partition for one in self.directories[of.topic].values()}
+        known = [self._newest_before.get((of.topic, one)) for one in offsets]
+        if not offsets or there - offsets.keys():
+            known.append(self._newest_of_all)
+        return max((one for one in known if one is not None), default=None)
+
+    def now(self, of: InternalTopic, partition: Column) -> Column:
+        """The same of a partition of the topic, in µs since 1970; null where it is not known."""
+        now = _micros(self._newest_of_all)
+        for number in self.as_of.of(of):
+            own = _micros(self._newest_before.get((of.topic, number)))
+            now = F.when(partition == number, own).otherwise(now)
+        return now
+
+    @cached_property
+    def _newest_of_all(self) -> datetime | None:
+        ours = self.batches.where(F.col("topic").isin(*TOPICS))
+        [row] = ours.agg(F.unix_micros(F.max("newest_time"))).collect()
+        last = None if row[0] is None else moment_at(row[0])
+        time = self.as_of.time
+        return last if time is None or last is None else min(time, last)
+
+    @cached_property
+    def _newest_before(self) -> dict[tuple[str, int], datetime]:
+        """When the last record before an offset that is given was written, by its partition."""
+        is_before = F.lit(False)
+        for (topic, number), offset in self.as_of.offsets.items():
+            is_of = (F.col("topic") == topic) & (F.col("partition") == number)
+            is_before |= is_of & (F.col("last_offset") < offset)
+        newest = F.unix_micros(F.max("newest_time"))
+        rows = self.batches.where(is_before).groupBy(*_PLACE).agg(newest.alias("at")).collect()
+        return {
+            (row.topic, row.partition): moment_at(row["at"])
+            for row in rows
+            if row["at"] is not None
+        }
+
+    def ends(self, of: InternalTopic) -> DataFrame:
+        """The end of each partition's log, with the columns of `end_offsets`.
+
+        The high watermark is null at another moment than the end, as no file says it then.
+
+        It is as of the moment that the log of ``of`` is read up to. Of a partition whose end is not
+        known at that moment there is no row: of all where offsets say it.
+        """
+        if self.as_of.of(of):
+            return self.spark.createDataFrame([], ENDS)
+        if self.as_of.time is not None:
+            return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
+        written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
+        # A log whose records have all been deleted still says where it goes on. Of several replicas
+        # only the one that is read says it.
+        logs = [one for one in logs_among(self.files, LogQuery()) if not one.is_tiered]
+        said = watermarks_of(logs)
+        rows = [
+            (
+                *one.partition,
+                one.segments[-1].base_offset,
+                *said.get(one.partition, NO_WATERMARK),
+            )
+            for one in logs
+        ]
+        bases = self.spark.createDataFrame(rows, ENDS)
+        both = bases.join(written, [*_PLACE], "left")
+        ends = both.withColumn("end_offset", F.greatest("written", "end_offset"))
+        watermark, is_exact = (F.col(one) for one in WATERMARK)
+        known = F.when(watermark.isNotNull(), F.least(watermark, "end_offset"))
+        return ends.select(*_PLACE, "end_offset", known.alias(WATERMARK[0]), is_exact)
+
+    def written(self, of: InternalTopic) -> DataFrame | None:
+        """The batches that begin before the moment that the log of ``of`` is read up to.
+
+        None where offsets say it, as then it is not known of other logs.
+        """
+        if self.as_of.of(of):
+            return None
+        if self.as_of.time is None:
+            return self.batches
+        both = self.batches.join(self.ends(of).select(*_PLACE, "end_offset"), [*_PLACE])
+        return both.where("base_offset < end_offset").drop("end_offset")
+
+    def _ends_at(self, time: datetime) -> list[tuple[str, int, int, None, None]]:
+        query, found = LogQuery(ending_timestamp=first_after(time)), []
+        for log in logs_among(self.files, query):
+            high = between(log, query).high
+            end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
+            # What was there before the log's first record has been deleted since.
+            if end > log.first or not log.first:
+                found.append((*log.partition, end, *NO_WATERMARK))
+        return found
+
+
+def internal_topics(files: Sequence[Source]) -> frozenset[str]:
+    """The internal topics that have a segment among the files of logs."""
+    return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
+
+
+def check_moment(as_of: AsOf, files: Sequence[Source]) -> None:
+    """Refuse a moment where none of the files of logs is of an internal topic.
+
+    And raise `CaptureError` for offsets of a partition whose log is not among them.
+    """
+    if as_of == END:
+        return
+    there = {partition for _, partition, _ in _segments(files)}
+    if TOPICS.isdisjoint(one.topic for one in there):
+        raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
+    for one, offset in as_of.offsets.items():
+        if one not in there:
+            reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
+            raise CaptureError(reason, source=str(one))
+
+
+def listeners(endpoints: str) -> Column:
+    """Endpoints as texts: "PLAINTEXT://host:9092"."""
+    names = ("name", "host", "port")
+    return F.transform(
+        endpoints, lambda one: F.format_string("%s://%s:%d", *(one[name] for name in names))
+    )
+
+
+def _micros(time: datetime | None) -> Column:
+    found = None if time is None else microseconds_of(time)
+    return F.lit(found).cast("bigint")
+
+
+def _segments(files: Sequence[Source]) -> list[tuple[str, Partition, int]]:
+    """The directory, partition and base offset of each segment of a broker's."""
+    found = []
+    for file in files:
+        directory, _, name = file.url.rpartition("/")
+        parsed, last = parse_file(name), directory.rpartition("/")[2]
+        if parsed is None or parsed.kind != LOG or parsed.state or is_set_aside(last):
+            continue
+        partition = None if parsed.segment else parse_directory(last, is_tiered=False)
+        if partition is not None:
+            found.append((directory, partition, parsed.base_offset))
+    return found
+
+
+_KEY: Final = (*_PLACE, "producer_id")
+
+
+def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
+    """Return what partitions have open, by the headers of their batches: as `open_transactions`.
+
+    It is as of the moment that the log of ``of`` is read up to. None where it is not known up to
+    where other logs are to be read.
+    """
+    batches = logs.written(of)
+    if batches is None:
+        return None
+    of_transactions = batches.where("is_transactional")
+    is_end: SparkColumn = F.col("is_control")
+    ends = of_transactions.where(is_end).groupBy(*_KEY).agg(F.max("base_offset").alias("last_end"))
+    data = of_transactions.where(~is_end).join(ends, [*_KEY], "left")
+    first = F.struct(
+        "producer_epoch",
+        F.col("base_offset").alias("first_offset"),
+        F.col("max_timestamp").alias("first_time"),
+    )
+    is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
+    found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
+    return found.select(*_KEY, "first.*")
+
+
+def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
+    """Return commits with ``stable_offset`` and ``stable_lag``, null where that is not known.
+
+    ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
+    `WATERMARK`. Consumers that read committed stop at the last stable offset: at the first offset
+    of a transaction that is open, and at the latest where all consumers stop. The lag to it is 0
+    for a consumer that is past it, as one that reads uncommitted may be. It is null for a commit
+    beyond the end.
+    """
+    found = opened(logs, of)
+    if found is None:
+        unknown = F.lit(None).cast("bigint")
+        return commits.withColumns({"stable_offset": unknown, "stable_lag": unknown})
+    firsts = found.groupBy(*_PLACE).agg(F.min("first_offset").alias("first_open"))
+    both = commits.join(firsts, [*_PLACE], "left")
+    end = F.col("end_offset")
+    until = readable_end(F.col("offset")) if WATERMARK[0] in commits.columns else end
+    stable = F.when(end.isNotNull(), F.least(until, "first_open"))
+    both = both.withColumn("stable_offset", stable)
+    short = F.greatest(F.try_subtract("stable_offset", "offset"), F.lit(0).cast("bigint"))
+    is_told = F.col("stable_offset").isNotNull() & (F.col("offset") <= end)
+    return both.withColumn("stable_lag", F.when(is_told, short)).drop("first_open")

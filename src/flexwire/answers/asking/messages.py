@@ -1,0 +1,476 @@
+"""What messages carry: exchanges, topics and their records, error codes and throttle times.
+
+A broker that throttles a client responds at once and says for how long. It then reads nothing from
+the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency,
+and the next request of the connection waits unless its client does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import ArrayType, StructField, StructType
+from pyspark.sql.window import Window
+
+from flexwire.protocol.error_codes import ERROR_NAMES, NO_ERROR, RETRIABLE
+from flexwire.schema.catalog import catalog
+from flexwire.tables.keys import ANALYSIS, connection_key, frame_key
+from flexwire.tables.schema import SIZE_SUFFIX
+from flexwire.tables.spec_places import (
+    KNOWN_TOPICS,
+    RECORDS_FIELDS,
+    THROTTLE,
+    TOPIC_NAMES_MESSAGE,
+    error_places,
+    throttled_messages,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from pyspark.sql import Column
+    from pyspark.sql.types import DataType
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.tables.spec_places import ErrorPlace, Path, RecordsField
+
+
+# What a uuid that nobody set is as text.
+_NO_ID: Final = "A" * 22
+
+
+def known_id(topic_id: Column) -> Column:
+    """The id of a topic, null where none is set."""
+    return F.nullif(topic_id, F.lit(_NO_ID))
+
+
+def known_name(topic_id: Column) -> Column:
+    """The name of a topic that always has this id."""
+    found = F.lit(None).cast("string")
+    for one, name in KNOWN_TOPICS.items():
+        found = F.when(topic_id == one, name).otherwise(found)
+    return found
+
+
+def is_grown(tables: AnalysisTables) -> bool:
+    """Return whether the tables hold several analyses, of which one may know a name for another.
+
+    An analysis fills in the names of the table of records by its own Metadata responses.
+    """
+    return ANALYSIS in tables.records.columns
+
+
+def with_topic_names(
+    rows: DataFrame, tables: AnalysisTables, ids: Mapping[str, Collection[Path]] | None = None
+) -> DataFrame:
+    """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known.
+
+    ``ids`` are the columns that the ids are from, by message, where they may all be unset: then no
+    name is looked for.
+    """
+    rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
+    is_any = ids is None or any(
+        paths and not tables.hold_only(one, paths, _NO_ID) for one, paths in ids.items()
+    )
+    table = tables.message(TOPIC_NAMES_MESSAGE) if is_any else None
+    if table is not None:
+        # So Spark reads these two columns of the topics, and not their partitions.
+        pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
+        # Brokers tell the same again and again.
+        different = table.select(pairs.alias("topics")).distinct().select(F.inline("topics"))
+        told = different.where("topic_id is not null and name is not null")
+        # Spark sorts what it takes the greatest text of: that is done with few.
+        names = told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
+        rows = rows.join(names, "topic_id", "left")
+        rows = rows.withColumn("topic", F.coalesce("topic", "told")).drop("told")
+    return rows.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which exchanges of an API are wanted, by conditions on their tables, and what of them."""
+
+    api_name: str
+    asked: Column
+    told: Column
+    request: Column | None = None
+    response: Column | None = None
+
+
+def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
+    """The requests of an API that were answered, with their responses; None where there are none.
+
+    A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
+    the bodies as ``request`` and ``response``.
+    """
+    return exchanges_of(tables, [Wanted(api_name, F.col("body"), F.col("body"))])
+
+
+def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame | None:
+    """The same of several APIs, each table read once; what is wanted of them has the same types."""
+    connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
+    requests, responses, names = [], [], []
+    for one in wanted:
+        request = tables.message(f"{one.api_name}Request")
+        response = tables.message(f"{one.api_name}Response")
+        if request is None or response is None:
+            continue
+        if one.request is not None:
+            request = request.where(one.request)
+        if one.response is not None:
+            response = response.where(one.response)
+        names.append(one.api_name)
+        requests.append(
+            request.select(
+                F.lit(one.api_name).alias("api_name"),
+                *connection,
+                "correlation_id",
+                F.col("time").alias("asked"),
+                "client_id",
+                one.asked.alias("request"),
+            )
+        )
+        responses.append(response.select(*frame, one.told.alias("response")))
+    if not names:
+        return None
+    is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
+    frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
+    # A correlation id may come again on a connection; at that moment it does not.
+    pairs = frames.select(
+        "api_name",
+        *frame,
+        "correlation_id",
+        F.timestamp_micros(F.unix_micros("time") - F.col("latency_us")).alias("asked"),
+        F.col("time").alias("answered"),
+    )
+    answers = reduce(DataFrame.unionByName, responses)
+    found = answers.join(pairs, [*frame])
+    asked = reduce(DataFrame.unionByName, requests)
+    found = found.join(asked, ["api_name", *connection, "correlation_id", "asked"])
+    return found.select(*connection, "client_id", "asked", "answered", "request", "response")
+
+
+def throttles(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each throttled response, or None if the tables surely have none.
+
+    A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size`` and
+    ``throttle_us``, which is above 0.
+    """
+    found = [
+        one
+        for name in throttled_messages()
+        if not tables.hold_only(name, [("body", THROTTLE)], 0)
+        and (one := _throttles_of(tables, name)) is not None
+    ]
+    return reduce(DataFrame.unionByName, found) if found else None
+
+
+def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
+    table = tables.message(message)
+    if table is None:
+        return None
+    throttle = F.col(f"body.{THROTTLE}").cast("bigint") * 1000
+    return table.where(throttle > 0).select(
+        *frame_key(table.columns),
+        F.lit(catalog().entry(message).type.api_name(message)).alias("api_name"),
+        "client_id",
+        "time",
+        "size",
+        throttle.alias("throttle_us"),
+    )
+
+
+def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
+    """Return a row for each response whose request waited because of an earlier throttled one.
+
+    ``throttled`` are the rows of `throttles`. A row has the key of its frame; ``throttled_us``,
+    which is above 0 and no more than the latency; ``is_pipelined``, which is true if the request
+    was sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id``
+    of that response.
+
+    The wait is the part of the latency in which the broker read nothing from the connection. A
+    broker that responds again before the time is over did not stop to read, so that time counts
+    for nothing: brokers before 2.0 wait before they respond. A request log's latency begins when
+    the broker has read the request, so it has no such wait.
+    """
+    frames = tables.frames
+    key, connection = frame_key(frames.columns), connection_key(frames.columns)
+    # Of connections without a throttled response nothing is sorted.
+    captured = throttled.where("size is not null")
+    some = frames.where("direction = 'response' and size is not null").join(
+        captured.select(*connection).distinct(), [*connection], "left_semi"
+    )
+    rows = some.select(
+        *key, "api_name", "client_id", F.unix_micros("time").alias("at"), "latency_us"
+    ).join(captured.select(*key, "throttle_us"), [*key], "left")
+    in_order = Window.partitionBy(*connection).orderBy("frame_index")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    following = F.coalesce(F.lead("at").over(in_order), F.col("at") + F.col("throttle_us"))
+    muted = F.when(F.col("at") + F.col("throttle_us") <= following, F.col("throttle_us"))
+    rows = rows.withColumn("muted_us", F.coalesce(muted, F.lit(0)))
+    cause = F.when(F.col("muted_us") > 0, F.struct("at", "api_name", "client_id"))
+    rows = rows.withColumns(
+        {
+            "muted_before": F.coalesce(F.sum("muted_us").over(before), F.lit(0)),
+            "cause": F.last(cause, ignorenulls=True).over(before),
+        }
+    )
+    asked = rows.where("cause is not null and latency_us is not null").withColumns(
+        {"moment": F.col("at") - F.col("latency_us"), "is_asked": F.lit(col=True)}
+    )
+    pauses = rows.where("muted_us > 0").select(
+        *connection,
+        F.col("at").alias("moment"),
+        F.struct("at", "muted_before", "muted_us").alias("pause"),
+        F.lit(col=False).alias("is_asked"),
+    )
+    both = asked.unionByName(pauses, allowMissingColumns=True)
+    until = Window.partitionBy(*connection).orderBy("moment", "is_asked", "frame_index")
+    until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    last = F.last("pause", ignorenulls=True).over(until)
+    both = both.withColumn("last", last).where("is_asked")
+    # How long the broker read nothing before the request was sent, and before it was answered.
+    of_last = F.least(F.col("moment") - F.col("last.at"), F.col("last.muted_us"))
+    earlier = F.coalesce(F.col("last.muted_before") + of_last, F.lit(0))
+    waited = both.withColumn("throttled_us", F.col("muted_before") - earlier)
+    return waited.where("throttled_us > 0").select(
+        *key,
+        "throttled_us",
+        (F.col("moment") < F.col("cause.at")).alias("is_pipelined"),
+        F.struct("cause.api_name", "cause.client_id").alias("cause"),
+    )
+
+
+TOPIC_IDS = {
+    one.message: [("body", one.topics, one.topic_id)] for one in RECORDS_FIELDS if one.topic_id
+}
+"""By message the column of the ids of the topics whose records it carries."""
+
+
+def carried_topics(tables: AnalysisTables) -> DataFrame | None:
+    """A row for each frame and topic whose records it carries; None where no frame can carry any.
+
+    ``record_bytes`` is what the frame's record batches of the topic take, those that are cut off
+    among them. Withheld records of a capture have no row, as their size is not known. In a request
+    log a size may be missing: ``record_bytes`` is null then. One row of each frame ``is_first``.
+    """
+    found = [
+        _of(table, one)
+        for one in RECORDS_FIELDS
+        if (table := tables.message(one.message)) is not None
+    ]
+    return reduce(DataFrame.unionByName, found) if found else None
+
+
+def record_bytes_of(message: str, table: DataFrame) -> Column:
+    """How many bytes of record batches a message carries, all topics together."""
+    place = next(one for one in RECORDS_FIELDS if one.message == message)
+    sizes = F.transform(f"body.{place.topics}", lambda topic: _topic_bytes(topic, place, table))
+    return _total(sizes)
+
+
+def _of(table: DataFrame, place: RecordsField) -> DataFrame:
+    def told(topic: Column) -> Column:
+        name, number = place.topic_name, place.topic_id
+        whole = _topic_bytes(topic, place, table)
+        return F.struct(
+            _text(None if name is None else topic[name]).alias("topic"),
+            known_id(_text(None if number is None else topic[number])).alias("topic_id"),
+            F.when(F.col("size").isNotNull() | ~_lacks_size(topic, place, table), whole).alias(
+                "record_bytes"
+            ),
+        )
+
+    at = (*frame_key(table.columns), "client_id", "time")
+    topics = F.transform(f"body.{place.topics}", told)
+    some = F.filter(topics, lambda topic: F.coalesce(topic["record_bytes"] > 0, F.lit(True)))
+    each = table.select(*at, F.posexplode(some).alias("place", "of_topic"))
+    return each.select(*at, "of_topic.*", (F.col("place") == 0).alias("is_first"))
+
+
+def _topic_bytes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
+    return _total(_sizes(topic, place, table))
+
+
+def _lacks_size(topic: Column, place: RecordsField, table: DataFrame) -> Column:
+    """Return whether the size of some partition's records is null."""
+    lacking = F.exists(_sizes(topic, place, table), lambda one: one.isNull())
+    return F.coalesce(lacking, F.lit(False))
+
+
+def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
+    """Return the sizes of the records of a topic's partitions, as an array."""
+    partitions = topic[place.partitions]
+    kind: Any = table.select(f"body.{place.topics}.{place.partitions}").schema[0].dataType
+    sized = place.records + SIZE_SUFFIX
+    if sized in kind.elementType.elementType.names:
+        return partitions[sized]
+    # `analyze` was asked for the bytes themselves.
+    return F.transform(partitions[place.records], lambda one: F.length(one).cast("bigint"))
+
+
+def _total(numbers: Column) -> Column:
+    nothing = F.lit(0).cast("bigint")
+    return F.aggregate(numbers, nothing, lambda total, one: total + F.coalesce(one, nothing))
+
+
+def _text(column: Column | None) -> Column:
+    return F.lit(None).cast("string") if column is None else column
+
+
+_ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id: string>>"
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A structure in a body: its value, its columns and the error codes in it and below it.
+
+    ``path`` is the way to it by columns, ``shown`` the same as text, and ``topic`` and ``topic_id``
+    are what the structures around it say.
+    """
+
+    value: Column
+    kind: StructType
+    places: tuple[ErrorPlace, ...]
+    path: Path
+    shown: str
+    topic: Column
+    topic_id: Column
+
+    def has_error(self) -> Column:
+        """Whether an error code in it, or below it, is not 0."""
+        no = F.lit(col=False)
+        found = [self.value[code] != NO_ERROR for code in self._codes()]
+        for name, kind in self._inner():
+            inside = partial(self._inside, name, kind)
+            value = self.value[name]
+            if isinstance(kind, ArrayType):
+                found.append(F.exists(value, _of_each(Structure.has_error, inside)))
+            else:
+                found.append(inside(value).has_error())
+        return reduce(lambda one, other: one | F.coalesce(other, no), found, no)
+
+    def errors(self) -> Column:
+        """The error codes in it and below it that are not 0, as an array of structures."""
+        none = F.array().cast(_ERRORS)
+        found = [self._error(code) for code in self._codes()]
+        for name, kind in self._inner():
+            inside = partial(self._inside, name, kind)
+            value = self.value[name]
+            if isinstance(kind, ArrayType):
+                found.append(F.flatten(F.transform(value, _of_each(Structure.errors, inside))))
+            else:
+                found.append(inside(value).errors())
+        return F.concat(none, *(F.coalesce(one, none) for one in found))
+
+    def _codes(self) -> list[str]:
+        return [
+            one.path[-1]
+            for one in self.places
+            if one.path[:-1] == self.path and one.path[-1] in self.kind.names
+        ]
+
+    def _inner(self) -> Iterator[tuple[str, DataType]]:
+        depth = len(self.path)
+        names = {one.path[depth]: None for one in self.places if len(one.path) > depth + 1}
+        return ((name, self.kind[name].dataType) for name in names if name in self.kind.names)
+
+    def _error(self, code: str) -> Column:
+        error = F.struct(
+            F.lit(self.shown + code).alias("field"),
+            self.value[code].cast("int").alias("code"),
+            self.topic.alias("topic"),
+            self.topic_id.alias("topic_id"),
+        )
+        return F.when(self.value[code] != NO_ERROR, F.array(error).cast(_ERRORS))
+
+    def _inside(self, name: str, kind: DataType, value: Column) -> Structure:
+        """The structure of that name, or an element of the array of that name."""
+        is_array = isinstance(kind, ArrayType)
+        path = (*self.path, name)
+        return Structure(
+            value,
+            cast("StructType", kind.elementType if isinstance(kind, ArrayType) else kind),
+            tuple(one for one in self.places if one.path[: len(path)] == path),
+            path,
+            f"{self.shown}{name}[]." if is_array else f"{self.shown}{name}.",
+            self.topic,
+            self.topic_id,
+        ).with_topic()
+
+    def with_topic(self) -> Structure:
+        """The same with the topic that it names itself."""
+        found = self
+        for one in self.places:
+            if one.topic is not None and self._has(one.topic):
+                found = replace(found, topic=self.value[one.topic[-1]])
+            if one.topic_id is not None and self._has(one.topic_id):
+                found = replace(found, topic_id=known_id(self.value[one.topic_id[-1]]))
+        return found
+
+    def _has(self, field: Path) -> bool:
+        return field[:-1] == self.path and field[-1] in self.kind.names
+
+
+def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructType:
+    """The columns of a message's table that tell its errors, and ``others``."""
+    places = error_places(message)
+    paths = {path for one in places for path in (one.path, one.topic, one.topic_id) if path}
+    body = _only(cast("StructType", table.schema["body"].dataType), paths)
+    return StructType([*(table.schema[name] for name in others), StructField("body", body)])
+
+
+def _only(kind: StructType, paths: Collection[Path]) -> StructType:
+    """The structure with just the fields on these paths."""
+    fields = []
+    for field in kind:
+        below = [path[1:] for path in paths if path[0] == field.name]
+        inner = field.dataType
+        if isinstance(inner, ArrayType) and isinstance(inner.elementType, StructType):
+            inner = ArrayType(_only(inner.elementType, [path for path in below if path]))
+        elif isinstance(inner, StructType):
+            inner = _only(inner, [path for path in below if path])
+        if below:
+            fields.append(StructField(field.name, inner))
+    return StructType(fields)
+
+
+def body_of(table: DataFrame, message: str) -> Structure:
+    """The body of a message's table; where it is null there are no errors in it."""
+    kind = cast("StructType", table.schema["body"].dataType)
+    nothing = F.lit(None).cast("string")
+    body = Structure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
+    return body.with_topic()
+
+
+def _of_each(
+    asked: Callable[[Structure], Column], inside: Callable[[Column], Structure]
+) -> Callable[[Column], Column]:
+    # Spark counts a function's arguments: this has one.
+    return lambda element: asked(inside(element))
+
+
+def kafka_error_name(code: Column | str) -> Column:
+    """Return the name of an error code: "NOT_COORDINATOR" of 16.
+
+    Args:
+        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
+            code that Kafka 4.4 does not have.
+    """
+    return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
+
+
+def kafka_error_is_retriable(code: Column | str) -> Column:
+    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
+    return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
+
+
+def _of_code(told: dict[int, str], code: Column | str) -> Column:
+    """Return what is told of a code, in SQL; null of one that nothing is told of."""
+    # As text it is one call of Java, and not hundreds.
+    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
+    return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

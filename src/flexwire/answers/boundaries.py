@@ -1,0 +1,125 @@
+"""What was cut between analyses of tables that grow: connections, and exchanges on them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.window import Window
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.capture.pairing.state import UNPAIRED
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.units import human_bytes, plural
+from flexwire.tables.keys import ANALYSIS, connection_key
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_BEFORE: Final = "before"
+COLUMNS: Final = (
+    Column(ANALYSIS, pa.string(), "the analysis in which the connections go on",
+           heading="Analysis", is_about=True),
+    Column(_BEFORE, pa.string(), "the analysis that has them before", heading="Before"),
+    Column("connections", pa.int64(), "how many connections go on; answers count each of them "
+           "once for each analysis", heading="Connections"),
+    Column("unanswered_requests", pa.int64(), "requests on them that have no response in the "
+           "analysis before", heading="Requests without response"),
+    Column("unpaired_responses", pa.int64(), "responses on them that have no request in this "
+           "analysis: they have no API, client id or latency", heading="Responses without request"),
+    Column("early_bytes", pa.int64(), "bytes of frames that were cut in the middle, which this "
+           "analysis has in no frame that reads", heading="Cut frames"),
+    Column("time", MOMENT, "when the first of them goes on", heading="When"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def boundaries(tables: AnalysisTables) -> DataFrame | None:
+    """Connections that were cut between two analyses: a row for each analysis and the one before.
+
+    Each analysis decodes its own input. Where a connection goes on from one input to the next, the
+    exchange at the cut falls apart. Its request counts as unanswered and its response as unpaired,
+    a frame that was cut in the middle does not decode, and the later part lacks what the client
+    said at the beginning: its software and its login. Answers about grown tables count all of
+    this as it stands. This answer says how much that is.
+
+    A connection goes on if an analysis did not see it end, and the next one that has the same ends
+    did not see it begin. Tables of one analysis have no row.
+    """
+    connections, frames = tables.connections, tables.frames
+    if ANALYSIS not in connections.columns:
+        return None
+    ends = Window.partitionBy("client", "broker").orderBy("first_time", ANALYSIS, "connection")
+    state = F.struct(*connection_key(connections.columns), "closed_by", "is_kafka")
+    both = connections.withColumn("earlier", F.lag(state).over(ends))
+    cut = both.where(
+        (F.col(ANALYSIS) != F.col(f"earlier.{ANALYSIS}"))
+        & F.col("earlier.closed_by").isNull()
+        & ~F.col("seen_from_start")
+        & (F.col("is_kafka") | F.col("earlier.is_kafka"))
+    ).select(
+        F.struct(*connection_key(connections.columns)).alias("later"),
+        "earlier",
+        "early_bytes",
+        "first_time",
+    )
+    is_request = F.col("direction") == "request"
+    counted = frames.groupBy(*connection_key(frames.columns)).agg(
+        F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
+        F.count_if(F.col("outcome") == UNPAIRED).alias("unpaired"),
+    )
+    each = _with(_with(cut, counted, "earlier", "unanswered"), counted, "later", "unpaired")
+    return each.groupBy(
+        F.col(f"later.{ANALYSIS}").alias(ANALYSIS), F.col(f"earlier.{ANALYSIS}").alias(_BEFORE)
+    ).agg(
+        F.count("*").alias("connections"),
+        F.coalesce(F.sum("unanswered"), F.lit(0)).alias("unanswered_requests"),
+        F.coalesce(F.sum("unpaired"), F.lit(0)).alias("unpaired_responses"),
+        F.coalesce(F.sum("early_bytes"), F.lit(0)).alias("early_bytes"),
+        F.min("first_time").alias("time"),
+    )
+
+
+def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
+    """The cut connections with a figure of the analysis on one ``side`` of the cut."""
+    key = connection_key(counted.columns)
+    one = counted.select(F.struct(*key).alias("of"), name)
+    is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]
+    return cut.join(one, is_it, "left").drop("of")
+
+
+def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:
+    """Return a sentence about what was cut between analyses; nothing where nothing was."""
+    if ANALYSIS not in tables.connections.columns:
+        return ()
+    rows = boundaries(tables).drop(ANALYSIS, _BEFORE, "time").groupBy().sum().collect()
+    connections, unanswered, unpaired, early = rows[0]
+    if not connections:
+        return ()
+    go = "goes" if connections == 1 else "go"
+    note = (
+        f"{plural(connections, 'connection')} {go} on from one analysis to the next. Cut there: "
+        f"{plural(unanswered, 'request')} without response, {plural(unpaired, 'response')} without "
+        f"request, {human_bytes(early)} of frames. The answer {ANSWER.name} has them by analysis."
+    )
+    return (note,)
+
+
+ANSWER: Final = Answer(
+    name="boundaries",
+    place=170,
+    question="What was cut between analyses?",
+    meaning="Connections that go on from one analysis to the next, and what fell apart at the "
+    "cut. Only tables that grow have some.",
+    advice="Analyze captures that belong together in one analysis. Where cuts are many, make each "
+    "input longer.",
+    row="an analysis and the one before",
+    columns=COLUMNS,
+    order=("time", ANALYSIS, _BEFORE),
+    ask=boundaries,
+    of_grown=True,
+)

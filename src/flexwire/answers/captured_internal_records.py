@@ -1,0 +1,167 @@
+"""What was captured of internal topics, by record and key: `captured_internal_records`."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import is_grown, known_name, with_topic_names
+from flexwire.answers.state import internal_records
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+from flexwire.tables.typed_records import fields_there, record_names
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_TOPICS: Final = {one.topic: one for one in InternalTopic}
+# What a record is about, by the fields that keys have for it.
+_ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
+_KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
+# A producer has offsets of its own, and a broker gives others.
+_PRODUCED: Final = "produce"
+_NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
+_ROW: Final = ("message", "type", *_ABOUT)
+_NOT_READ: Final = "of bytes that do not read"
+COLUMNS = (
+    Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
+    Column("source", pa.string(), 'the message that carried them: "fetch", "share_fetch" or '
+           '"produce"', heading="Carried by"),
+    Column("message", pa.string(), "the record: OffsetCommit, GroupMetadata, TopicRecord …",
+           f"{_NOT_READ}, and of batches that were withheld or cut off",
+           heading="Record", is_about=True),
+    Column("type", pa.int32(), "its type, or the api key of its message", "with ``message``, "
+           "unless the bytes say it"),
+    Column("versions", pa.list_(pa.int32()), "the versions of their values", heading="Versions"),
+    Column("group", pa.string(), "the group that it is about", "of records of no group",
+           heading="Group", is_about=True),
+    Column("transactional_id", pa.string(), "the transactional id that it is about",
+           "of records of no transaction", heading="Transactional id", is_about=True),
+    Column("partitions", pa.int64(), "partitions of the topic that it was seen in",
+           heading="Partitions"),
+    Column("records", pa.int64(), "how many records; of batches that were not read, how many of "
+           "these", heading="Records"),
+    Column("tombstones", pa.int64(), "how many of them are tombstones", heading="Tombstones"),
+    Column("bytes", pa.int64(), "the bytes of their keys and values", heading="Bytes"),
+    Column("first_time", _TIME, "the first of their timestamps", "where none has one",
+           heading="First"),
+    Column("last_time", _TIME, "the last", "with ``first_time``", heading="Last"),
+    Column("error", pa.string(), "why they do not read: that of one of them",
+           "where they do", heading="Why not read"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each kind of record of internal topics that was captured, and what it is of.
+
+    Followers fetch these topics from their leaders, some several times: a record counts once. What
+    was captured was written in that time, and is **not the state**: for that give `analyze` the
+    logs. The cluster's metadata is withheld, unless credentials were asked for.
+    """
+    records = tables.records
+    is_data = F.coalesce(~F.col("is_control"), F.lit(True))
+    if is_grown(tables):
+        records = with_topic_names(records, tables)
+    topic = F.coalesce("topic", known_name(F.col("topic_id")))
+    ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
+    # Most captures have none, and then no process of Python starts.
+    found = [row.topic for row in ours.select("topic").distinct().collect()]
+    if not found:
+        return None
+    ours = ours.withColumnRenamed("error", "reason").select(*_NEEDED)
+    is_produced = F.col("source") == _PRODUCED
+    is_unread = F.col("offset").isNull()
+    fetched = ours.where(~is_produced & ~is_unread).dropDuplicates(["topic", "partition", "offset"])
+    read = ours.where(is_produced & ~is_unread).unionByName(fetched)
+    made = [_typed(read.where(F.col("topic") == name), _TOPICS[name]) for name in sorted(found)]
+    unread = ours.where(is_unread & F.col("reason").isNotNull())
+    every = reduce(DataFrame.unionByName, made).unionByName(_told(unread), allowMissingColumns=True)
+    has_error = F.col("error").isNotNull()
+    each = every.withColumn("has_error", has_error).groupBy("topic", "source", *_ROW, "has_error")
+    return each.agg(
+        F.array_sort(F.collect_set("version")).alias("versions"),
+        F.count_distinct("partition").alias("partitions"),
+        F.count("*").alias("records"),
+        F.count_if("is_tombstone").alias("tombstones"),
+        F.sum("bytes").alias("bytes"),
+        F.min("timestamp").alias("first_time"),
+        F.max("timestamp").alias("last_time"),
+        F.min("error").alias("error"),
+    ).select(*(one.name for one in COLUMNS))
+
+
+def _told(rows: DataFrame) -> DataFrame:
+    """Batches that have no records to read."""
+    return rows.select(
+        *("topic", "source", "partition", "timestamp"),
+        F.lit(0).cast("bigint").alias("bytes"),
+        F.col("reason").alias("error"),
+    )
+
+
+def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
+    """Records of one topic with what each is, and what it is about."""
+    wanted = {}
+    if topic.has_keys:
+        wanted = fields_there(topic, [*record_names(topic)], _KEYS)
+    size = F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))
+    sized = rows.withColumn("bytes", size.cast("bigint")).drop("reason")
+    typed = internal_records(sized, topic, {name: one for name, one in wanted.items() if one})
+
+    def of(fields: tuple[str, ...]) -> SparkColumn:
+        paths = [
+            F.col(f"{name}.{path}")
+            for name, there in wanted.items()
+            for path in there
+            if path.removeprefix("key.") in fields
+        ]
+        return F.coalesce(*paths, F.lit(None).cast("string"))
+
+    return typed.select(
+        F.lit(topic.topic).alias("topic"),
+        *("source", "partition", "timestamp", "bytes", "message", "type", "version"),
+        *(of(fields).alias(name) for name, fields in _ABOUT.items()),
+        "is_tombstone",
+        "error",
+    )
+
+
+ANSWER = Answer(
+    name="captured_internal_records",
+    place=160,
+    question="Which records of internal topics were captured?",
+    meaning="What coordinators wrote in the time of the capture, by record and by the group or "
+    "transaction that it is about; it is not their state.",
+    advice="A group with far more commits than others commits too often (auto.commit.interval.ms, "
+    "or a commit for each record); many records of one group's members are rebalances.",
+    row="a kind of record, and what it is about",
+    columns=COLUMNS,
+    order=("-records", "topic", "source", "message", "type", "group", "transactional_id"),
+    shown=(
+        "topic",
+        "message",
+        "group",
+        "transactional_id",
+        "source",
+        "versions",
+        "partitions",
+        "records",
+        "tombstones",
+        "bytes",
+        "first_time",
+        "last_time",
+        "error",
+    ),
+    ask=captured_internal_records,
+    picture=Picture("Records of internal topics that were captured", "records"),
+)

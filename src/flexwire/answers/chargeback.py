@@ -1,0 +1,204 @@
+"""Chargeback: which client, and which team, has how many bytes of which topic, by day."""
+
+from __future__ import annotations
+
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.labels import read_labels, team_column, to_labels
+from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
+from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
+from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables, Ask
+
+_NOT_SAID: Final = "where a request log does not say the size of some of them"
+COLUMNS: Final = (
+    Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
+    Column(
+        "team", pa.string(), "whose client it is, as the labels say",
+        "without labels, and where none is of this client",
+    heading="Team",
+),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column(
+        "principal", pa.string(), "the client's principal, from a request log",
+        "where it is not known: in captures",
+    heading="Principal",
+),
+    Column(
+        "topic", pa.string(), "the topic whose record batches these bytes are",
+        "of what is not in record batches; where only the topic's id is known",
+    heading="Topic", is_about=True,
+),
+    Column(
+        "topic_id", pa.string(), "the topic's id, where its name is not known",
+        "where the name is known, and where no topic is",
+    ),
+    Column(
+        "requests", pa.int64(), "the requests that carried records of the topic or were answered "
+        "with some; without a topic those that carried no record and were answered with none",
+    heading="Requests",
+),
+    Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
+    Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID,
+           heading="Received"),
+    Column("bytes", pa.int64(), "both together", "where one of them is", heading="Bytes"),
+)  # fmt: skip
+
+_PRINCIPAL: Final = "principal"
+
+
+def chargeback(
+    tables: AnalysisTables, labels: Mapping[str, str] | str | Path | None = None
+) -> DataFrame:
+    """Bytes and requests by day, client and topic: a row each, and one for what has no topic.
+
+    A topic's bytes are those of its record batches, as they are on the wire, each batch once. What
+    is left of a client's frames (lengths, headers, the other fields, and all other requests and
+    responses) has no topic. So the bytes of all rows together are those of all Kafka frames.
+    A request with records of several topics counts for each. A request of an API whose responses
+    carry records counts on the day of its response, if that was captured.
+
+    ``labels`` map client ids to teams, in a mapping or in a file for `read_labels`; in a client id
+    "*" stands for any characters and "?" for one, and the first that fits says the team.
+
+    It does not know what repeated segments took, and of withheld records no topic. Request logs
+    do not say the size of frames, so the bytes of what has no topic are null. They say the size of
+    records that were produced or fetched, but not of those that share consumers got (ShareFetch):
+    these topics have null, and their requests are all that were answered for the topic. A broker
+    of 2.7 or earlier does not say the size of what was produced.
+    """
+    teams = to_labels(labels)
+    who = ["client_id", _PRINCIPAL]
+    frames = _with_principal(tables)
+    parts = [_frames(frames, who)]
+    carried = carried_topics(tables)
+    if carried is not None:
+        parts += _by_topic(with_topic_names(carried, tables, TOPIC_IDS), frames, who)
+    summed = reduce(lambda some, more: some.unionByName(more), parts).groupBy(
+        "day", *who, "topic", "topic_id"
+    )
+    totals = summed.agg(
+        F.sum("requests").alias("requests"),
+        *(_known_sum(F.col(name)).alias(name) for name in ("sent_bytes", "received_bytes")),
+    )
+    is_nothing = "requests = 0 and sent_bytes <=> 0 and received_bytes <=> 0"
+    return totals.where(f"not ({is_nothing})").select(
+        "day",
+        team_column(teams).alias("team"),
+        *who,
+        "topic",
+        "topic_id",
+        "requests",
+        "sent_bytes",
+        "received_bytes",
+        (F.col("sent_bytes") + F.col("received_bytes")).alias("bytes"),
+    )
+
+
+def _known_sum(numbers: SparkColumn) -> SparkColumn:
+    """Return the sum of numbers, null where one of them is: a part is not the whole."""
+    return F.when(F.bool_and(numbers.isNotNull()), F.sum(numbers))
+
+
+def _with_principal(tables: AnalysisTables) -> DataFrame:
+    """The frames with the principal of their connection, null where it is not known."""
+    frames, connections = tables.frames, tables.connections
+    if _PRINCIPAL in frames.columns:
+        return frames
+    nobody = frames.withColumn(_PRINCIPAL, F.lit(None).cast("string"))
+    if _PRINCIPAL not in connections.columns:
+        return nobody
+    key = connection_key(frames.columns)
+    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
+    # Frames of captures, of which there may be very many, are not to be joined for nothing.
+    return nobody if known.isEmpty() else frames.join(known, [*key], "left")
+
+
+def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
+    """All that a client sent and was sent, by day."""
+    is_request = F.col("direction") == "request"
+    # Of these the response carries the records, and so it is counted where it is.
+    is_late = F.coalesce(F.col("api_name").isin(*CARRYING_APIS), F.lit(False))
+    is_late &= F.coalesce("answered", F.lit(False)) | ~is_request
+    is_counted = F.when(is_late, ~is_request & F.col("latency_us").isNotNull())
+    kafka = frames.where(OF_KAFKA.sql)
+    return kafka.groupBy(_day().alias("day"), *who).agg(
+        F.lit(None).cast("string").alias("topic"),
+        F.lit(None).cast("string").alias("topic_id"),
+        F.count_if(F.coalesce(is_counted, is_request)).alias("requests"),
+        _known_sum(F.when(is_request, F.col("size")).otherwise(0)).alias("sent_bytes"),
+        _known_sum(F.when(~is_request, F.col("size")).otherwise(0)).alias("received_bytes"),
+    )
+
+
+def _by_topic(carried: DataFrame, frames: DataFrame, who: list[str]) -> list[DataFrame]:
+    """What of it is in record batches: added to the topic, and taken from what has none."""
+    key = frame_key(frames.columns)
+    carried = carried.join(frames.select(*key, _PRINCIPAL), [*key])
+    is_request = F.col("direction") == "request"
+    bytes_ = F.col("record_bytes")
+    by: list[SparkColumn | str] = [_day().alias("day"), *who]
+    sums = (
+        _known_sum(F.when(is_request, bytes_).otherwise(0)).alias("sent_bytes"),
+        _known_sum(F.when(~is_request, bytes_).otherwise(0)).alias("received_bytes"),
+    )
+    requests = F.count("*").alias("requests")
+    first = F.count_if("is_first").alias("first")
+    topics = carried.groupBy(*by, "topic", "topic_id").agg(requests, first, *sums)
+    nothing = F.lit(None).cast("string")
+    return [
+        topics.drop("first"),
+        topics.select(
+            "day",
+            *who,
+            nothing.alias("topic"),
+            nothing.alias("topic_id"),
+            (-F.col("first")).alias("requests"),
+            (-F.col("sent_bytes")).alias("sent_bytes"),
+            (-F.col("received_bytes")).alias("received_bytes"),
+        ),
+    ]
+
+
+def _day() -> SparkColumn:
+    # Whatever the time zone of the session is.
+    return F.date_from_unix_date(F.floor(F.unix_micros("time") / 86_400_000_000).cast("int"))
+
+
+def labelled_chargeback(path: str | Path) -> Ask:
+    """What `analyze` asks where a file of labels is given, which is read now."""
+    return partial(chargeback, labels=read_labels(path))
+
+
+ANSWER: Final = Answer(
+    name="chargeback",
+    place=10,
+    question="Who moves how many bytes, and of which topics?",
+    meaning="Bytes on the wire by day, client and topic: a topic's are those of its record "
+    "batches, and what is left of a client's frames has no topic. A client has several rows: its "
+    "total is their sum, and stands with the clients in the report.",
+    advice="Give a file of labels, a line for each client id with its team, and charge each team "
+    "for its rows; look at clients with many bytes without a topic first.",
+    row="a day, client and topic",
+    columns=COLUMNS,
+    order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),
+    ask=chargeback,
+    labelled=labelled_chargeback,
+    picture=Picture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
+)

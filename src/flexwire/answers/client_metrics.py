@@ -1,0 +1,169 @@
+"""The metrics that clients push to brokers (KIP-714), by name, unit and client."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.errors import CodecError
+from flexwire.protocol.telemetry import PUSHES, read_client_metrics
+from flexwire.tables.schema import Column
+from flexwire.tasks import begin_task, map_in_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_CLIENT: Final = ("client_id", "client_instance_id")
+# A push of a MiB has some ten thousand points.
+_ROWS: Final = 10_000
+_US: Final = pa.timestamp("us", "UTC")
+
+POINTS: Final = pa.schema(
+    [
+        pa.field("client_id", pa.string()),
+        pa.field("client_instance_id", pa.string()),
+        pa.field("pushed", _US),
+        pa.field("name", pa.string()),
+        pa.field("unit", pa.string()),
+        pa.field("kind", pa.string()),
+        pa.field("temporality", pa.string()),
+        pa.field("is_monotonic", pa.bool_()),
+        pa.field("attributes", pa.map_(pa.string(), pa.string())),
+        pa.field("start_us", pa.int64()),
+        pa.field("time_us", pa.int64()),
+        pa.field("value", pa.float64()),
+        pa.field("count", pa.int64()),
+        pa.field("sum", pa.float64()),
+        pa.field("error", pa.string()),
+    ]
+)
+"""The columns of `metric_points`; a push that does not read is a row with an ``error`` only."""
+
+COLUMNS: Final = (
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("client_instance_id", pa.string(), "the id that the broker gave this instance of it"),
+    Column("name", pa.string(), 'the metric: "org.apache.kafka.producer.request.latency.avg"',
+           "of pushes that do not read", heading="Metric", is_about=True),
+    Column("unit", pa.string(), "its unit; empty where none is given, as by Kafka's Java client",
+           "with ``name``", heading="Unit"),
+    Column("kind", pa.string(), '"gauge", "sum", "histogram", "exponential_histogram" or '
+           '"summary"', "with ``name``", heading="Kind"),
+    Column("temporality", pa.string(), 'what it counts from: "delta", the push before; '
+           '"cumulative", the beginning', "of a gauge and a summary, and with ``name``"),
+    Column("points", pa.int64(), "how many values of it were pushed; of pushes that do not read, "
+           "how many these are", heading="Values"),
+    Column("least", pa.float64(), "the least value", "of histograms and summaries"),
+    Column("mean", pa.float64(), "the mean of the values; of histograms and summaries, of what "
+           "they count", "where there is none", heading="Mean"),
+    Column("most", pa.float64(), "the greatest value", "of histograms and summaries"),
+    Column("total", pa.float64(), "the sum of what was counted since the push before", "of other "
+           'than "delta"', heading="Total"),
+    Column("latest", pa.float64(), "the value that was pushed last", "of histograms and "
+           "summaries", heading="Latest"),
+    Column("first_time", MOMENT, "when the first was pushed"),
+    Column("last_time", MOMENT, "when the last was pushed"),
+    Column("error", pa.string(), "why the pushes do not read", "where they do",
+           heading="Why it does not read"),
+)  # fmt: skip
+
+
+def metric_points(tables: AnalysisTables) -> DataFrame | None:
+    """A row for each point of each metric that was pushed; None where nothing was."""
+    table = tables.message(PUSHES)
+    if table is None:
+        return None
+    pushes = table.where("body is not null").select(
+        "client_id",
+        F.col("body.client_instance_id").alias("client_instance_id"),
+        F.col("time").alias("pushed"),
+        F.col("body.compression_type").cast("int").alias("compression_type"),
+        F.col("body.metrics").alias("metrics"),
+    )
+    return map_in_arrow(pushes, _read, POINTS)
+
+
+@returns(COLUMNS)
+def client_metrics(tables: AnalysisTables) -> DataFrame | None:
+    """A row for each metric and client, over all attributes that its values have.
+
+    The metrics are read by OpenTelemetry's classes, which come with ``flexwire[telemetry]``; where
+    they are missing, nothing is read and ``error`` says so. It does not know what clients were not
+    asked for: what they push is what the cluster subscribes to.
+    """
+    points = metric_points(tables)
+    if points is None:
+        return None
+    return (
+        points.groupBy(*_CLIENT, "name", "unit", "kind", "temporality", "error")
+        .agg(
+            F.count("*").alias("points"),
+            F.min("value").alias("least"),
+            F.coalesce(F.avg("value"), F.sum("sum") / F.nullif(F.try_sum("count"), F.lit(0))).alias(
+                "mean"
+            ),
+            F.max("value").alias("most"),
+            F.sum(F.when(F.col("temporality") == "delta", F.coalesce("value", "sum"))).alias(
+                "total"
+            ),
+            F.max_by("value", F.struct("pushed", "time_us", "value")).alias("latest"),
+            F.min("pushed").alias("first_time"),
+            F.max("pushed").alias("last_time"),
+        )
+        .select(*(one.name for one in COLUMNS))
+    )
+
+
+def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    rows: list[dict[str, Any]] = []
+    for batch in batches:
+        for push in batch.to_pylist():
+            rows += _rows(push)
+            if len(rows) >= _ROWS:
+                yield pa.RecordBatch.from_pylist(rows, POINTS)
+                rows = []
+    yield pa.RecordBatch.from_pylist(rows, POINTS)
+
+
+def _rows(push: dict[str, Any]) -> list[dict[str, Any]]:
+    metrics, compression_type = push.pop("metrics"), push.pop("compression_type")
+    try:
+        found = read_client_metrics(metrics or b"", compression_type)
+    except CodecError as error:
+        return [push | {"error": str(error)}]
+    return [push | asdict(one) | {"attributes": [*one.attributes.items()]} for one in found]
+
+
+ANSWER: Final = Answer(
+    name="client_metrics",
+    place=150,
+    question="What do clients measure and push to brokers?",
+    meaning="Each metric that clients push (KIP-714) by client, over all of its attributes.",
+    advice="Look for clients whose latencies or error rates stand out from others with the same "
+    "metric.",
+    row="client and metric",
+    columns=COLUMNS,
+    order=("error", "name", "unit", "kind", "temporality", *_CLIENT),
+    shown=(
+        "client_id",
+        "name",
+        "unit",
+        "kind",
+        "points",
+        "mean",
+        "latest",
+        "total",
+        "error",
+    ),
+    ask=client_metrics,
+)

@@ -1,0 +1,145 @@
+"""ACLs by the log of a cluster's metadata: `cluster_acls`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state.cluster import CHANGE_COLUMNS, changed, latest, named
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+
+ADDED, REMOVED = "AccessControlEntryRecord", "RemoveAccessControlEntryRecord"
+READS: Final = {
+    ADDED: (
+        "id",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "principal",
+        "host",
+        "operation",
+        "permission_type",
+    ),
+    REMOVED: ("id",),
+}
+# Enumerations of Kafka's Java, which no spec has.
+RESOURCES: Final = {
+    2: "TOPIC",
+    3: "GROUP",
+    4: "CLUSTER",
+    5: "TRANSACTIONAL_ID",
+    6: "DELEGATION_TOKEN",
+    7: "USER",
+}
+PATTERNS: Final = {3: "LITERAL", 4: "PREFIXED"}
+OPERATIONS: Final = dict(
+    enumerate(
+        (
+            "ALL",
+            "READ",
+            "WRITE",
+            "CREATE",
+            "DELETE",
+            "ALTER",
+            "DESCRIBE",
+            "CLUSTER_ACTION",
+            "DESCRIBE_CONFIGS",
+            "ALTER_CONFIGS",
+            "IDEMPOTENT_WRITE",
+            "CREATE_TOKENS",
+            "DESCRIBE_TOKENS",
+            "TWO_PHASE_COMMIT",
+        ),
+        start=2,
+    )
+)
+PERMISSIONS: Final = {2: "DENY", 3: "ALLOW"}
+COLUMNS: Final = (
+    Column("acl", pa.string(), "the ACL's id"),
+    Column("resource_type", pa.string(), "TOPIC, GROUP, CLUSTER …", heading="Resource"),
+    Column(
+        "resource_name",
+        pa.string(),
+        "the resource's name, or how it begins",
+        heading="Name",
+        is_about=True,
+    ),
+    Column("pattern_type", pa.string(), "LITERAL or PREFIXED", heading="Pattern"),
+    Column("principal", pa.string(), "whom it is for", heading="Principal", is_about=True),
+    Column("host", pa.string(), "from where; * is anywhere", heading="From"),
+    Column("operation", pa.string(), "READ, WRITE …", heading="Operation", is_about=True),
+    Column("permission", pa.string(), "ALLOW or DENY", heading="Permission"),
+    *CHANGE_COLUMNS,
+)
+
+
+def acls(state: ClusterState) -> DataFrame:
+    """A row an ACL that there is."""
+    rows = state.typed(READS).withColumn("acl", F.coalesce(f"{ADDED}.id", f"{REMOVED}.id"))
+    last = latest(rows, "acl").where(F.col(ADDED).isNotNull())
+    words = {
+        "resource_type": named(F.col(f"{ADDED}.resource_type"), RESOURCES),
+        "resource_name": F.col(f"{ADDED}.resource_name"),
+        "pattern_type": named(F.col(f"{ADDED}.pattern_type"), PATTERNS),
+        "principal": F.col(f"{ADDED}.principal"),
+        "host": F.col(f"{ADDED}.host"),
+        "operation": named(F.col(f"{ADDED}.operation"), OPERATIONS),
+        "permission": named(F.col(f"{ADDED}.permission_type"), PERMISSIONS),
+    }
+    return last.select("acl", *(value.alias(name) for name, value in words.items()), *changed())
+
+
+@returns(COLUMNS)
+def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each ACL in the cluster's metadata.
+
+    Only Kafka's own ``StandardAuthorizer`` keeps them there.
+    """
+    state = tables.cluster()
+    if state is None:
+        return None
+    return acls(state)
+
+
+ANSWER = Answer(
+    name="cluster_acls",
+    place=360,
+    question="Who may do what?",
+    meaning="ACLs as the cluster's metadata has them, by principal.",
+    advice="Look for ALLOW of ALL, of resources named * or of principals User:*, and for "
+    "principals that are nobody's any more; the audit of traffic says who is there.",
+    row="an ACL",
+    columns=COLUMNS,
+    order=(
+        "principal",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "operation",
+        "host",
+        "acl",
+    ),
+    shown=(
+        "principal",
+        "permission",
+        "operation",
+        "resource_type",
+        "resource_name",
+        "pattern_type",
+        "host",
+        "changed_time",
+    ),
+    ask=cluster_acls,
+    asks=(InternalTopic.METADATA.topic,),
+)

@@ -1,0 +1,133 @@
+"""Features by the log of a cluster's metadata: `cluster_features`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.cluster_brokers import brokers
+from flexwire.answers.state.cluster import (
+    ORDER,
+    RECORD,
+    changed,
+    endpoints,
+    latest,
+    supported,
+)
+from flexwire.logs.metadata import KRAFT_VERSION
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+
+OF_QUORUM: Final = "kraft.version"
+LEVEL, REMOVED = "FeatureLevelRecord", "RemoveFeatureLevelRecord"
+READS: Final = {LEVEL: ("name", "feature_level"), REMOVED: ("name",)}
+
+
+def features(state: ClusterState) -> DataFrame:
+    """A row a level that a feature had since the state's snapshot, or has."""
+    rows = state.typed(READS).select(
+        *RECORD,
+        F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),
+        F.coalesce(f"{LEVEL}.feature_level", F.lit(0).cast("smallint")).alias("level"),
+    )
+    # This one's level is in control records.
+    versions = state.quorum.where((F.col("kind") == KRAFT_VERSION) & ~F.col("is_older"))
+    level = F.col("kraft_version").alias("level")
+    rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
+    following = Window.partitionBy("feature").orderBy(*ORDER)
+    rows = rows.withColumn("before", F.lag("level").over(following))
+    # A controller that starts may say it again.
+    rows = rows.where("level is distinct from before")
+    until = {
+        "until_offset": F.lead("offset").over(following),
+        "until_time": F.lead("timestamp").over(following),
+    }
+    return rows.withColumns(until).select("feature", "level", *changed(), *until)
+
+
+REGISTER, UNREGISTER = "RegisterControllerRecord", "UnregisterControllerRecord"
+CONTROLLER_READS: Final = {
+    REGISTER: ("controller_id", "incarnation_id", "end_points", "features"),
+    UNREGISTER: ("controller_id",),
+}
+
+
+def controllers(state: ClusterState) -> DataFrame:
+    """A row a controller that registered (from metadata.version 3.7 on they do)."""
+    key = F.coalesce(f"{REGISTER}.controller_id", f"{UNREGISTER}.controller_id")
+    rows = state.typed(CONTROLLER_READS).withColumn("controller", key)
+    last = latest(rows, "controller").where(F.col(REGISTER).isNotNull())
+    return last.select(
+        "controller",
+        f"{REGISTER}.incarnation_id",
+        endpoints(F.col(f"{REGISTER}.end_points")).alias("endpoints"),
+        supported(F.col(f"{REGISTER}.features")).alias("features"),
+        *changed(),
+    )
+
+
+_TIME: Final = pa.timestamp("us", "UTC")
+COLUMNS = (
+    Column("feature", pa.string(), "the feature", heading="Feature", is_about=True),
+    Column("level", pa.int16(), "its level; 0 is that of one that is off", heading="Level"),
+    Column("supported_level", pa.int16(), "the highest that every broker and controller that says "
+           "so supports", "where none says it", heading="Supported by all"),
+    Column("can_rise", pa.bool_(), "whether all of them support a higher one", "with the former",
+           heading="Can rise"),
+    Column("changed_time", _TIME, "since when it has this level",
+           "where it had it in the snapshot that the state begins with, and where it is off",
+           heading="Since"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def cluster_features(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each feature, metadata.version among them, that is on or could be.
+
+    Levels are those of the log of the cluster's metadata. Brokers register what they support, and
+    controllers do from metadata.version 3.7 on.
+    """
+    state = tables.cluster()
+    if state is None:
+        return None
+    levels = (
+        features(state).where("until_offset is null").select("feature", "level", "changed_time")
+    )
+    told = [
+        view(state).select(F.explode("features").alias("one")) for view in (brokers, controllers)
+    ]
+    supported = told[0].unionByName(told[1]).groupBy(F.col("one.name").alias("feature"))
+    most = supported.agg(F.min("one.most").alias("supported_level"))
+    both = levels.join(most, "feature", "full")
+    level = F.coalesce("level", F.lit(0).cast("smallint"))
+    can_rise = F.col("supported_level") > level
+    made = both.withColumns({"level": level, "can_rise": can_rise})
+    return made.where("level > 0 or supported_level > 0")
+
+
+ANSWER = Answer(
+    name="cluster_features",
+    place=310,
+    question="Which features does the cluster have on, and which could it?",
+    meaning="The levels of features as the cluster's metadata has them, and the highest that all "
+    "brokers and controllers support.",
+    advice="After an upgrade of all brokers, first wait until nobody wants to go back: a level "
+    "that rose cannot always go down again. Then finish the upgrade: kafka-features upgrade "
+    "raises metadata.version and the others.",
+    row="a feature",
+    columns=COLUMNS,
+    order=("-can_rise", "feature"),
+    ask=cluster_features,
+    asks=(InternalTopic.METADATA.topic,),
+)

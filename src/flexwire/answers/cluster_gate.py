@@ -1,0 +1,147 @@
+"""What stands between a cluster and Kafka 4, by the log of its metadata: `cluster_gate`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.cluster_configs import configs
+from flexwire.answers.cluster_features import features
+from flexwire.measures.evidence import SHOWN
+from flexwire.parties import VERDICTS
+from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
+from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.schema.catalog import catalog
+from flexwire.tables.schema import Column, schema_of
+from flexwire.tasks import spark_schema
+from flexwire.wire.batch_layout import RECORD_BATCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+    from flexwire.facts.audit import ClusterGate
+    from flexwire.protocol.configurations import ConfiguredKind
+
+_TEXT: Final = pa.string()
+COLUMNS = (
+    Column("gravity", pa.int32(), "the place of the verdict among all, 0 for the gravest"),
+    Column("gate", _TEXT, "what was looked at", heading="Gate", is_about=True),
+    Column(
+        "subject", _TEXT, "the configuration, the feature or the topic", heading="Of", is_about=True
+    ),
+    Column("verdict", _TEXT, "what it means, in the words of the audit", heading="Verdict"),
+    Column(
+        "releases", pa.list_(_TEXT), "the releases of the catalog on which it is so", heading="On"
+    ),
+    Column("evidence", _TEXT, "the rule that gave the verdict"),
+    Column(
+        "reason",
+        _TEXT,
+        "a sentence with its figures, for the last of these releases",
+        heading="Why",
+    ),
+    Column("remedy", _TEXT, "what to do", "where nothing is to be done", heading="Remedy"),
+    Column(
+        "names",
+        pa.list_(_TEXT),
+        "the first topics, brokers or APIs that it is about",
+        heading="Names",
+    ),
+    Column("count", pa.int64(), "how many there are of these"),
+    Column("source", _TEXT, "a KIP or an issue that says so", "where none does"),
+)
+
+
+@returns(COLUMNS)
+def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each gate and each release from 4.0 on; releases that are alike share one.
+
+    It is what `flexwire.protocol.audit.judge_cluster` makes of the log of the cluster's metadata,
+    and of the batches in the logs beside it. The files of brokers are not read, so a configuration
+    in server.properties is not seen.
+    """
+    state = tables.cluster()
+    if state is None:
+        return None
+    seen = ClusterSeen(
+        features={"": _levels(state)},
+        configured=_configured(state),
+        old_batches=None if tables.logs is None else _old_batches(tables.logs.batches),
+        is_whole=True,
+    )
+    rows = gate_rows([one for each in catalog().releases for one in judge_cluster(seen, each)])
+    session = tables.frames.sparkSession
+    return session.createDataFrame(rows, spark_schema(schema_of(COLUMNS)))
+
+
+def gate_rows(found: list[ClusterGate]) -> list[tuple[Any, ...]]:
+    """Return findings as rows of `COLUMNS`; those that differ only in their release are one row."""
+    alike: dict[tuple[str, ...], list[ClusterGate]] = {}
+    for one in found:
+        key = one.gate, one.subject, one.verdict, one.evidence, *one.names
+        alike.setdefault(key, []).append(one)
+    rows = []
+    for some in alike.values():
+        last = some[-1]
+        told = {
+            "gravity": VERDICTS.index(last.verdict),
+            "releases": [one.release for one in some],
+            "names": list(last.names),
+            "remedy": last.remedy or None,
+            "source": last.source or None,
+        }
+        rows.append(
+            tuple(
+                told[one.name] if one.name in told else getattr(last, one.name) for one in COLUMNS
+            )
+        )
+    return rows
+
+
+def _levels(state: ClusterState) -> dict[str, int]:
+    rows = features(state).where("until_offset is null and level > 0")
+    return {row.feature: row.level for row in rows.select("feature", "level").collect()}
+
+
+def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
+    kinds: dict[str, ConfiguredKind] = {one: one for one in CONFIGURED_KINDS}
+    names = sorted({name for _, name in ever_gone()})
+    rows = configs(state).where("value is not null")
+    rows = rows.where(F.col("name").isin(names) & F.col("resource_type").isin([*kinds]))
+    each = rows.groupBy("resource_type", "name").agg(
+        F.slice(F.array_sort(F.collect_set("resource_name")), 1, SHOWN).alias("names"),
+        F.count_distinct("resource_name").alias("count"),
+    )
+    return {
+        (kinds[row.resource_type], row["name"]): Named(tuple(row.names), row["count"])
+        for row in each.collect()
+        if (kinds[row.resource_type], row["name"]) in ever_gone()
+    }
+
+
+def _old_batches(batches: DataFrame) -> dict[str, int]:
+    old = batches.where((F.col("magic") < RECORD_BATCH) & F.col("error").isNull())
+    rows = old.groupBy("topic").agg(F.count("*").alias("found")).collect()
+    return {row.topic: row.found for row in sorted(rows)}
+
+
+ANSWER = Answer(
+    name="cluster_gate",
+    place=320,
+    question="What stands between this cluster and Kafka 4?",
+    meaning="Each gate of an upgrade to Kafka 4, by the log of the metadata: its metadata.version, "
+    "configurations that are gone, features that are not finalized, and batches of magic 0 and 1.",
+    advice="Remove configurations that are gone before the upgrade: while a topic has one, Kafka "
+    "4.0.0 to 4.2.0 refuse every other change of it.",
+    row="a gate, and what it is about",
+    columns=COLUMNS,
+    order=("gravity", "gate", "subject"),
+    ask=cluster_gate,
+    asks=(InternalTopic.METADATA.topic,),
+)

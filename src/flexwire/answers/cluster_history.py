@@ -1,0 +1,136 @@
+"""How leaders and the ISR changed, by the log of a cluster's metadata: `cluster_history`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state import cluster_partitions
+from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME, changed
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+
+READS: Final = cluster_partitions.READS
+_INTS: Final = pa.list_(pa.int32())
+_FIRST: Final = "in the first row of a partition"
+VIEW_COLUMNS: Final = (
+    *cluster_partitions.COLUMNS[:5],
+    Column("previous_leader", pa.int32(), "the leader before", f"where none led; {_FIRST}"),
+    Column("isr", _INTS, "the ISR after the change", heading="ISR"),
+    Column("previous_isr", _INTS, "the ISR before", _FIRST),
+    Column("left_isr", _INTS, "those that left the ISR", _FIRST),
+    Column("joined_isr", _INTS, "those that joined it", _FIRST),
+    Column(
+        "is_election",
+        pa.bool_(),
+        "whether a leader was chosen, if only the same again; false where from then on none led",
+        heading="Elected",
+    ),
+    *CHANGE_COLUMNS,
+)
+
+
+def partition_history(state: ClusterState) -> DataFrame:
+    """A row a change of a partition's leader or ISR, and one for how it began.
+
+    It begins with the snapshot or record that the state begins with, so take
+    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are there too.
+    """
+    rows = cluster_partitions.partition_changes(state)
+    living = Window.partitionBy(*cluster_partitions.KEYS, "life").orderBy(*ORDER)
+    before = F.lag("isr").over(living)
+    rows = rows.withColumns(
+        {
+            "previous_leader": F.lag("leader").over(living),
+            "previous_isr": before,
+            "left_isr": F.array_except(before, "isr"),
+            "joined_isr": F.array_except("isr", before),
+            "is_election": F.col("elects") & F.col("leader").isNotNull(),
+        }
+    )
+    rows = rows.where("begins or elects or isr is distinct from previous_isr")
+    return rows.select(*(one.name for one in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed())
+
+
+_VIEW: Final = {one.name: one for one in VIEW_COLUMNS}
+_NO_TIME: Final = "where it has none"
+COLUMNS = (
+    Column(
+        "changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME, heading="When"
+    ),
+    Column("changed_offset", pa.int64(), "the offset of the record that says it"),
+    *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
+    Column(
+        "previous_leader",
+        pa.int32(),
+        "the leader before",
+        "where none led",
+        heading="Before",
+        kind="id",
+    ),
+    _VIEW["leader_epoch"],
+    _VIEW["is_election"],
+    _VIEW["isr"],
+    Column("left_isr", _INTS, "those that left the ISR", heading="Who left"),
+    Column("joined_isr", _INTS, "those that joined it", heading="Who joined"),
+    Column("left", pa.int64(), "how many left", heading="Left it"),
+    Column("joined", pa.int64(), "how many joined", heading="Joined it"),
+    _VIEW["is_committed"],
+)
+
+
+@returns(COLUMNS)
+def cluster_history(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each change of a partition's leader or ISR that the metadata's log still has.
+
+    How a partition began is no change. It goes back to the oldest snapshot or record that a state
+    can be made from; partitions of topics that were deleted since are among them.
+    """
+    state = tables.cluster(oldest=True)
+    if state is None:
+        return None
+    changes = partition_history(state).where("previous_isr is not null")
+    counts = {name: F.size(f"{name}_isr").cast("bigint") for name in ("left", "joined")}
+    return changes.withColumns(counts)
+
+
+ANSWER = Answer(
+    name="cluster_history",
+    place=290,
+    question="Who led when, and who fell out of the ISR?",
+    meaning="Changes of leaders and ISRs as the log of the cluster's metadata still has them, the "
+    "latest first.",
+    advice="A broker that leaves many ISRs at once was restarted or cut off; one that leaves and "
+    "joins again and again is slow: look at its disks, network and replica.lag.time.max.ms.",
+    row="a change of a partition",
+    columns=COLUMNS,
+    order=("-changed_time", "-changed_offset", "topic", "partition"),
+    shown=(
+        "changed_time",
+        "topic",
+        "partition",
+        "leader",
+        "previous_leader",
+        "is_election",
+        "isr",
+        "left",
+        "left_isr",
+        "joined",
+        "joined_isr",
+    ),
+    ask=cluster_history,
+    picture=Picture("Replicas that left an ISR", "left", over="changed_time"),
+    asks=(InternalTopic.METADATA.topic,),
+)

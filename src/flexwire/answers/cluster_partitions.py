@@ -1,0 +1,130 @@
+"""Partitions by the log of a cluster's metadata: `cluster_partitions`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.cluster_configs import with_effective
+from flexwire.answers.state.cluster import CHANGE_COLUMNS
+from flexwire.answers.state.cluster_partitions import COLUMNS as OF_PARTITIONS
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+_LISTS: Final = ("replicas", "isr", "elr", "adding_replicas", "removing_replicas")
+_MIN_ISR: Final = "min.insync.replicas"
+_NOT_SET: Final = (
+    "where neither the topic nor brokers set it dynamically: the files of brokers may, and else "
+    "Kafka's default is 1"
+)
+_VIEW: Final = {one.name: one for one in OF_PARTITIONS}
+COLUMNS = (
+    *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
+    *(_VIEW[name] for name in _LISTS),
+    Column("is_offline", pa.bool_(), "whether it has no leader", heading="Offline"),
+    Column("is_under_replicated", pa.bool_(), "whether the ISR has fewer brokers than there are "
+           "replicas, without those that a reassignment adds", heading="Under-replicated"),
+    Column("is_moving", pa.bool_(), "whether a reassignment is moving it", heading="Moving"),
+    Column("is_preferred", pa.bool_(), "whether its leader is the first of its replicas",
+           heading="Leader preferred"),
+    _VIEW["is_recovering"],
+    *CHANGE_COLUMNS,
+    Column("min_isr", pa.int32(), "min.insync.replicas as it holds for the partition, no more than "
+           "it has replicas", _NOT_SET),
+    Column("min_isr_source", pa.string(), '"topic", "broker" or "cluster": whose dynamic '
+           "configuration says it", _NOT_SET),
+    Column("is_under_min_isr", pa.bool_(), "whether the ISR has fewer brokers: producers with "
+           "acks=all are refused", _NOT_SET, heading="Under min ISR"),
+    Column("is_at_min_isr", pa.bool_(), "whether the ISR has just as many: one broker less, and "
+           "such producers are refused", _NOT_SET, heading="At min ISR"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each partition of the cluster, as its metadata's log has it.
+
+    What brokers' own files set as min.insync.replicas no record says. It is exact as of that
+    moment; where the quorum has several voters its last records may not have been committed, and
+    ``is_committed`` says of which that is known.
+    """
+    logs = tables.internal
+    placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
+    if placed is None or state is None:
+        return None
+    placed = with_min_isr(placed, state)
+    wanted = F.size(F.array_except("replicas", "adding_replicas"))
+    moving = F.size("adding_replicas") + F.size("removing_replicas")
+    return placed.withColumns(
+        {
+            "is_offline": F.col("leader").isNull(),
+            "is_under_replicated": F.size("isr") < wanted,
+            "is_moving": moving > 0,
+            "is_preferred": F.coalesce(
+                F.col("leader") == F.get("replicas", F.lit(0)), F.lit(False)
+            ),
+        }
+    )
+
+
+def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
+    """Return partitions with min.insync.replicas and how their ISR stands to it, where known."""
+    found = with_effective(placed, state, _MIN_ISR)
+    # A leader asks for no more than there are replicas, whatever is configured.
+    asked = F.expr("try_cast(value as int)")
+    least = F.when(asked.isNotNull(), F.least(asked, F.size("replicas")))
+    made = found.withColumns({"min_isr": least, "min_isr_source": F.col("source")})
+    return made.withColumns(
+        {
+            "is_under_min_isr": F.size("isr") < F.col("min_isr"),
+            "is_at_min_isr": F.size("isr") == F.col("min_isr"),
+        }
+    ).drop("value", "source")
+
+
+ANSWER = Answer(
+    name="cluster_partitions",
+    place=280,
+    question="Where is each partition, and which have no leader or too few replicas?",
+    meaning="Partitions as the cluster's metadata has them, those without a leader first, then "
+    "those with too few replicas in the ISR, and those that are moving.",
+    advice="Start the brokers that a partition without a leader names: those of the ISR first, "
+    "then those of the ELR. An unclean election (kafka-leader-election) loses for good what only "
+    "others had.",
+    row="a partition",
+    columns=COLUMNS,
+    order=(
+        "-is_offline",
+        "-is_under_replicated",
+        "-is_moving",
+        "is_preferred",
+        "topic",
+        "partition",
+    ),
+    shown=(
+        "topic",
+        "partition",
+        "leader",
+        "replicas",
+        "isr",
+        "elr",
+        "is_offline",
+        "is_under_replicated",
+        "is_under_min_isr",
+        "is_at_min_isr",
+        "is_moving",
+        "is_preferred",
+        "changed_time",
+    ),
+    ask=cluster_partitions,
+    asks=(InternalTopic.METADATA.topic,),
+)

@@ -1,0 +1,89 @@
+"""Quotas of clients by the log of a cluster's metadata: `cluster_quotas`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state.cluster import CHANGE_COLUMNS, changed, latest
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+
+QUOTA: Final = "ClientQuotaRecord"
+READS: Final = {QUOTA: ("entity", "key", "value", "remove")}
+VIEW_COLUMNS: Final = (
+    Column(
+        "entity",
+        pa.list_(pa.struct({"type": pa.string(), "name": pa.string()})),
+        "whom it is for: user, client-id and ip, in the order of the types; a name that is null is "
+        "the default of its type",
+    ),
+    Column(
+        "quota", pa.string(), "which quota, as producer_byte_rate", heading="Quota", is_about=True
+    ),
+    Column("value", pa.float64(), "what it allows", heading="Value"),
+    *CHANGE_COLUMNS,
+)
+
+
+def client_quotas(state: ClusterState) -> DataFrame:
+    """A row a quota that is set."""
+    rows = state.typed(READS).withColumn(
+        "entity",
+        F.array_sort(
+            F.transform(
+                f"{QUOTA}.entity",
+                lambda one: F.struct(
+                    one["entity_type"].alias("type"), one["entity_name"].alias("name")
+                ),
+            )
+        ),
+    )
+    last = latest(rows.withColumn("quota", F.col(f"{QUOTA}.key")), "entity", "quota")
+    return last.where(~F.col(f"{QUOTA}.remove")).select(
+        "entity", "quota", f"{QUOTA}.value", *changed()
+    )
+
+
+COLUMNS = (
+    Column("entity", pa.list_(pa.string()), "whom it is for: user=alice, client-id=etl; one that "
+           "ends with = is the default of its type", heading="Of", is_about=True),
+    *VIEW_COLUMNS[1:],
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each quota of users, client ids and addresses in the cluster's metadata."""
+    state = tables.cluster()
+    if state is None:
+        return None
+    entity = F.transform(
+        "entity", lambda one: F.concat(one["type"], F.lit("="), F.coalesce(one["name"], F.lit("")))
+    )
+    return client_quotas(state).withColumn("entity", entity)
+
+
+ANSWER = Answer(
+    name="cluster_quotas",
+    place=350,
+    question="Who is limited, and to what?",
+    meaning="Quotas of clients as the cluster's metadata has them.",
+    advice="Compare them with what clients take (chargeback), and with throttle times in "
+    "responses: a quota that is reached slows its client down.",
+    row="a quota",
+    columns=COLUMNS,
+    order=("entity", "quota"),
+    ask=cluster_quotas,
+    asks=(InternalTopic.METADATA.topic,),
+)

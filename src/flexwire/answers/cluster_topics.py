@@ -1,0 +1,139 @@
+"""Topics by the log of a cluster's metadata: `cluster_topics`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.cluster_configs import configs
+from flexwire.answers.cluster_partitions import with_min_isr
+from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.cluster import ClusterState
+
+
+COLUMNS = (
+    Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
+    Column("topic_id", pa.string(), "its id"),
+    Column("partitions", pa.int64(), "its partitions", heading="Partitions"),
+    Column("replicas", pa.int64(), "how many replicas a partition has, of all the most",
+           heading="Replicas"),
+    Column("offline", pa.int64(), "partitions without a leader", heading="Offline"),
+    Column("under_replicated", pa.int64(), "partitions with fewer brokers in the ISR than replicas,"
+           " of which those are left out that a reassignment adds", heading="Under-replicated"),
+    Column("not_preferred", pa.int64(), "partitions whose leader is not their first replica",
+           heading="Leader not preferred"),
+    Column("moving", pa.int64(), "partitions that a reassignment is moving", heading="Moving"),
+    Column("configs", pa.list_(pa.string()), "the configurations that are set for it",
+           heading="Configurations"),
+    Column("under_min_isr", pa.int64(), "partitions with fewer brokers in the ISR than "
+           "min.insync.replicas, of those of which that is known", heading="Under min ISR"),
+    Column("at_min_isr", pa.int64(), "partitions with just as many, likewise",
+           heading="At min ISR"),
+    Column("min_isr_unknown", pa.int64(), "partitions of which it is not known, as only the files "
+           "of brokers may set it", heading="Min ISR not known"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each topic of the cluster, as its metadata's log has it.
+
+    It is exact as of that moment; where the quorum has several voters its last records may not
+    have been committed.
+    """
+    logs = tables.internal
+    state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())
+    if state is None or placed is None:
+        return None
+    placed = with_min_isr(placed, state)
+    wanted = F.size(F.array_except("replicas", "adding_replicas"))
+    each = placed.groupBy("topic", "topic_id")
+    found = each.agg(
+        F.count("*").alias("partitions"),
+        F.max(wanted).cast("bigint").alias("replicas"),
+        F.count_if(F.col("leader").isNull()).alias("offline"),
+        F.count_if(F.size("isr") < wanted).alias("under_replicated"),
+        F.count_if(F.col("leader") != F.col("replicas")[0]).alias("not_preferred"),
+        F.count_if(F.size("adding_replicas") + F.size("removing_replicas") > 0).alias("moving"),
+        F.count_if("is_under_min_isr").alias("under_min_isr"),
+        F.count_if("is_at_min_isr").alias("at_min_isr"),
+        F.count_if(F.col("min_isr").isNull()).alias("min_isr_unknown"),
+    )
+    own = configs(state).where("resource_type = 'topic' and value is not null")
+    pair = F.concat_ws("=", "name", "value")
+    settings = own.groupBy(F.col("resource_name").alias("topic")).agg(
+        F.array_sort(F.collect_list(pair)).alias("configs")
+    )
+    none = F.array().cast("array<string>")
+    made = found.join(settings, "topic", "left")
+    return made.withColumn("configs", F.coalesce("configs", none))
+
+
+ANSWER = Answer(
+    name="cluster_topics",
+    place=270,
+    question="Which topics does the cluster have, and are their replicas in sync?",
+    meaning="Topics as the cluster's metadata has them, those with partitions "
+    "offline, under min.insync.replicas or under-replicated first.",
+    advice="Look for a broker that is fenced or slow where partitions are under-replicated; elect "
+    "preferred leaders (kafka-leader-election) where many are not preferred.",
+    row="a topic",
+    columns=COLUMNS,
+    order=("-offline", "-under_min_isr", "-under_replicated", "-moving", "-partitions", "topic"),
+    shown=(
+        "topic",
+        "partitions",
+        "replicas",
+        "offline",
+        "under_replicated",
+        "under_min_isr",
+        "at_min_isr",
+        "min_isr_unknown",
+        "not_preferred",
+        "moving",
+        "configs",
+    ),
+    ask=cluster_topics,
+    picture=Picture("Under-replicated partitions, by topic", "under_replicated"),
+    asks=(InternalTopic.METADATA.topic,),
+)
+
+CREATED, DELETED = "TopicRecord", "RemoveTopicRecord"
+READS: Final = {CREATED: ("topic_id", "name"), DELETED: ("topic_id",)}
+_BEFORE: Final = "where it was created before the snapshot that the state begins with"
+_LIVES: Final = "where it is not deleted"
+VIEW_COLUMNS: Final = (
+    Column("topic", pa.string(), "the topic's name"),
+    Column("topic_id", pa.string(), "its id, which no other topic of that name has"),
+    Column("created_offset", pa.int64(), "the offset of the record that created it", _BEFORE),
+    Column("created_time", TIME, "that record's timestamp", _BEFORE),
+    Column("deleted_offset", pa.int64(), "the offset of the record that deleted it", _LIVES),
+    Column("deleted_time", TIME, "that record's timestamp", _LIVES),
+    CHANGE_COLUMNS[-1],
+)
+
+
+def topics(state: ClusterState) -> DataFrame:
+    """A row a topic that there is, or that was deleted since the state's snapshot."""
+    rows = state.typed(READS)
+    created, deleted = F.col(CREATED).isNotNull(), F.col(DELETED).isNotNull()
+    each = rows.groupBy(F.coalesce(f"{CREATED}.topic_id", f"{DELETED}.topic_id").alias("topic_id"))
+    return each.agg(
+        F.max(f"{CREATED}.name").alias("topic"),
+        F.max(F.when(created & F.col("in_log"), F.col("offset"))).alias("created_offset"),
+        F.max(F.when(created & F.col("in_log"), F.col("timestamp"))).alias("created_time"),
+        F.max(F.when(deleted, F.col("offset"))).alias("deleted_offset"),
+        F.max(F.when(deleted, F.col("timestamp"))).alias("deleted_time"),
+        F.max_by("is_committed", F.struct(*ORDER)).alias("is_committed"),
+    ).select(*(one.name for one in VIEW_COLUMNS))

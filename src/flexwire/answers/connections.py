@@ -1,0 +1,222 @@
+"""Connections: how clients open, keep and lose them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.window import Window
+
+from flexwire.answers.asking.answer import Answer, address
+from flexwire.arguments import to_int
+from flexwire.facts.answers import Picture
+from flexwire.tables.keys import connection_key
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+# What a client sends until it is authenticated: these, and nothing else.
+HANDSHAKE: Final = "SaslHandshake"
+OPENING: Final = ("ApiVersions", HANDSHAKE, "SaslAuthenticate")
+PAUSE_US: Final = 1_000_000
+"""A pause of so many microseconds is idle time."""
+
+COLUMNS: Final = (
+    Column(
+        "client_id", pa.string(), "the client id; of several on a connection the first by alphabet",
+        "where no frame of the connections tells it",
+    heading="Client id", is_about=True,
+),
+    Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
+    Column("brokers", pa.int64(), "how many brokers it was connected to"),
+    Column("connections", pa.int64(), "its connections", heading="Connections"),
+    Column("opened", pa.int64(), "those whose beginning was captured", heading="Opened"),
+    Column("opened_per_minute", pa.float64(), "the same by minutes of the whole capture"),
+    Column("most_opened_per_minute", pa.int64(), "the most in one minute of the clock",
+           heading="Most in a minute"),
+    Column(
+        "short_lived", pa.int64(), "those that were opened, and closed within the seconds asked for"
+    , heading="Short-lived"),
+    Column("silent", pa.int64(), "those without a frame"),
+    Column(
+        "lifetime_us", pa.int64(), "the median time from beginning to end, in microseconds",
+        "where none was captured from its beginning to its end",
+    heading="Median life",
+),
+    Column(
+        "idle_us", pa.int64(), "the time that they spent in pauses of a second or more, in which "
+        "no frame was sent either way",
+    ),
+    Column("longest_pause_us", pa.int64(), "the longest such pause", "where there is none",
+           heading="Longest pause"),
+    Column("open_us", pa.int64(), "the time that all of them together were seen open"),
+    Column("closed_by_client", pa.int64(), "those that the client closed or reset first",
+           heading="Closed by client"),
+    Column("closed_by_broker", pa.int64(), "those that the broker closed or reset first",
+           heading="Closed by broker"),
+    Column("reset_by_client", pa.int64(), "those that the client reset"),
+    Column("reset_by_broker", pa.int64(), "those that the broker reset"),
+    Column("not_closed", pa.int64(), "those whose end was not captured"),
+    Column(
+        "closed_unanswered", pa.int64(), "those that the broker closed with a request unanswered"
+    , heading="Unanswered then"),
+    Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)",
+           heading="Reauthentications"),
+)  # fmt: skip
+
+_WHO: Final = ("client_id", "address")
+
+
+def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
+    """How each client opens, keeps and loses connections: a row for a client id at a host.
+
+    ``short_seconds`` is how long a short-lived connection lives at most. A connection's end is
+    its last segment, and a pause is also from the last frame to that end, or from its beginning
+    to the first frame. A reauthentication is a SASL handshake after a request that is not part of
+    authentication.
+
+    It does not know why a side closed, nor what happened before and after the capture: what was
+    open then is in ``opened`` or ``not_closed`` only if its beginning or end was captured.
+    """
+    short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
+    known = _known(tables)
+    rows = known.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(known), [*_WHO], "left")
+    minutes = known.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
+    # A capture of less than a minute says nothing of a whole one, and is taken as one.
+    a_minute = F.col("opened") / F.greatest(F.col("minutes"), F.lit(1.0))
+    nothing = F.lit(0).cast("bigint")
+    return (
+        rows.crossJoin(F.broadcast(minutes))
+        .withColumn("opened_per_minute", F.round(a_minute, 3))
+        .withColumn("most_opened_per_minute", F.coalesce("most_opened_per_minute", nothing))
+        # No client id is not a client id, but rows without one belong together.
+        .withColumn("client_id", F.col("client_id.id"))
+        .select(*(one.name for one in COLUMNS))
+    )
+
+
+def _sums(short_us: int) -> list[SparkColumn]:
+    """What is said of a client's connections, by the columns of `_known`."""
+    lifetime = F.col("last_us") - F.col("first_us")
+    is_whole = F.col("seen_from_start") & F.col("closed_by").isNotNull()
+    of_whole = F.when(is_whole, lifetime)
+    counts = {
+        "opened": F.col("seen_from_start"),
+        "short_lived": is_whole & (lifetime <= short_us),
+        "silent": F.col("last_frame_us").isNull(),
+        "closed_by_client": F.col("closed_by") == "client",
+        "closed_by_broker": F.col("closed_by") == "broker",
+        "reset_by_client": (F.col("closed_by") == "client") & F.col("reset"),
+        "reset_by_broker": (F.col("closed_by") == "broker") & F.col("reset"),
+        "not_closed": F.col("closed_by").isNull(),
+        "closed_unanswered": (F.col("closed_by") == "broker") & (F.col("unanswered") > 0),
+    }
+    longest = F.max("longest_pause_us")
+    return [
+        F.count("*").alias("connections"),
+        F.count_distinct("broker").alias("brokers"),
+        F.percentile_approx(of_whole, 0.5).alias("lifetime_us"),
+        F.sum("idle_us").alias("idle_us"),
+        F.when(longest > 0, longest).alias("longest_pause_us"),
+        F.sum(lifetime).alias("open_us"),
+        F.coalesce(F.sum("reauthentications"), F.lit(0)).alias("reauthentications"),
+        *(F.count_if(found).alias(name) for name, found in counts.items()),
+    ]
+
+
+def _known(tables: AnalysisTables) -> DataFrame:
+    """The connections that are Kafka, with what their frames say of each."""
+    key = connection_key(tables.connections.columns)
+    of_kafka = tables.connections.where("is_kafka").select(
+        *key,
+        "broker",
+        address(F.col("client")),
+        F.unix_micros("first_time").alias("first_us"),
+        F.unix_micros("last_time").alias("last_us"),
+        "seen_from_start",
+        "closed_by",
+        "reset",
+    )
+    sent = _frames(tables)
+    found = of_kafka.join(sent, [*key], "left")
+    found = found.join(_handshakes(tables), [*key], "left")
+    again = F.filter("handshakes", lambda place: place > F.col("first_other"))
+    # The pauses before the first frame and after the last; of a silent connection there is one.
+    before = F.col("first_frame_us") - F.col("first_us")
+    after = F.col("last_us") - F.coalesce("last_frame_us", "first_us")
+    ends = [F.when(one >= PAUSE_US, one).otherwise(0) for one in (before, after)]
+    inner = F.coalesce("pauses_us", F.lit(0))
+    return found.select(
+        *of_kafka.columns,
+        F.struct(F.col("client_id").alias("id")).alias("client_id"),
+        "last_frame_us",
+        "unanswered",
+        F.when(F.col("handshakes").isNotNull(), F.size(again)).alias("reauthentications"),
+        (inner + ends[0] + ends[1]).alias("idle_us"),
+        F.greatest(F.coalesce("longest_us", F.lit(0)), *ends).alias("longest_pause_us"),
+    )
+
+
+def _frames(tables: AnalysisTables) -> DataFrame:
+    """What the frames of each connection say of it."""
+    moment = F.unix_micros("time")
+    is_request = F.col("direction") == "request"
+    is_other = is_request & ~F.col("api_name").isin(*OPENING)
+    # A pause of a second ends in another second than it began in: the first and the last frame of
+    # each second are enough, and need not be put in order.
+    key = connection_key(tables.frames.columns)
+    seconds = tables.frames.groupBy(*key, F.floor(moment / PAUSE_US).alias("second")).agg(
+        F.min(moment).alias("first"),
+        F.max(moment).alias("last"),
+        F.min("client_id").alias("client_id"),
+        F.count_if(is_request & ~F.col("answered")).alias("unanswered"),
+        F.min(F.when(is_other, F.col("frame_index"))).alias("first_other"),
+    )
+    before = F.lag("last").over(Window.partitionBy(*key).orderBy("second"))
+    pause = F.col("first") - before
+    paused = seconds.withColumn("pause", F.when(pause >= PAUSE_US, pause))
+    return paused.groupBy(*key).agg(
+        F.min("client_id").alias("client_id"),
+        F.min("first").alias("first_frame_us"),
+        F.max("last").alias("last_frame_us"),
+        F.sum("unanswered").alias("unanswered"),
+        F.min("first_other").alias("first_other"),
+        F.sum("pause").alias("pauses_us"),
+        F.max("pause").alias("longest_us"),
+    )
+
+
+def _handshakes(tables: AnalysisTables) -> DataFrame:
+    """Where each connection has SASL handshakes, which are few."""
+    is_one = (F.col("direction") == "request") & (F.col("api_name") == HANDSHAKE)
+    places = F.collect_list("frame_index").alias("handshakes")
+    key = connection_key(tables.frames.columns)
+    return tables.frames.where(is_one).groupBy(*key).agg(places)
+
+
+def _busiest(known: DataFrame) -> DataFrame:
+    """The most connections that each client opened in one minute."""
+    minute = F.floor(F.col("first_us") / 60_000_000).alias("minute")
+    by_minute = known.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
+    return by_minute.groupBy(*_WHO).agg(F.max("n").alias("most_opened_per_minute"))
+
+
+ANSWER: Final = Answer(
+    name="connections",
+    place=100,
+    question="Who opens connections and loses them?",
+    meaning="How each client opens, keeps and ends its connections; idle time is pauses of a "
+    "second or more.",
+    advice="A client that opens many short-lived connections should keep one; where brokers close "
+    "with a request unanswered, look at the audit; where they reset, at the network and limits.",
+    row="a client id at a host",
+    columns=COLUMNS,
+    order=("-short_lived", "-opened", "-connections", "client_id", "address"),
+    ask=connections,
+    picture=Picture("Connections by client", "connections"),
+)

@@ -1,0 +1,157 @@
+"""Errors: which error codes responses had, by client, API and topic, over time."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import (
+    body_of,
+    columns_of,
+    kafka_error_is_retriable,
+    kafka_error_name,
+    with_topic_names,
+)
+from flexwire.arguments import to_int
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.protocol.error_codes import NO_ERROR
+from flexwire.schema.catalog import catalog
+from flexwire.tables.keys import frame_key
+from flexwire.tables.schema import Column
+from flexwire.tables.spec_places import error_places
+
+if TYPE_CHECKING:
+    from flexwire.answers.asking.answer import AnalysisTables
+
+COLUMNS: Final = (
+    Column("time", MOMENT, "when the span of time begins that these are in", heading="From"),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
+    Column(
+        "topic", pa.string(), "the topic that the error is about",
+        "where it is about none, and where only the topic's id is known",
+    heading="Topic",
+),
+    Column(
+        "topic_id", pa.string(), "the topic's id, where its name is not known",
+        "where the name is known, and where it is about no topic",
+    ),
+    Column("error_code", pa.int32(), "the error code", heading="Code"),
+    Column("error_name", pa.string(), "its name", "where Kafka 4.4 has no such code",
+           heading="Error", is_about=True),
+    Column(
+        "is_retriable", pa.bool_(), "whether the same may succeed later", "where it has no name"
+    , heading="Worth a retry"),
+    Column("field", pa.string(), 'where it stands: "topics[].partitions[].error_code"'),
+    Column("errors", pa.int64(), "how often it is there; a response may have it many times",
+           heading="Errors"),
+    Column("responses", pa.int64(), "in how many responses", heading="Responses"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
+    """Error codes other than 0 in responses, by spans of so many seconds: a row each that was seen.
+
+    Every error code of every response is looked at: where one stands, its spec says. It is about
+    the topic of the structure that it is in, or of the next one around it that names one.
+
+    It does not know errors without a response, as where a broker closes the connection; nor the
+    error codes of responses that do not decode. That a code was answered does not mean that
+    something is wrong: a client that joins a group first gets MEMBER_ID_REQUIRED.
+    """
+    width = to_int(seconds, "seconds", least=1) * 1_000_000
+    parts = {
+        name: one
+        for name in catalog().names()
+        if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
+    }
+    if not parts:
+        return None
+    ids = {
+        name: [("body", *place.topic_id) for place in error_places(name) if place.topic_id]
+        for name in parts
+    }
+    found = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
+    about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
+    by_response = found.groupBy(*frame_key(found.columns), *about).agg(F.count("*").alias("times"))
+    each = by_response.groupBy(*about).agg(
+        F.sum("times").alias("errors"), F.count("*").alias("responses")
+    )
+    return each.select(
+        F.timestamp_micros("us").alias("time"),
+        "client_id",
+        "api_name",
+        "topic",
+        "topic_id",
+        F.col("code").alias("error_code"),
+        kafka_error_name("code").alias("error_name"),
+        kafka_error_is_retriable("code").alias("is_retriable"),
+        "field",
+        "errors",
+        "responses",
+    )
+
+
+def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
+    """Whether its spec has error codes, and its table may have some that are not 0."""
+    codes = [("body", *one.path) for one in error_places(message)]
+    return not tables.hold_only(message, codes, NO_ERROR)
+
+
+def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
+    """A row for each error in the responses of one message; None where there is no table."""
+    whole = tables.message(message)
+    if whole is None:
+        return None
+    key = frame_key(whole.columns)
+    table = tables.narrowed(message, columns_of(whole, message, (*key, "client_id", "time")))
+    if table is None:
+        return None
+    body = body_of(table, message)
+    # Nearly all responses have no error, and nothing is made of these. As a filter it would come
+    # after the one that Spark makes of `inline`, which asks for the errors of each.
+    found = F.when(body.has_error(), body.errors())
+    api_name = catalog().entry(message).type.api_name(message)
+    return table.select(
+        *key,
+        "client_id",
+        (F.floor(F.unix_micros("time") / width) * width).alias("us"),
+        F.lit(api_name).alias("api_name"),
+        F.inline(found),
+    )
+
+
+ANSWER: Final = Answer(
+    name="errors",
+    place=40,
+    question="Which errors did brokers answer, to whom, and when?",
+    meaning="Error codes in responses by client, API and topic; a response has as many as it has "
+    "partitions or topics that failed.",
+    advice="Look for codes that go on after their cause is gone, and for those that no retry "
+    "mends; some belong to how clients begin, as MEMBER_ID_REQUIRED does. What a code means, "
+    "'flexwire schema errors CODE' says.",
+    row="a span of time, client, API, topic, error code and field",
+    columns=COLUMNS,
+    order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),
+    shown=(
+        "time",
+        "client_id",
+        "api_name",
+        "topic",
+        "error_name",
+        "error_code",
+        "is_retriable",
+        "errors",
+        "responses",
+    ),
+    ask=errors,
+    picture=Picture("Errors over time", "errors", over="time"),
+)

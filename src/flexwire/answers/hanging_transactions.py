@@ -1,0 +1,93 @@
+"""Transactions that should have ended, by the logs of coordinators: `hanging_transactions`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.internal_logs import opened
+from flexwire.answers.state import transactions
+from flexwire.answers.state.partitions import NOW, hanging_by
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.TRANSACTIONS
+_NOBODY: Final = "where no coordinator whose log was read has it"
+COLUMNS = (
+    Column("topic", pa.string(), "a topic that it wrote to", "where it has written to none",
+           heading="Topic", is_about=True),
+    Column("partition", pa.int32(), "the partition", "with ``topic``",
+           heading="Partition", is_about=True),
+    Column("transactional_id", pa.string(), "the transactional id", _NOBODY,
+           heading="Transactional id"),
+    Column("state", pa.string(), "its state, as Kafka names it", _NOBODY, heading="State"),
+    Column("producer_id", pa.int64(), "the producer's id",
+           heading="Producer id", kind="id", is_about=True),
+    Column("producer_epoch", pa.int16(), "the producer's epoch"),
+    Column("first_offset", pa.int64(), "where it begins in the partition; consumers with "
+           "read_committed wait there", "where the partition's log was not read",
+           heading="First offset"),
+    Column("open_since", _TIME, "when it began", "where no record says it", heading="Open since"),
+    Column("timeout_ms", pa.int32(), "after how long its coordinator should have aborted it",
+           _NOBODY),
+    Column("open_us", pa.int64(), "how long it was open when the last record of any internal topic "
+           "was written, in microseconds", "with ``open_since``", heading="Open for"),
+    Column("reason", pa.string(), "why it should have ended", heading="Why"),
+    Column("is_known", pa.bool_(), "false where no coordinator that was read has it, and not all "
+           "partitions of __transaction_state were read: another may have it. True is no proof for "
+           "logs that were copied one after the other while brokers ran",
+           heading="All coordinators read"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each partition of a transaction that should have ended.
+
+    A coordinator aborts what is past its timeout; one that did not is there. And a partition may
+    have a transaction open of which no coordinator knows (KIP-664). "Now" is when the last record
+    of any internal topic was written, or the moment that is asked for, and where offsets say that
+    of each log of a coordinator. Logs that were copied one
+    after the other, while a broker ran, may show one that hangs and does not. As of offsets of
+    coordinators' logs those that no coordinator knows are not there.
+    """
+    logs = tables.internal
+    known = None if logs is None else logs.view(_TOPIC, transactions)
+    newest = None if logs is None else logs.newest(_TOPIC)
+    if logs is None or known is None or newest is None:
+        return None
+    now = logs.now(_TOPIC, F.col("log_partition"))
+    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC))
+    is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
+    ours = F.coalesce(NOW, F.lit(newest))
+    open_us = F.unix_micros(ours) - F.unix_micros("open_since")
+    return found.withColumns({"open_us": open_us, "is_known": is_known})
+
+
+ANSWER = Answer(
+    name="hanging_transactions",
+    place=260,
+    question="Which transactions should have ended?",
+    meaning="Transactions that are open past their timeout, or that no coordinator knows of: "
+    "consumers with read_committed get nothing after their first offset, and compaction stops "
+    "there.",
+    advice="Where one is past its timeout, see whether its coordinator runs. Before you abort one "
+    "that no coordinator has, see that kafka-transactions find-hanging lists it too: an abort "
+    "takes its records away from readers for good.",
+    row="a transaction and partition",
+    columns=COLUMNS,
+    order=("-is_known", "-open_us", "topic", "partition", "producer_id"),
+    ask=hanging_transactions,
+    picture=Picture("How long it was open", "open_us"),
+    asks=(_TOPIC.topic,),
+)

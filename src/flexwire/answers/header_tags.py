@@ -1,0 +1,138 @@
+"""Tags in headers: which client sends which, in what share of its requests, with what value."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer
+from flexwire.answers.tagged_fields import software
+from flexwire.capture.pairing.state import WITHHELD_BYTES
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import OF_KAFKA
+from flexwire.protocol.headers import first_with_tags
+from flexwire.schema.spec import MessageType
+from flexwire.tables.keys import connection_key
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_SOFTWARE: Final = ("client_software_name", "client_software_version")
+_WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
+# As many bytes of a value are shown: a trace id in hexadecimal, and what an option may be.
+_SHOWN_BYTES: Final = 256
+
+COLUMNS: Final = (
+    Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
+    Column("sender", pa.string(), '"client" or "broker": who sends it', heading="Sender"),
+    Column("client_id", pa.string(), "the client id; for a broker, of the client it answers",
+           "where the client sent none", heading="Client id", is_about=True),
+    Column("client_software_name", pa.string(), "what software the client is",
+           "where none told it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "where none told it",
+           heading="Version"),
+    Column("messages", pa.int64(), "how many of its requests or responses have the tag",
+           heading="Messages"),
+    Column("message_share", pa.float64(), "their share of all that could have one",
+           heading="Of those that could"),
+    Column("api_names", pa.list_(pa.string()), "their APIs, ascending", heading="APIs"),
+    Column("values", pa.int64(), "how many different values there are, about", "where they are "
+           "withheld", heading="Values, about"),
+    Column("value", pa.binary(), f"the least of them; its first {_SHOWN_BYTES} bytes", "where "
+           "they are withheld", heading="One of them"),
+    Column("value_bytes", pa.int64(), "the bytes of all values", "where they are withheld"),
+    Column("first_time", MOMENT, "when the first was captured"),
+    Column("last_time", MOMENT, "when the last was captured"),
+)  # fmt: skip
+
+
+def header_tags(tables: AnalysisTables) -> DataFrame:
+    """A row for each tag in headers and who sends it: client id and software.
+
+    Kafka has no tags in headers, so that all are of other software: a trace id, or by whom a
+    request was forwarded. A header can have them in flexible versions only; ``message_share`` is
+    of these. A capture beyond a tap that adds tags has them as if clients had sent them: which tags
+    a tap added, its own captures say.
+    """
+    is_request = F.col("direction") == "request"
+    first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
+    fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
+    # A connection without tags costs no more than a count.
+    key = connection_key(tables.frames.columns)
+    of_kafka = tables.frames.where(OF_KAFKA.sql)
+    frames = of_kafka.where(F.col("header_version") >= fits).select(
+        *key,
+        F.when(is_request, "client").otherwise("broker").alias("sender"),
+        "client_id",
+        "api_name",
+        "time",
+        F.col("header_unknown_tagged_fields").alias("tags"),
+    )
+    connections = frames.groupBy(*key, "sender", "client_id").agg(F.count("*").alias("each"))
+    told = software(tables.frames)
+    by_client = connections.join(told, [*key], "left").groupBy(*_WHOSE)
+    every = by_client.agg(F.sum("each").alias("all_messages"))
+    tagged = frames.where(F.size("tags") > 0).join(told, [*key], "left")
+    each = tagged.select(*_WHOSE, "api_name", "time", F.inline("tags"))
+    shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.col("data"))
+    found = each.groupBy("tag", *_WHOSE).agg(
+        F.count("*").alias("messages"),
+        F.sort_array(F.collect_set("api_name")).alias("api_names"),
+        F.approx_count_distinct(shown).alias("values"),
+        F.min(shown).alias("value"),
+        F.sum(F.octet_length(shown)).cast("bigint").alias("value_bytes"),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
+    )
+    # What nobody told is null on both sides.
+    same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in _WHOSE]
+    every = every.select(*(F.col(one).alias(f"all_{one}") for one in _WHOSE), "all_messages")
+    found = found.join(F.broadcast(every), reduce(and_, same), "left")
+    return found.select(
+        "tag",
+        *_WHOSE,
+        "messages",
+        (F.col("messages") / F.col("all_messages")).alias("message_share"),
+        "api_names",
+        F.when(F.col("value").isNotNull(), F.col("values")).alias("values"),
+        F.substring("value", 1, _SHOWN_BYTES).alias("value"),
+        "value_bytes",
+        "first_time",
+        "last_time",
+    )
+
+
+ANSWER: Final = Answer(
+    name="header_tags",
+    place=70,
+    question="Who sends tags in headers, as a trace id or by whom a request was forwarded?",
+    meaning="Each tag in the headers of requests and responses by client, with the share of the "
+    "messages that could have it, and one of its values.",
+    advice="A client with a share below 1 sends some requests without: look at its APIs. A tag "
+    "below 10000 may get a meaning in a release to come.",
+    row="tag and sender",
+    columns=COLUMNS,
+    order=("tag", "sender", "-messages", "client_id", *_SOFTWARE),
+    shown=(
+        "tag",
+        "sender",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "messages",
+        "message_share",
+        "values",
+        "value",
+        "api_names",
+    ),
+    ask=header_tags,
+    picture=Picture("Messages with a tag in the header", "messages"),
+)

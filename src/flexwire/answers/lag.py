@@ -1,0 +1,296 @@
+"""Lag at commit: how far the offsets that groups commit are from the ends of their partitions."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.window import Window
+
+from flexwire.answers.asking.answer import Answer, address, returns
+from flexwire.answers.asking.messages import known_id, with_topic_names
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+# Where offsets are committed, and where a fetch tells the end of a partition.
+COMMITS: Final = "OffsetCommitRequest"
+ENDS: Final = "FetchResponse"
+# What is committed in a transaction counts when that ends (KIP-98).
+IN_TRANSACTIONS: Final = "TxnOffsetCommitRequest"
+OUTCOMES: Final = "EndTxnRequest"
+FETCHES: Final = "FetchRequest"
+_READ_COMMITTED: Final = 1
+_TOPIC_IDS: Final = {
+    COMMITS: [("body", "topics", "topic_id")],
+    IN_TRANSACTIONS: [("body", "topics", "topic_id")],
+    ENDS: [("body", "responses", "topic_id")],
+}
+_NO_END: Final = "where no such fetch was captured"
+
+COLUMNS: Final = (
+    Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
+    Column("client_id", pa.string(), "the client that commits", "where it sent no client id",
+           heading="Client id"),
+    Column("address", pa.string(), "its host"),
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
+    Column(
+        "topic_id", pa.string(), "the topic's id, where its name is not known",
+        "where the name is known",
+    ),
+    Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
+    Column("commits", pa.int64(), "how often the client committed an offset of it; in transactions "
+           "those count that it was seen to commit", heading="Commits"),
+    Column("last_time", MOMENT, "when it did so last", "with ``committed_offset``"),
+    Column("committed_offset", pa.int64(), "the offset of its last commit", "where it has none but "
+           "in transactions that were not seen to be committed", heading="Committed"),
+    Column(
+        "high_watermark", pa.int64(), "the end of the partition, as the client's last fetch before "
+        "that commit was told; of a commit in a transaction, as any client's at its host was",
+        _NO_END,
+    heading="High watermark",
+),
+    Column(
+        "lag", pa.int64(), "how many offsets the commit was short of that end", "with the above"
+    , heading="Lag"),
+    Column(
+        "max_lag", pa.int64(), "the same of the client's commit that was furthest from it",
+        "where no such fetch was captured before any commit",
+    heading="Largest",
+),
+    Column("is_transactional", pa.bool_(), "whether these are commits in transactions, which a "
+           "producer sends for the group"),
+    Column("pending", pa.int64(), "commits in transactions whose end was not captured: whether "
+           "they count is not known", heading="Pending"),
+    Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
+    Column("aborted", pa.int64(), "commits in transactions that were aborted, which count for "
+           "nothing"),
+    Column("last_stable_offset", pa.int64(), "the last stable offset that the same fetch was told: "
+           "a client that reads committed gets nothing after it", f"{_NO_END}, or it read "
+           "uncommitted"),
+    Column("stable_lag", pa.int64(), "how many offsets the commit was short of that", "with the "
+           "above", heading="To the stable offset"),
+    Column("reads_committed", pa.bool_(), "whether the last fetch of the client asked for "
+           "committed records only; of commits in transactions, of any client at its host",
+           "where no fetch of it was captured", heading="Reads committed"),
+)  # fmt: skip
+
+_PLACE: Final = ("address", "topic", "topic_id", "partition")
+_AT: Final = ("client_id", *_PLACE)
+# Who is asked for the end: the client itself, or null for anybody at its host.
+_READER: Final = "reader"
+_KNOWN: Final = ("high_watermark", "last_stable_offset")
+_WHEN: Final = ("group_id", "committed_offset", "transactional_id", "is_transactional")
+
+
+@returns(COLUMNS)
+def lag(tables: AnalysisTables) -> DataFrame | None:
+    """Return how far commits are from the ends of partitions: a row a group, client and partition.
+
+    The end is the high watermark of the last Fetch response for that partition that the same
+    client (its id, at its host) was sent before the commit. Those who read committed get no more
+    than up to the last stable offset, so theirs is ``stable_lag``. A commit in a transaction is
+    sent by a producer, which fetches nothing: for it any client at the same host counts. It counts
+    if an EndTxn request of the same transactional id commits it later.
+
+    It does not know whether the broker took a commit or an EndTxn, nor the lag of commits by a
+    client whose fetches were not captured, as those of an administrator.
+    """
+    told = [
+        one
+        for one in (
+            _commits(tables, COMMITS),
+            _commits(tables, IN_TRANSACTIONS),
+            *_ends(tables),
+        )
+        if one is not None
+    ]
+    if tables.message(COMMITS) is None and tables.message(IN_TRANSACTIONS) is None:
+        return None
+    named = with_topic_names(reduce(DataFrame.unionByName, told), tables, _TOPIC_IDS)
+    # In fetches and commits of the same moment, what was fetched came first.
+    order = ("time", F.col("committed_offset").isNotNull())
+    before = Window.partitionBy(_READER, "is_transactional", *_PLACE).orderBy(*order)
+    before = before.rowsBetween(Window.unboundedPreceding, -1)
+    end = F.struct(*_KNOWN)
+    seen = F.last(F.when(F.col("high_watermark").isNotNull(), end), ignorenulls=True).over(before)
+    each = named.withColumn("seen", seen).where("committed_offset is not null")
+    each = _with_outcome(each, tables)
+    for name in _KNOWN:
+        each = each.withColumn(name, F.col(f"seen.{name}"))
+    each = each.withColumns({"lag": _short("high_watermark"), "stable_lag": _short(_KNOWN[1])})
+    counts = F.col("outcome") == _COUNTS
+    last = F.struct("time", "committed_offset", *_KNOWN, "lag", "stable_lag")
+    is_pending = F.col("outcome") == _PENDING
+    rows = each.groupBy("group_id", *_AT, "is_transactional").agg(
+        F.count_if(counts).alias("commits"),
+        F.max_by(last, F.when(counts, F.col("time"))).alias("last"),
+        F.max(F.when(counts, F.col("lag"))).alias("max_lag"),
+        F.count_if(is_pending).alias("pending"),
+        F.max(F.when(is_pending, F.col("committed_offset"))).alias("pending_offset"),
+        F.count_if(F.col("outcome") == _ABORTED).alias("aborted"),
+    )
+    rows = rows.select("*", "last.*").drop("last").withColumnRenamed("time", "last_time")
+    return _with_isolation(rows, tables)
+
+
+_COUNTS, _PENDING, _ABORTED = "counts", "pending", "aborted"
+
+
+def _short(end: str) -> SparkColumn:
+    """Return how far a commit is from an end; a client may commit any offset, far ones too."""
+    short = F.try_subtract(end, "committed_offset")
+    return F.when(short < 0, 0).otherwise(short)
+
+
+def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return commits with what became of them: a later EndTxn says it of those in transactions."""
+    plain = commits.where("not is_transactional").withColumn("outcome", F.lit(_COUNTS))
+    if tables.message(IN_TRANSACTIONS) is None:
+        return plain
+    of_transactions = commits.where("is_transactional")
+    ends = tables.message(OUTCOMES)
+    if ends is None:
+        return plain.unionByName(of_transactions.withColumn("outcome", F.lit(_PENDING)))
+    told = ends.select(
+        "time",
+        F.col("body.transactional_id").alias("transactional_id"),
+        F.when(F.col("body.committed"), _COUNTS).otherwise(_ABORTED).alias("ended"),
+    )
+    both = of_transactions.unionByName(told, allowMissingColumns=True)
+    # A commit and an end of the same moment were sent in that order.
+    order = ("time", F.col("ended").isNotNull())
+    after = Window.partitionBy("transactional_id").orderBy(*order)
+    after = after.rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    following = F.first("ended", ignorenulls=True).over(after)
+    made = both.withColumn("following", following).where(F.col("ended").isNull())
+    outcome = F.coalesce("following", F.lit(_PENDING))
+    return plain.unionByName(made.withColumn("outcome", outcome).drop("ended", "following"))
+
+
+def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """Return rows with whether the client, or one at its host, reads committed."""
+    fetches = tables.message(FETCHES)
+    if fetches is None:
+        return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
+    level = F.max_by("body.isolation_level", "time") == _READ_COMMITTED
+    asked = fetches.select("time", "body", *_who()[:2])
+    # By other names: Spark takes columns of one table for each other when it joins them.
+    by_client = asked.groupBy(
+        F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
+    ).agg(level.alias("of_client"))
+    by_host = asked.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
+    same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
+    both = rows.join(F.broadcast(by_client), same, "left")
+    both = both.join(F.broadcast(by_host), F.col("address") == F.col("at"), "left")
+    found = F.when(F.col("is_transactional"), F.col("of_host")).otherwise(F.col("of_client"))
+    return both.withColumn("reads_committed", found)
+
+
+def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
+    table = tables.message(message)
+    if table is None:
+        return None
+    is_transactional = message == IN_TRANSACTIONS
+    of = F.col("body.transactional_id") if is_transactional else F.lit(None).cast("string")
+    topics = table.select(
+        *_who(), F.col("body.group_id"), of.alias("transactional_id"), F.inline("body.topics")
+    )
+    partitions = topics.select(
+        "client_id", "address", "time", "group_id", "transactional_id",
+        F.col("name").alias("topic"),
+        known_id(F.col("topic_id")).alias("topic_id"), F.inline("partitions"),
+    )  # fmt: skip
+    nobody = F.lit(None).cast("string")
+    return partitions.select(
+        "client_id", "address", "time", "topic", "topic_id",
+        F.col("partition_index").alias("partition"),
+        *(F.col(name) for name in _WHEN[:3]),
+        F.lit(is_transactional).alias("is_transactional"),
+        (nobody if is_transactional else F.col("client_id")).alias(_READER),
+        *(F.lit(None).cast("bigint").alias(name) for name in _KNOWN),
+    )  # fmt: skip
+
+
+def _ends(tables: AnalysisTables) -> list[DataFrame]:
+    """Return what fetches were told: for the client's commits, and for those in transactions."""
+    table = tables.message(ENDS)
+    if table is None:
+        return []
+    topics = table.select(*_who(), F.inline("body.responses"))
+    partitions = topics.select(
+        "client_id", "address", "time", "topic", known_id(F.col("topic_id")).alias("topic_id"),
+        F.inline("partitions"),
+    )  # fmt: skip
+    stable = F.col("last_stable_offset")
+    # Where the fetch failed, it is -1, and the other one where it read uncommitted.
+    found = partitions.where("high_watermark >= 0").select(
+        "client_id", "address", "time", "topic", "topic_id",
+        F.col("partition_index").alias("partition"),
+        F.lit(None).cast("string").alias("group_id"),
+        F.lit(None).cast("bigint").alias("committed_offset"),
+        F.lit(None).cast("string").alias("transactional_id"),
+        F.lit(False).alias("is_transactional"),
+        F.col("client_id").alias(_READER),
+        "high_watermark",
+        F.when(stable >= 0, stable).alias("last_stable_offset"),
+    )  # fmt: skip
+    if tables.message(IN_TRANSACTIONS) is None:
+        return [found]
+    nobody = F.lit(None).cast("string")
+    of_hosts = found.withColumns({"is_transactional": F.lit(True), _READER: nobody})
+    return [found, of_hosts]
+
+
+def _who() -> tuple[SparkColumn, ...]:
+    return (F.col("client_id"), address(F.substring_index("connection", ">", 1)), F.col("time"))
+
+
+ANSWER: Final = Answer(
+    name="lag",
+    place=120,
+    question="How far from the ends of their partitions do groups commit?",
+    meaning="The offset of each client's last commit, and the high watermark that its last fetch "
+    "before that was told. A commit in a transaction counts once that is committed.",
+    advice="Where the lag grows from capture to capture, the group needs more members or less "
+    "work for each record; where only one partition has it, look at its keys.",
+    row="a group, client and partition",
+    columns=COLUMNS,
+    order=(
+        "-lag",
+        "-max_lag",
+        "group_id",
+        "topic",
+        "topic_id",
+        "partition",
+        "client_id",
+        "address",
+        "is_transactional",
+    ),
+    shown=(
+        "group_id",
+        "client_id",
+        "topic",
+        "partition",
+        "commits",
+        "committed_offset",
+        "high_watermark",
+        "lag",
+        "max_lag",
+        "stable_lag",
+        "reads_committed",
+        "pending",
+    ),
+    ask=lag,
+    of_state="group_offsets",
+    picture=Picture("Lag at the last commit", "lag"),
+)

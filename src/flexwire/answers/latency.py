@@ -1,0 +1,211 @@
+"""Latency: how long clients waited for brokers, by API, broker and client."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.window import Window
+
+from flexwire.answers.asking.answer import Answer, address
+from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
+from flexwire.arguments import to_int
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.facts.facts import least_of
+from flexwire.tables.keys import connection_key, frame_key
+from flexwire.tables.schema import Column
+from flexwire.tables.spec_places import CARRYING_RESPONSES
+
+if TYPE_CHECKING:
+    from flexwire.answers.asking.answer import AnalysisTables
+
+# With these fields a request that asks for records says how long the broker may wait for some.
+MAX_WAIT: Final = "max_wait_ms"
+MIN_BYTES: Final = "min_bytes"
+ACCURACY: Final = 10_000
+"""A percentile's rank is off by at most one in so many."""
+
+COLUMNS: Final = (
+    Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
+    Column("broker", pa.string(), "the broker's end of the connection",
+           heading="Broker", is_about=True),
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("address", pa.string(), "the client's host"),
+    Column(
+        "waited", pa.bool_(), "whether these are requests for records that were answered after "
+        "their max wait with fewer bytes than they asked for: the broker waited as it was told to",
+    heading="Waited for records",
+),
+    Column("responses", pa.int64(), "how many responses", heading="Responses"),
+    Column("p50_us", pa.int64(), "half of them took no longer, in microseconds",
+           heading="Half within"),
+    *(
+        Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
+               f"of fewer than {least_of(percent)} responses: it would be the slowest",
+               heading=f"{percent} % within")
+        for percent in (90, 99)
+    ),
+    Column("max_us", pa.int64(), "the slowest one", heading="Slowest"),
+    Column("slowest_connection", pa.string(), "the connection of the slowest",
+           heading="Its connection"),
+    Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
+           heading="Its frame"),
+    Column("slowest_time", MOMENT, "when its response was captured"),
+    Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
+           "throttled the client on their connection", heading="Throttled"),
+    Column("throttled_us", pa.int64(), "how long these waited for it in all, which no latency "
+           "here includes", heading="Waited for that"),
+    Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
+           "came; their latency includes the wait for that response"),
+)  # fmt: skip
+SLOWEST_COLUMNS: Final = (
+    *COLUMNS[:5],
+    Column("rank", pa.int32(), "1 for the slowest of its row in `latency`"),
+    Column("latency_us", pa.int64(), "how long it took, in microseconds, without ``throttled_us``"),
+    Column("connection", pa.string(), "its connection"),
+    Column("frame_index", pa.int64(), "the response's frame_index there"),
+    Column("time", MOMENT, "when its response was captured"),
+    Column("throttled_us", pa.int64(), "how long its request waited because the broker had "
+           "throttled the client; 0 where it did not"),
+)  # fmt: skip
+
+_BY: Final = tuple(one.name for one in COLUMNS[:5])
+
+
+def latency(tables: AnalysisTables) -> DataFrame:
+    """How long requests took, a row for each API, broker and client.
+
+    A latency is from the request's last byte to the response's, where the capture was made.
+    Percentiles are latencies that were seen. The rank of each is off by at most one in `ACCURACY`;
+    count and maximum are exact. A percentile that would be the slowest response is null.
+
+    Requests for records that a broker held for all of their max wait, because there were not
+    enough records, have rows of their own (``waited``). The answer does not know how long a broker
+    held other requests on purpose: a fetch that got its records late, a JoinGroup that waits for
+    other members, a Produce that waits for replicas.
+
+    A broker that throttles a client responds at once, and then reads nothing from the connection
+    for the time that it said. A request that comes in that time waits. Its latency is told without
+    this wait, which is in ``throttled_us``.
+    """
+    slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
+    percentiles = F.percentile_approx("latency_us", [0.5, 0.9, 0.99], ACCURACY)
+    each = _responses(tables).groupBy(*_BY)
+    found = each.agg(
+        F.count("*").alias("responses"),
+        percentiles.alias("at"),
+        slowest.alias("slowest"),
+        F.count_if(F.col("throttled_us") > 0).alias("throttled"),
+        F.sum("throttled_us").alias("throttled_us"),
+        F.count_if("is_pipelined").alias("pipelined"),
+    )
+    return found.select(
+        *_BY,
+        "responses",
+        F.col("at")[0].alias("p50_us"),
+        *(
+            F.when(F.col("responses") >= least_of(percent), F.col("at")[place + 1]).alias(
+                f"p{percent}_us"
+            )
+            for place, percent in enumerate((90, 99))
+        ),
+        F.col("slowest.latency_us").alias("max_us"),
+        F.col("slowest.connection").alias("slowest_connection"),
+        F.col("slowest.frame_index").alias("slowest_frame_index"),
+        F.col("slowest.time").alias("slowest_time"),
+        "throttled",
+        "throttled_us",
+        "pipelined",
+    )
+
+
+def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
+    """The slowest responses of each row of `latency`, up to so many, to be looked up."""
+    order = (F.desc("latency_us"), "time", "connection", "frame_index")
+    rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
+    ranked = _responses(tables).withColumn("rank", rank)
+    found = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
+    return found.select(*(one.name for one in SLOWEST_COLUMNS))
+
+
+def _responses(tables: AnalysisTables) -> DataFrame:
+    """The responses whose requests are known, with `_BY`, and how long the requests waited."""
+    key = frame_key(tables.frames.columns)
+    told = tables.frames.where(
+        "direction = 'response' and latency_us is not null and api_name is not null"
+    )
+    # A correlation id may come again on a connection; at that moment it does not.
+    asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
+    told = told.select(
+        *key, "api_name", "broker", "client_id", "client", "message", "latency_us", "time",
+        "correlation_id", asked.alias("asked"),
+    )  # fmt: skip
+    told = _without_throttling(told, tables)
+    waiting = [one for one in CARRYING_RESPONSES if tables.message(one) is not None]
+    parts = [
+        told.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
+        *(_fetches(told.where(F.col("message") == one), tables, one) for one in waiting),
+    ]
+    every = reduce(DataFrame.unionByName, parts)
+    return every.withColumn("address", address(F.col("client")))
+
+
+def _without_throttling(told: DataFrame, tables: AnalysisTables) -> DataFrame:
+    """The responses with ``throttled_us``, which their ``latency_us`` leaves out."""
+    throttled = throttles(tables)
+    nothing = F.lit(0).cast("bigint")
+    if throttled is None:
+        return told.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
+    waits = throttled_waits(tables, throttled).drop("cause")
+    found = told.join(waits, [*frame_key(told.columns)], "left")
+    throttled_us = F.coalesce("throttled_us", nothing)
+    return found.withColumns(
+        {"throttled_us": throttled_us, "latency_us": F.col("latency_us") - throttled_us}
+    )
+
+
+def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
+    """The responses of an API that carries records, and whether the broker waited all of it."""
+    requests = tables.message(message.removesuffix("Response") + "Request")
+    responses = tables.message(message)
+    if requests is None or responses is None:
+        return told.withColumn("waited", F.lit(col=False))
+    connection, key = connection_key(told.columns), frame_key(told.columns)
+    asked = requests.select(
+        *connection,
+        "correlation_id",
+        F.col("time").alias("asked"),
+        F.col(f"body.{MAX_WAIT}").cast("bigint").alias("max_wait_ms"),
+        F.col(f"body.{MIN_BYTES}").alias("min_bytes"),
+    )
+    got = record_bytes_of(message, responses).alias("record_bytes")
+    answers = responses.select(*key, got)
+    joined = told.join(asked, [*connection, "correlation_id", "asked"], "left")
+    joined = joined.join(answers, [*key], "left")
+    waited = (F.col("latency_us") >= F.col("max_wait_ms") * 1000) & (
+        F.col("record_bytes") < F.col("min_bytes")
+    )
+    joined = joined.withColumn("waited", F.coalesce(waited, F.lit(False)))
+    return joined.select(*told.columns, "waited")
+
+
+ANSWER: Final = Answer(
+    name="latency",
+    place=20,
+    question="Which requests are slow, and whose?",
+    meaning="From the request's last byte to the response's, where the capture was made. Fetches "
+    "that waited for records as they were told to have rows of their own. Time in which a request "
+    "waited because its client was throttled is left out.",
+    advice="Compare brokers for the same API and client; look up the slowest response by its "
+    "connection and frame in the table of frames.",
+    row="an API, broker and client",
+    columns=COLUMNS,
+    order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
+    ask=latency,
+    picture=Picture("The slowest response", "max_us"),
+)

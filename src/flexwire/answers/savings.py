@@ -1,0 +1,171 @@
+"""What would another codec, level or batch size save of the log segments of topics?
+
+A sample of each topic's batches was written again in each way when the log was read; here the ways
+are added up. What was not written is not estimated: a way that no sample is large enough for has no
+row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.records.record import Compression
+from flexwire.tables.schema import Column
+from flexwire.wire.batch_layout import HEADER_SIZE
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
+_UNWRITTEN = "in tables that lack the same way without compression"
+
+COLUMNS = (
+    Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
+    Column("rank", pa.int32(), "1 for the way that takes the fewest bytes of this topic, and on"),
+    Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
+    Column("level", pa.int32(), "its level", "where it has none; of lz4 at its fastest, which is "
+           "Kafka's default", heading="Level", is_about=True),
+    Column("batch_size", _LONG, "up to how many bytes of records, before compression, went into "
+           "one batch. It is not a producer's batch.size, which ``producer_batch_size`` is",
+           heading="Records in a batch", kind="bytes", is_about=True),
+    Column("bytes", _LONG, "the bytes of the topic's batches as they are, control batches left "
+           "out", heading="Now"),
+    Column("estimated_bytes", _LONG, "what they would take, if all were as the sample",
+           heading="Then"),
+    Column("saved_bytes", _LONG, "how many fewer these are; below 0 they are more",
+           heading="Saved"),
+    Column("saved_share", _DOUBLE, "the same as a share of ``bytes``", heading="Saved"),
+    Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
+    Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``", heading="Sample"),
+    Column("sampled_records", _LONG, "the records in the sample"),
+    Column("written_bytes", _LONG, "the bytes that the sample took when it was written this way"),
+    Column("producer_batch_size", _LONG, "the batch.size of a Java producer whose batches hold "
+           "about as many records: it bounds the bytes that a batch is estimated to have after "
+           "compression, with 5 in a hundred more, and the next record as it is", _UNWRITTEN,
+           heading="batch.size", kind="setting"),
+    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1",
+           heading="What to do"),
+    Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
+           "in its best way; the same in each row", heading="All topics"),
+)  # fmt: skip
+# What a Java producer adds to its estimate of a compressed batch (MemoryRecordsBuilder).
+_CAUTION = 1.05
+_WAY = ("compression", "level", "batch_size")
+
+
+@returns(COLUMNS)
+def savings(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each topic and way of writing it: what a sample took, what all would take.
+
+    The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
+    topics only. The time that a codec takes is not measured, nor what a producer could not collect
+    into such a batch within its linger.ms. Internal topics have no row: brokers write them, and no
+    producer's setting changes how.
+    """
+    logs = tables.logs
+    if logs is None:
+        return None
+    is_own = ~F.col("topic").isin(*(one.topic for one in InternalTopic))
+    batches = (
+        logs.batches.where(~F.col("is_control") & is_own)
+        .groupBy("topic")
+        .agg(F.sum("size").alias("bytes"))
+    )
+    sums = ("sampled_bytes", "sampled_records", "written_bytes", "written_batches")
+    ways = logs.rewrites.groupBy("topic", *_WAY).agg(*(F.sum(one).alias(one) for one in sums))
+    estimated = F.round(F.col("bytes") * F.col("written_bytes") / F.col("sampled_bytes"))
+    found = ways.join(batches, "topic").withColumn("estimated_bytes", estimated.cast("bigint"))
+    order = Window.partitionBy("topic").orderBy("estimated_bytes", *_WAY)
+    found = found.withColumns(
+        {
+            "rank": F.row_number().over(order),
+            "saved_bytes": F.col("bytes") - F.col("estimated_bytes"),
+            "saved_share": 1 - F.col("estimated_bytes") / F.col("bytes"),
+            "sampled_share": F.col("sampled_bytes") / F.col("bytes"),
+            "producer_batch_size": _producer_batch_size(),
+        }
+    )
+    best = F.when(F.col("rank") == 1, F.greatest("saved_bytes", F.lit(0)))
+    return found.withColumns(
+        {
+            "advice": F.when(F.col("rank") == 1, _advice()),
+            # No topic is null: Spark warns of a window without a key.
+            "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
+        }
+    )
+
+
+def _producer_batch_size() -> SparkColumn:
+    """Return the batch.size that lets a producer collect ``batch_size`` bytes of records.
+
+    A batch takes another record as long as its header, its records times the ratio that the
+    producer has learned, and that record as it is are no more than batch.size.
+    """
+    plain = Compression.NONE.value
+    same = Window.partitionBy("topic", "batch_size")
+    body = F.col("written_bytes") - HEADER_SIZE * F.col("written_batches")
+    inflated = F.max(F.when(F.col("compression") == plain, body)).over(same)
+    record = inflated / F.col("sampled_records")
+    ratio = F.when(F.col("compression") == plain, F.lit(1.0)).otherwise(body / inflated * _CAUTION)
+    before = F.greatest(F.col("batch_size") - record, F.lit(0.0))
+    return F.ceil(HEADER_SIZE + before * ratio + record).cast("bigint")
+
+
+def _advice() -> SparkColumn:
+    """Say of a topic's best way what it is and what it saves; that of most may be none."""
+    level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
+    kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
+    saved = F.col("saved_bytes") / F.lit(1e6)
+    percent = F.format_number(F.col("saved_share") * 100, 1)
+    way = F.concat(
+        F.lit("write "), F.col("topic"), F.lit(" with "), F.col("compression"),
+        F.coalesce(level, F.lit("")), F.lit(" in batches of up to "), kibibytes,
+        F.lit(" KiB of records: saves "), F.format_number(saved, 3), F.lit(" MB ("),
+        percent, F.lit(" %)"),
+    )  # fmt: skip
+    leave = F.concat(
+        F.lit("leave "), F.col("topic"), F.lit(" as it is: no way that was tried saves anything")
+    )
+    return F.when(F.col("saved_bytes") > 0, way).otherwise(leave)
+
+
+ANSWER = Answer(
+    name="savings",
+    place=190,
+    question="What would another codec or batch size save?",
+    meaning="A row for each topic and way of writing it, from a sample that was really written "
+    "so. Each topic's best way comes first and says what to do. Internal topics are left out.",
+    advice="In the producers of a topic that would save much, set compression.type, its level and "
+    "batch.size, which is producer_batch_size here, and linger.ms so that batches fill. Watch "
+    "their processors: the time that a codec takes was not measured.",
+    row="a topic and a way of writing it",
+    columns=COLUMNS,
+    order=("rank", "-saved_bytes", "topic"),
+    shown=(
+        "topic",
+        "compression",
+        "level",
+        "batch_size",
+        "producer_batch_size",
+        "bytes",
+        "estimated_bytes",
+        "saved_bytes",
+        "saved_share",
+        "sampled_share",
+        "total_saved_bytes",
+        "advice",
+    ),
+    ask=savings,
+    picture=Picture("What the best ways would save", "saved_bytes"),
+    of_logs=True,
+)

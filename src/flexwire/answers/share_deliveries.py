@@ -1,0 +1,167 @@
+"""Share groups: what each member acquired, what had been delivered before, what it acknowledged."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_FETCH: Final = "ShareFetch"
+# The requests in which members acknowledge: a fetch can carry what is said of the one before.
+_ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
+# By their number (KIP-932; KIP-1222 for the last). The first is for offsets without a record.
+_TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
+_WHO: Final = ("group_id", "member_id", "client_id", "time")
+_COUNTED: Final = ("acquired", "redelivered", "deliveries", *_TYPES)
+_ROW: Final = ("group_id", "member_id", "client_id", "topic", "topic_id")
+
+COLUMNS: Final = (
+    Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
+    Column("member_id", pa.string(), "the member", heading="Member"),
+    Column("client_id", pa.string(), "its client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
+    Column("topic_id", pa.string(), "the topic's id", "where its name is known"),
+    Column("acquired", pa.int64(), "how many offsets it was given to process; some may be of no "
+           "record", heading="Acquired"),
+    Column("redelivered", pa.int64(), "how many of these had been delivered before, to any member",
+           heading="Delivered before"),
+    Column("redelivered_share", pa.float64(), "their share", "where none was acquired",
+           heading="Of these"),
+    Column("most_deliveries", pa.int32(), "how often the one was delivered that was delivered most "
+           "often, this time too", "where none was acquired", heading="Most deliveries"),
+    Column("accepted", pa.int64(), "how many offsets it acknowledged as processed",
+           heading="Accepted"),
+    Column("released", pa.int64(), "how many it gave back for another delivery",
+           heading="Released"),
+    Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
+           heading="Rejected"),
+    Column("renewed", pa.int64(), "how often it asked for more time for one"),
+    Column("gaps", pa.int64(), "how many it said are of no record"),
+    Column("first_time", MOMENT, "when it was first given or acknowledged some"),
+    Column("last_time", MOMENT, "when it was last"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
+    """A row for each member of a share group and topic: deliveries, and acknowledgements.
+
+    A broker says of each range of offsets how often it was delivered (KIP-932): 1 for the first
+    time. What came more often was given back, or its time ran out. It does not know what was
+    acquired in responses whose requests were not captured, nor whether brokers took the
+    acknowledgements; ``errors`` has those that were refused.
+    """
+    parts = [
+        one
+        for one in (_acquired(tables), *(_acknowledged(tables, name) for name in _ACKNOWLEDGE))
+        if one is not None
+    ]
+    if not parts:
+        return None
+    found = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
+    counts = found.groupBy(*_ROW).agg(
+        *(F.coalesce(F.try_sum(one), F.lit(0)).alias(one) for one in (*_COUNTED[:2], *_TYPES)),
+        F.max("deliveries").alias("most_deliveries"),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
+    )
+    share = F.col("redelivered") / F.nullif(F.col("acquired"), F.lit(0))
+    return counts.withColumn("redelivered_share", share)
+
+
+def _acquired(tables: AnalysisTables) -> DataFrame | None:
+    """A row for each range of offsets that a member was given."""
+    fetched = exchanges(tables, _FETCH)
+    if fetched is None:
+        return None
+    topics = fetched.select(
+        F.col("request.group_id").alias("group_id"),
+        F.col("request.member_id").alias("member_id"),
+        "client_id",
+        F.col("answered").alias("time"),
+        F.inline("response.responses"),
+    )
+    partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
+    ranges = partitions.select(*_WHO, "topic_id", F.inline("acquired_records"))
+    offsets = _offsets()
+    return _rows(
+        ranges.where(offsets > 0),
+        acquired=offsets,
+        redelivered=F.when(F.col("delivery_count") > 1, offsets),
+        deliveries=F.col("delivery_count").cast("int"),
+    )
+
+
+def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
+    """A row for each range of offsets that a member acknowledged in requests of this name."""
+    table = tables.message(message)
+    if table is None:
+        return None
+    topics = table.where("body is not null").select(
+        F.col("body.group_id").alias("group_id"),
+        F.col("body.member_id").alias("member_id"),
+        "client_id",
+        "time",
+        F.inline("body.topics"),
+    )
+    partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
+    ranges = partitions.select(*_WHO, "topic_id", F.inline("acknowledgement_batches"))
+    types = F.col("acknowledge_types")
+    # One type is that of all offsets; else each has its own.
+    counts = {
+        name: F.when(
+            F.size(types) == 1, F.when(F.element_at(types, 1) == number, _offsets())
+        ).otherwise(F.size(types) - F.size(F.array_remove(types, F.lit(number).cast("tinyint"))))
+        for number, name in enumerate(_TYPES)
+    }
+    return _rows(ranges.where(_offsets() > 0), **counts)
+
+
+def _offsets() -> SparkColumn:
+    # Any two numbers may stand there.
+    return F.try_add(F.try_subtract("last_offset", "first_offset"), F.lit(1))
+
+
+def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
+    nothing = F.lit(None)
+    return ranges.select(
+        *_WHO,
+        F.lit(None).cast("string").alias("topic"),
+        known_id(F.col("topic_id")).alias("topic_id"),
+        *(
+            counts.get(one, nothing).cast("int" if one == "deliveries" else "bigint").alias(one)
+            for one in _COUNTED
+        ),
+    )
+
+
+ANSWER: Final = Answer(
+    name="share_deliveries",
+    place=140,
+    question="What did members of share groups get, and what of it had been delivered before?",
+    meaning="The offsets that each member of a share group acquired, how many of these had been "
+    "delivered before, and what it said of them.",
+    advice="Where much is delivered again, look at what members release, and whether they "
+    "take longer than group.share.record.lock.duration.ms; rejected records are gone.",
+    row="a member of a share group and topic",
+    columns=COLUMNS,
+    order=("-redelivered", "-acquired", *_ROW),
+    ask=share_deliveries,
+    picture=Picture("Offsets delivered again", "redelivered"),
+)

@@ -1,0 +1,209 @@
+"""What each encoding of KIP-482 and KIP-636 would make of the messages that were sent."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer
+from flexwire.facts.answers import Picture
+from flexwire.measures.definitions import UNBROKEN
+from flexwire.specs.cost.columns import (
+    AS_SENT,
+    BLOCKS,
+    ERROR_TAGS,
+    READ,
+    SAMPLE,
+    WITHOUT_ERROR_TAGS,
+    measure,
+)
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_HEADINGS: Final = {
+    "fixed": "Before KIP-482",
+    "flexible": "KIP-482",
+    "interleaved": "2nd draft",
+    "optional_buffers": "1st draft",
+    ERROR_TAGS: "KIP-636",
+}
+_ENCODINGS: Final = {
+    "fixed": "without compact types and tagged fields, as before KIP-482",
+    "flexible": "by KIP-482, in every version",
+    "interleaved": "by KIP-482's second draft, whose tags and lengths share their bits",
+    "optional_buffers": "by KIP-482's first draft, with a buffer of optional fields first",
+    ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636, for which both messages "
+    "of an API that has some are flexible",
+}
+# What a client's messages are compared with, to say whether it gains.
+_BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
+_GAINS: Final = {
+    **{name: f"{meaning}, than as sent" for name, meaning in _ENCODINGS.items()},
+    ERROR_TAGS: "with error codes and messages as tagged fields than by KIP-482 without: what "
+    "KIP-636 itself saves",
+}
+_GROUP: Final = ("message", "body_version")
+_SIGMAS: Final = 1.96
+
+COLUMNS: tuple[Column, ...] = (
+    Column("api_name", pa.string(), 'the API: "Fetch"'),
+    Column("message", pa.string(), 'its request or response: "FetchResponse"',
+           heading="Message", is_about=True),
+    Column("version", pa.int32(), "the version of its body", heading="Version", is_about=True),
+    Column("messages", pa.int64(), "how many were decoded", heading="Messages"),
+    Column("measured", pa.int64(), "how many of them were measured: not those with withheld "
+           "credentials, and of long connections one in 32"),
+    Column("sent_bytes", pa.int64(), "the bytes of all messages as they were sent, with header "
+           "and length", heading="As sent"),
+    *(
+        Column(f"{name}_bytes", pa.int64(), f"what they would take {meaning}; estimated from "
+               "those measured, and what the encoding cannot hold counts as sent",
+               "where none was measured", heading=_HEADINGS[name])
+        for name, meaning in _ENCODINGS.items()
+    ),
+    Column("margin_bytes", pa.int64(), "how far the least certain of these five may be off, in 95 "
+           "of 100 samples; 0 where all were measured", "where none was measured", heading="±"),
+    Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
+           "where the message has none, and where none was measured", heading="With an error"),
+    Column("clients", pa.int64(), "how many client ids the messages are of"),
+    *(
+        Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
+               f"would be smaller {meaning}", "where none was measured",
+               heading="Clients that gain by KIP-636" if name == ERROR_TAGS else "")
+        for name, meaning in _GAINS.items()
+    ),
+)  # fmt: skip
+
+
+def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
+    """A row for each message and version: its bytes as sent, and in each other encoding.
+
+    Messages, clients and bytes as sent are counted. Other encodings are measured in columns, byte
+    for byte what flexwire would write, on the first 256 frames of each connection and one in 32 of
+    the others, in blocks over its whole course; ``whole`` measures all. The estimate has the share
+    of bytes in the measured messages; ``margin_bytes`` takes these for independent, and so is too
+    small where neighbours are alike. It does not know messages that did not decode, that broke
+    their spec, those in which credentials are withheld, and those of request logs, which do not say
+    the size of frames.
+    """
+    counted = _counted(tables.frames)
+    task, only = partial(measure, whole=whole), None if whole else BLOCKS
+    sampled = tables.of_messages(READ, task, SAMPLE, only)
+    if sampled is None:
+        return _answer(counted, counted.select(*_GROUP).where("false"))
+    return _answer(counted, _by_client(sampled))
+
+
+def _counted(frames: DataFrame) -> DataFrame:
+    """What all frames of a message and version come to."""
+    return (
+        frames.where(UNBROKEN.sql)
+        .where("body_version is not null and size is not null")
+        .groupBy("api_name", *_GROUP, "client_id")
+        .agg(F.count("*").alias("messages"), F.sum("size").alias("sent_bytes"))
+        .groupBy("api_name", *_GROUP)
+        .agg(
+            F.sum("messages").alias("messages"),
+            F.sum("sent_bytes").alias("sent_bytes"),
+            F.count("*").alias("clients"),
+        )
+    )
+
+
+def _by_client(sampled: DataFrame) -> DataFrame:
+    """Sums of each client, weighted, and what their spread is made from."""
+    weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
+    sent = F.col(AS_SENT)
+    sums = [
+        F.count("*").alias("measured"),
+        F.sum(weight).alias("standing_for"),
+        F.sum(weight * F.col("has_error").cast("double")).alias("with_error"),
+        F.sum(F.when(F.col("has_error").isNotNull(), weight)).alias("could_have_error"),
+        F.sum(weight * sent).alias(AS_SENT),
+        F.sum(rest * sent * sent).alias("sent_spread"),
+    ]
+    sums.append(F.sum(weight * F.col(WITHOUT_ERROR_TAGS)).alias(WITHOUT_ERROR_TAGS))
+    for name in _ENCODINGS:
+        size = F.col(name)
+        sums += [
+            F.sum(weight * size).alias(name),
+            F.sum(rest * size * size).alias(f"{name}_spread"),
+            F.sum(rest * size * sent).alias(f"{name}_common"),
+        ]
+    return sampled.groupBy(*_GROUP, "client_id").agg(*sums)
+
+
+def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
+    names = [one for one in clients.columns if one not in (*_GROUP, "client_id")]
+    if names:
+        gains = [
+            F.avg((F.col(one) < F.col(before)).cast("double")) for one, before in _BEFORE.items()
+        ]
+        measured = clients.groupBy(*_GROUP).agg(
+            *(F.sum(one).alias(one) for one in names),
+            *(gain.alias(f"{one}_gain_share") for one, gain in zip(_ENCODINGS, gains, strict=True)),
+        )
+        rows = counted.join(F.broadcast(measured), [*_GROUP], "left")
+        found = {f"{one}_bytes": _share(one) * F.col("sent_bytes") for one in _ENCODINGS}
+        found["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
+        found = {name: F.round(value).cast("bigint") for name, value in found.items()}
+        found["error_share"] = F.col("with_error") / F.col("could_have_error")
+        rows = rows.withColumns(found).fillna(0, ["measured"])
+    else:
+        rows = counted.withColumn("measured", F.lit(0))
+    rows = rows.withColumnRenamed("body_version", "version")
+    kinds = {"string": "string", "int32": "int", "int64": "bigint", "double": "double"}
+    return rows.select(
+        *(
+            (F.col(one.name) if one.name in rows.columns else F.lit(None))
+            .cast(kinds[str(one.type)])
+            .alias(one.name)
+            for one in COLUMNS
+        )
+    )
+
+
+def _share(name: str) -> SparkColumn:
+    """How large the measured messages are in this encoding, beside what they are as sent."""
+    return F.col(name) / F.col(AS_SENT)
+
+
+def _margin(name: str) -> SparkColumn:
+    # The variance of an estimate by a ratio, from the residuals' squares.
+    share = _share(name)
+    residuals = (
+        F.col(f"{name}_spread")
+        - 2 * share * F.col(f"{name}_common")
+        + share * share * F.col("sent_spread")
+    )
+    part = F.col("sent_bytes") / F.col(AS_SENT)
+    return _SIGMAS * part * F.sqrt(F.greatest(residuals, F.lit(0.0)))
+
+
+ANSWER = Answer(
+    name="sizes",
+    place=90,
+    question="What would other encodings save?",
+    meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
+    "KIP-636, which makes what it changes flexible: what its column has less than KIP-482's is its "
+    "own gain. What was not measured is estimated, up to the margin.",
+    advice="Look at large rows: where KIP-482's bytes are well below those sent, a client that "
+    "speaks a flexible version saves them. flexwire schema cost says which fields they are.",
+    row="message and version",
+    columns=COLUMNS,
+    order=("-sent_bytes", "message", "version"),
+    ask=sizes,
+    picture=Picture(
+        "Bytes of the messages below, in each encoding",
+        "sent_bytes",
+        across=tuple(f"{name}_bytes" for name in _ENCODINGS),
+    ),
+)

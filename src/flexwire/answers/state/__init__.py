@@ -1,0 +1,48 @@
+"""Internal topics as state: what coordinators and controllers know, from the records they wrote.
+
+`internal_records` gives the records of an internal topic with the messages that they are, and each
+view is a function of them in plain DataFrame code: a row for each thing that there was at an offset
+or a time. **A view is exact, or says that it does not know:** where compaction may have removed
+what would be needed, a row says so. How logs are read is left to `flexwire.spark.sources`.
+"""
+
+from flexwire.answers.state.commits import (
+    lag,
+    last_commits,
+    transactional_commits,
+    unused_groups,
+    unused_topics,
+)
+from flexwire.answers.state.groups import group_members, groups
+from flexwire.answers.state.log import InternalLog, open_log, unreadable
+from flexwire.answers.state.partitions import (
+    end_offsets,
+    hanging_transactions,
+    open_transactions,
+    transactions,
+)
+from flexwire.answers.state.records import captured_records, control_records, internal_records
+from flexwire.answers.state.remote_segments import remote_segments
+from flexwire.answers.state.share_state import share_state
+
+__all__ = [
+    "InternalLog",
+    "captured_records",
+    "control_records",
+    "end_offsets",
+    "group_members",
+    "groups",
+    "hanging_transactions",
+    "internal_records",
+    "lag",
+    "last_commits",
+    "open_log",
+    "open_transactions",
+    "remote_segments",
+    "share_state",
+    "transactional_commits",
+    "transactions",
+    "unreadable",
+    "unused_groups",
+    "unused_topics",
+]

@@ -1,0 +1,380 @@
+"""`__cluster_metadata` in Spark: its records, and what the cluster was as of an offset or a time.
+
+The state as of an offset is made from the newest snapshot at or before it and the records of the
+log after that; without such a snapshot, from the log's first record, if that is offset 0. What a
+metadata transaction aborted, or had not ended by then, is no part of it. Each view of a state is
+one file of plain DataFrame code beside this one, ``cluster_topics`` and so on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.state.cluster_source import extent, log_records, quorum_rows, snapshot_records
+from flexwire.answers.state.log import first_after
+from flexwire.answers.state.records import internal_records
+from flexwire.arguments import refuse, to_flag, to_int
+from flexwire.errors import ArgumentError
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.record_types import framed_messages
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame, SparkSession
+
+    from flexwire.logs.metadata import SnapshotName
+    from flexwire.tables.typed_records import Records
+
+
+TIME: Final = pa.timestamp("us", "UTC")
+ENDPOINTS: Final = pa.list_(
+    pa.struct(
+        {
+            "name": pa.string(),
+            "host": pa.string(),
+            "port": pa.int32(),
+            "security_protocol": pa.string(),
+        }
+    )
+)
+FEATURES: Final = pa.list_(
+    pa.struct({"name": pa.string(), "least": pa.int16(), "most": pa.int16()})
+)
+# Enumerations of Kafka's Java, which no spec has.
+SECURITY_PROTOCOLS: Final = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+ORDER: Final = ("in_log", "offset")
+"""The order of a state's records: a snapshot's, then those of the log."""
+RECORD: Final = (*ORDER, "timestamp", "is_committed")
+"""What all of them have."""
+CHANGE_COLUMNS: Final = (
+    Column(
+        "changed_offset",
+        pa.int64(),
+        "the offset of the record that changed it last",
+        "where it is as in the snapshot that the state begins with",
+    ),
+    Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
+    Column(
+        "is_committed",
+        pa.bool_(),
+        "whether that record is committed: a majority of the quorum has it",
+        "where the files do not say, and committed_to was not given",
+    ),
+)
+"""The last columns of most views."""
+
+
+def changed() -> list[SparkColumn]:
+    """The columns of `CHANGE_COLUMNS`, from a record's own."""
+    return [
+        F.when(F.col("in_log"), F.col("offset")).alias("changed_offset"),
+        F.when(F.col("in_log"), F.col("timestamp")).alias("changed_time"),
+        F.col("is_committed"),
+    ]
+
+
+def latest(rows: DataFrame, *keys: str) -> DataFrame:
+    """The last of the rows that have the same keys."""
+    following = Window.partitionBy(*keys).orderBy(*ORDER)
+    return (
+        rows.withColumn("next", F.lead("offset").over(following)).where("next is null").drop("next")
+    )
+
+
+def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[str]) -> DataFrame:
+    """Each row with its ``fields`` as they were after it: what is null in it is as it was before.
+
+    Where ``begins`` is true all fields begin anew, and ``life`` counts that; rows before the first
+    such one are left out.
+    """
+    ordered = Window.partitionBy(*keys).orderBy(*ORDER)
+    lives = rows.withColumn("life", F.sum(F.col(begins).cast("int")).over(ordered)).where(
+        "life > 0"
+    )
+    living = Window.partitionBy(*keys, "life").orderBy(*ORDER)
+    values = {name: F.last(name, ignorenulls=True).over(living) for name in fields}
+    return lives.withColumns(values)
+
+
+def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
+    """The name of a number, and the number as text where it has none."""
+    pairs = [F.lit(one) for pair in names.items() for one in pair]
+    known = F.element_at(F.create_map(*pairs), number.cast("int"))
+    return F.coalesce(known, number.cast("string"))
+
+
+def endpoints(given: SparkColumn) -> SparkColumn:
+    """The endpoints of a broker or controller, as `ENDPOINTS`, by name."""
+    found = F.transform(
+        given,
+        lambda one: F.struct(
+            one["name"].alias("name"),
+            one["host"].alias("host"),
+            one["port"].alias("port"),
+            named(one["security_protocol"], SECURITY_PROTOCOLS).alias("security_protocol"),
+        ),
+    )
+    return F.array_sort(found)
+
+
+def supported(given: SparkColumn) -> SparkColumn:
+    """The features that a broker or controller supports, as `FEATURES`, by name."""
+    # A snapshot has them in another order than the log.
+    found = F.transform(
+        given,
+        lambda one: F.struct(
+            one["name"].alias("name"),
+            one["min_supported_version"].alias("least"),
+            one["max_supported_version"].alias("most"),
+        ),
+    )
+    return F.array_sort(found)
+
+
+TOPIC: Final = InternalTopic.METADATA
+BEGIN, END, ABORT = "BeginTransactionRecord", "EndTransactionRecord", "AbortTransactionRecord"
+CLEAR: Final = "ClearElrRecord"
+Between: TypeAlias = tuple[int, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """What the views read: the records that make up a state.
+
+    Attributes:
+        records: those of ``snapshot``, and those of the log after it, with ``in_log`` false for the
+            first, and ``is_committed``; without what a transaction aborted or had not ended.
+        unended: the records of a transaction that had not ended.
+        quorum: what control records say of the quorum, as `cluster_parts.QUORUM` with ``in_log``,
+            ``is_committed`` and ``at``, in whose order they hold; those that the log still has from
+            before the snapshot are among them, with ``is_older``.
+        offset: the state is as of this offset: of all records before it.
+        start: the offset that the snapshot stands for, or that the log begins with.
+        snapshot: its name; None where the state is made from the log alone.
+        committed_to: below this offset all records are known to be committed.
+        clears_elr: whether a record empties the ELR of partitions that it does not name.
+    """
+
+    records: DataFrame
+    unended: DataFrame
+    quorum: DataFrame
+    offset: int
+    start: int
+    snapshot: SnapshotName | None
+    committed_to: int
+    clears_elr: bool
+
+    def typed(self, reads: Mapping[str, Sequence[str]]) -> DataFrame:
+        """The records of some types, with a struct column for each that has the fields named.
+
+        Besides these columns there are ``in_log``, ``offset``, ``timestamp`` and ``is_committed``.
+        """
+        names = list(reads)
+        rows = _decoded(_of_types(self.records, names), reads)
+        chosen = [
+            F.when(
+                F.col("message") == name,
+                F.struct(*(F.col(f"{name}.{field}").alias(field) for field in fields)),
+            ).alias(name)
+            for name, fields in reads.items()
+        ]
+        is_read = F.col("message").isin(names) & F.col("error").isNull()
+        return rows.where(is_read).select(*RECORD, *chosen)
+
+    def unread(self) -> DataFrame:
+        """The records that no bundled release can read, a row each; the state may lack them."""
+        # Whether a message can be read is known when it has been.
+        every = [names[0] for names in framed_messages(TOPIC.module).values()]
+        rows = _decoded(self.records, every)
+        controls = self.quorum.withColumns(
+            {"type": F.lit(None).cast("int"), "version": F.lit(None).cast("int")}
+        )
+        named = ("offset", "in_log", "timestamp", "type", "version", "error")
+        both = rows.select(*named).unionByName(controls.select(*named))
+        return both.where("error is not null")
+
+
+def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
+    """The records of the log of ``__cluster_metadata`` and of its snapshots, as they are.
+
+    ``log_dir`` is ``__cluster_metadata-0``, or a directory above it, by path or URL. The columns
+    are those of Spark's Kafka source, ``partition_leader_epoch``, and of a snapshot's records the
+    offset and the epoch in its name, ``snapshot_offset`` and ``snapshot_epoch``; their ``offset``
+    begins at 0. Values carry configurations and the salts and keys of SCRAM. Control records are
+    left out, and what a broker would remove when it starts (``.deleted``, ``.part``, a torn end).
+    """
+    found = extent(spark, log_dir)
+    names = [one.name for one in found.covered.snapshots]
+    if not names:
+        return log_records(spark, found.directory)
+    snapshots = snapshot_records(spark, found.directory, names)
+    if not found.has_log:
+        return snapshots
+    return log_records(spark, found.directory).unionByName(snapshots)
+
+
+def cluster_state(
+    spark: SparkSession,
+    log_dir: str | Path,
+    *,
+    offset: int | None = None,
+    time: datetime | None = None,
+    committed_to: int | None = None,
+    oldest: bool = False,
+) -> ClusterState:
+    """Say what makes up the state of a cluster, for the views.
+
+    Args:
+        spark: a session, classic or of Spark Connect.
+        log_dir: as in `metadata_records`.
+        offset: the state of all records before it, as a snapshot of that name; the log's end by
+            default.
+        time: instead of it: before the first record with a later timestamp. It needs a time zone.
+        committed_to: the high watermark, where it is known (``kafka-metadata-quorum`` says it, no
+            file does); records from there on are marked. Without it those are known to be
+            committed that a snapshot holds, and all where the quorum has one voter.
+        oldest: begin with the oldest snapshot or record that the state can be made from, and not
+            the newest, for views of what happened.
+
+    Raises `CaptureError` where the state is not known, which says from where on it is, and
+    `ArgumentError`.
+    """
+    at = None if offset is None else to_int(offset, "offset", least=0)
+    known = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
+    if time is not None and at is not None:
+        raise ArgumentError("expected an offset or a time, got both")
+    milliseconds = None if time is None else _milliseconds(time)
+    found = extent(spark, log_dir, milliseconds)
+    covered = found.covered
+    if at is None:
+        at = covered.end if milliseconds is None else covered.at_time(milliseconds)
+    base = covered.base(at, oldest=to_flag(oldest, "oldest"))
+    proven = covered.committed()
+    if known is not None and known < proven:
+        raise refuse("committed_to", f"no less than {proven}, as so much is committed", known)
+    parts = []
+    if base.snapshot is not None:
+        parts.append(snapshot_records(spark, found.directory, [base.snapshot]))
+    if found.has_log:
+        parts.append(log_records(spark, found.directory, base.start, at))
+    records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
+    told = quorum_rows(spark, found.directory, base, covered.run_start(base.start))
+    records, told = (_marked(one, max(proven, known or 0), known) for one in (records, told))
+    marks = _marks(records)
+    aborted, unended = transactions([(mark, at) for mark, at in marks if mark != CLEAR])
+    return ClusterState(
+        records.where(~_within([*aborted, *unended])),
+        records.where(_within(unended)),
+        _in_order(told, base.start),
+        at,
+        base.start,
+        base.snapshot,
+        max(proven, known or 0),
+        any(mark == CLEAR for mark, _ in marks),
+    )
+
+
+def _milliseconds(time: datetime) -> int:
+    if not isinstance(time, datetime) or time.tzinfo is None:
+        raise refuse("time", "a datetime with a time zone", time)
+    return first_after(time) - 1
+
+
+def _marked(rows: DataFrame, proven: int, known: int | None) -> DataFrame:
+    rows = rows.withColumn("in_log", F.col("snapshot_offset").isNull())
+    return rows.withColumn("is_committed", _committed(proven, known))
+
+
+def _in_order(told: DataFrame, start: int) -> DataFrame:
+    """What control records say with ``at``: a snapshot says it of all that is before its offset."""
+    at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
+    is_older = F.col("in_log") & (F.col("offset") < start)
+    told = told.withColumns({"at": at, "is_older": is_older})
+    return told.where(~is_older | F.col("error").isNull())
+
+
+def _committed(proven: int, known: int | None) -> SparkColumn:
+    is_below = ~F.col("in_log") | (F.col("offset") < proven)
+    return F.when(is_below, True).when(F.lit(known is not None), False)
+
+
+def _marks(records: DataFrame) -> list[tuple[str, int]]:
+    """The few records that say what becomes of others, in order, in one small job."""
+    names = {record_type(one): one for one in (BEGIN, END, ABORT, CLEAR)}
+    rows = records.where("in_log").select(_type().alias("type"), "offset")
+    found = rows.where(F.col("type").isin(list(names))).collect()
+    return [(names[kind], at) for kind, at in sorted(found, key=lambda row: row.offset)]
+
+
+def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[Between]]:
+    """Give between which offsets the aborted transactions are, and those that have no end."""
+    aborted: list[Between] = []
+    unended: list[Between] = []
+    for (mark, at), following in zip_longest(marks, marks[1:]):
+        if mark == BEGIN and following is None:
+            unended.append((at, None))
+        elif mark == BEGIN and following[0] != END:
+            (aborted if following[0] == ABORT else unended).append((at, following[1]))
+    return aborted, unended
+
+
+def _within(spans: Sequence[Between]) -> SparkColumn:
+    found = F.lit(False)
+    for first, last in spans:
+        is_after = F.col("in_log") & (F.col("offset") > first)
+        found |= is_after if last is None else is_after & (F.col("offset") < last)
+    return found
+
+
+def _decoded(records: DataFrame, wanted: Records) -> DataFrame:
+    needed = records.select("key", "value", "topic", "partition", *RECORD)
+    return internal_records(needed, TOPIC, wanted)
+
+
+def record_type(message: str) -> int:
+    """Give the type of a record by its message's name."""
+    for number, names in framed_messages(TOPIC.module).items():
+        if message in names:
+            return number
+    raise refuse("message", f"a message of {TOPIC.topic}", message)
+
+
+def _type() -> SparkColumn:
+    """The type of a record, which is the second byte of its value, as all are below 128."""
+    second = F.conv(F.hex(F.substring("value", 2, 1)), 16, 10).cast("int")
+    return F.when(F.hex(F.substring("value", 1, 1)) == "01", second)
+
+
+def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Leave out the records of other types before they go to Python."""
+    return records.where(_type().isin([record_type(one) for one in names]))
+
+
+BLOCK: Final = "ProducerIdsRecord"
+READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
+COLUMNS: Final = (
+    Column("next_producer_id", pa.int64(), "the first producer id that no broker was given"),
+    Column("broker", pa.int32(), "the broker that the last ones went to", "where no record says"),
+    Column("broker_epoch", pa.int64(), "its broker epoch then", "as broker"),
+    *CHANGE_COLUMNS,
+)
+
+
+def producer_ids(state: ClusterState) -> DataFrame:
+    """A row, or none where no producer ids were given."""
+    last = latest(state.typed(READS).withColumn("cluster", F.lit(0)), "cluster")
+    given = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
+    return last.selectExpr(
+        "*", f"{BLOCK}.next_producer_id", f"{given[0]} as broker", f"{given[1]} as broker_epoch"
+    ).select(*(one.name for one in COLUMNS[:3]), *changed())

@@ -1,0 +1,199 @@
+"""The partitions of a cluster: leader, replicas and ISR, and how they came to be so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.state.cluster import (
+    CHANGE_COLUMNS,
+    ORDER,
+    RECORD,
+    changed,
+    folded,
+    latest,
+)
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+    from pyspark.sql.window import WindowSpec
+
+    from flexwire.answers.state.cluster import ClusterState
+
+MADE, CHANGE, CLEAR = "PartitionRecord", "PartitionChangeRecord", "ClearElrRecord"
+TOPIC, REMOVED = "TopicRecord", "RemoveTopicRecord"
+KEYS: Final = ("topic_id", "partition")
+_LISTS: Final = {
+    "replicas": "replicas",
+    "isr": "isr",
+    "elr": "eligible_leader_replicas",
+    "last_known_elr": "last_known_elr",
+    "adding_replicas": "adding_replicas",
+    "removing_replicas": "removing_replicas",
+}
+_BOTH: Final = (
+    "topic_id",
+    "partition_id",
+    "leader",
+    "leader_recovery_state",
+    "directories",
+    *_LISTS.values(),
+)
+READS: Final = {
+    TOPIC: ("topic_id", "name"),
+    REMOVED: ("topic_id",),
+    MADE: (*_BOTH, "leader_epoch", "partition_epoch"),
+    CHANGE: _BOTH,
+    CLEAR: ("topic_name",),
+}
+# What a change says of what it does not change, if that is not null.
+_SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
+_INTS: Final = pa.list_(pa.int32())
+COLUMNS: Final = (
+    Column("topic", pa.string(), "the topic's name", heading="Topic", is_about=True),
+    Column("topic_id", pa.string(), "the topic's id"),
+    Column(
+        "partition",
+        pa.int32(),
+        "the partition's number",
+        heading="Partition",
+        kind="id",
+        is_about=True,
+    ),
+    Column(
+        "leader",
+        pa.int32(),
+        "the broker that leads it",
+        "where none does",
+        heading="Leader",
+        kind="id",
+    ),
+    Column("leader_epoch", pa.int32(), "how often a leader was chosen"),
+    Column("partition_epoch", pa.int32(), "how often anything was changed"),
+    Column(
+        "is_recovering",
+        pa.bool_(),
+        "whether the leader was not in the ISR when it was chosen, and has not recovered yet",
+    ),
+    Column(
+        "replicas",
+        _INTS,
+        "the brokers that are to have it, the preferred leader first",
+        heading="Replicas",
+    ),
+    Column("isr", _INTS, "those that have all of it", heading="ISR"),
+    Column(
+        "elr", _INTS, "those not in the ISR that may lead without loss (KIP-966)", heading="ELR"
+    ),
+    Column("last_known_elr", _INTS, "those that were in the ELR before they stopped uncleanly"),
+    Column("adding_replicas", _INTS, "those that a reassignment adds"),
+    Column("removing_replicas", _INTS, "those that a reassignment removes"),
+    Column(
+        "directories",
+        pa.list_(pa.string()),
+        "the id of the log directory that each of the replicas uses, in their order",
+        "where the log does not say, as before metadata.version 3.7",
+    ),
+    *CHANGE_COLUMNS,
+)
+
+
+def partitions(state: ClusterState) -> DataFrame:
+    """A row a partition of a topic that is not deleted."""
+    last = latest(partition_changes(state), *KEYS).where("is_removed is null")
+    shown = [F.col(one.name) for one in COLUMNS[: -len(CHANGE_COLUMNS)]]
+    return last.select(*shown, *changed())
+
+
+def partition_changes(state: ClusterState) -> DataFrame:
+    """Every change of every partition, with all that was true of the partition after it."""
+    rows = state.typed(READS)
+    events = rows.where(F.col(CLEAR).isNull()).select(_event()).select("event.*")
+    of_topic = Window.partitionBy("topic_id")
+    facts = {name: F.max(name).over(of_topic) for name in ("topic", "is_removed")}
+    events = events.withColumns(facts).where("partition is not null")
+    if state.clears_elr:
+        cleared = _clearings(rows.where(F.col(CLEAR).isNotNull()), events)
+        events = events.unionByName(cleared, allowMissingColumns=True)
+    known = folded(events, KEYS, "begins", ("leader", "recovery", "placed", *_LISTS))
+    living = Window.partitionBy(*KEYS, "life").orderBy(*ORDER)
+    had = F.size(F.lag("elr").over(living)) + F.size(F.lag("last_known_elr").over(living))
+    known = known.withColumn("counts", ~F.col("begins") & (~F.col("clears") | (had > 0)))
+    return known.withColumns(
+        {
+            "leader_epoch": _count("first_leader_epoch", "elects", living),
+            "partition_epoch": _count("first_partition_epoch", "counts", living),
+            "leader": F.when(F.col("leader") != _NO_LEADER, F.col("leader")),
+            "is_recovering": F.col("recovery") == 1,
+            "directories": F.col("placed.directories"),
+        }
+    )
+
+
+def _event() -> SparkColumn:
+    """What a record of a partition says; null is what it does not change."""
+    is_made = F.col(MADE).isNotNull()
+    made = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
+    change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
+    lists = [
+        F.coalesce(made[field], change[field], F.when(is_made, F.lit([]).cast("array<int>")))
+        for field in _LISTS.values()
+    ]
+    directories = F.coalesce(made["directories"], change["directories"])
+    says_where = F.coalesce(F.size(directories) > 0, F.lit(False))
+    placed = F.when(
+        is_made | change["replicas"].isNotNull() | says_where,
+        F.struct(F.when(says_where, directories).alias("directories")),
+    )
+    elects = F.coalesce(change["leader"] != _SAME_LEADER, F.lit(False))
+    state = change["leader_recovery_state"]
+    return F.struct(
+        *map(F.col, RECORD),
+        F.coalesce(
+            made["topic_id"], change["topic_id"], f"{TOPIC}.topic_id", f"{REMOVED}.topic_id"
+        ).alias("topic_id"),
+        F.col(f"{TOPIC}.name").alias("topic"),
+        F.when(F.col(REMOVED).isNotNull(), True).alias("is_removed"),
+        F.coalesce(made["partition_id"], change["partition_id"]).alias("partition"),
+        is_made.alias("begins"),
+        F.lit(False).alias("clears"),
+        elects.alias("elects"),
+        F.coalesce(made["leader"], F.when(elects, change["leader"])).alias("leader"),
+        F.coalesce(made["leader_recovery_state"], F.when(state != _SAME_STATE, state)).alias(
+            "recovery"
+        ),
+        made["leader_epoch"].alias("first_leader_epoch"),
+        made["partition_epoch"].alias("first_partition_epoch"),
+        placed.alias("placed"),
+        *(value.alias(name) for value, name in zip(lists, _LISTS, strict=True)),
+    ).alias("event")
+
+
+def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
+    """The same for records that empty the ELR of each partition of a topic, or of all topics."""
+    facts = ("topic", "is_removed")
+    there = events.where("begins").select(*KEYS, *facts).distinct()
+    cleared = rows.select(*RECORD, F.col(f"{CLEAR}.topic_name").alias("cleared"))
+    is_of = (F.col("cleared") == "") | (F.col("cleared") == F.col("topic"))
+    nobody = F.lit([]).cast("array<int>")
+    return there.join(F.broadcast(cleared), is_of).select(
+        *RECORD,
+        *KEYS,
+        *facts,
+        F.lit(False).alias("begins"),
+        F.lit(True).alias("clears"),
+        F.lit(False).alias("elects"),
+        nobody.alias("elr"),
+        nobody.alias("last_known_elr"),
+    )
+
+
+def _count(first: str, counted: str, living: WindowSpec) -> SparkColumn:
+    """A number that a partition begins with, and that each of some changes makes one higher."""
+    begun = F.first(first, ignorenulls=True).over(living)
+    return begun + F.sum(F.col(counted).cast("int")).over(living).cast("int")

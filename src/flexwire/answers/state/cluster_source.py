@@ -1,0 +1,356 @@
+"""How the metadata's log is read in Spark: its extent, its records, its snapshots.
+
+By Spark Connect a Python data source reads, so that paths are those of the machine that does.
+Elsewhere that is this one, which plans without the processes that Spark starts for such a source.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+
+from flexwire.columnar.record_columns import MOMENT, moment
+from flexwire.errors import CaptureError
+from flexwire.logs.files import LogQuery
+from flexwire.logs.metadata import (
+    METADATA_PARTITION,
+    Covered,
+    Run,
+    Snapshot,
+    find_metadata,
+    parse_snapshot,
+    quorum_records,
+    survey,
+)
+from flexwire.logs.planning import plan
+from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
+from flexwire.storage.filesystems import shown
+from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from flexwire.logs.metadata import Base, QuorumRecord, SnapshotName, Voter
+    from flexwire.storage.source import Source
+
+
+LOG_COLUMNS: Final = {
+    **{name: kind for name, kind in KAFKA_COLUMNS.items() if name != HEADERS},
+    "partition_leader_epoch": pa.int32(),
+}
+RECORDS: Final = pa.schema(
+    [*LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
+)
+"""A record of the log, or of a snapshot, whose offset and epoch are then not null."""
+_VOTER: Final = pa.struct(
+    {
+        "voter": pa.int32(),
+        "directory_id": pa.string(),
+        "endpoints": pa.list_(
+            pa.struct({"name": pa.string(), "host": pa.string(), "port": pa.int32()})
+        ),
+        "least_kraft_version": pa.int16(),
+        "most_kraft_version": pa.int16(),
+    }
+)
+QUORUM: Final = pa.schema(
+    {
+        "snapshot_offset": pa.int64(),
+        "offset": pa.int64(),
+        "timestamp": MOMENT,
+        "kind": pa.string(),
+        "kraft_version": pa.int16(),
+        "voters": pa.list_(_VOTER),
+        "error": pa.string(),
+    }
+)
+"""What control records say, as `QuorumRecord` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogPart:
+    """Records of the log: a piece of a segment."""
+
+    piece: LogPiece
+    snapshot: SnapshotName | None = None
+
+    @classmethod
+    def of_snapshot(cls, directory: str, name: SnapshotName, source: Source) -> LogPart:
+        """Give the records of a snapshot, which is laid out as a segment."""
+        return cls(
+            LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name
+        )
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Give them as `RECORDS`; raises `CaptureError` for what is damaged, but for a torn end."""
+        rows, name = LogRows(pa.schema(LOG_COLUMNS.items())), self.snapshot
+        for batch in read_piece(self.piece, rows.read):
+            if isinstance(batch, Damaged):
+                if name is None and batch.is_torn:
+                    continue
+                raise CaptureError(batch.reason, source=self.piece.log.name, offset=batch.position)
+            made = rows.records(self.piece, batch)
+            own = (None, None) if name is None else name
+            added = [
+                pa.repeat(pa.scalar(value, one.type), made.num_rows)
+                for value, one in zip(own, list(RECORDS)[-2:], strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays([*made.columns, *added], schema=RECORDS)
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumPart:
+    """What control records say: those of a snapshot, and of the log from ``start`` to ``end``."""
+
+    directory: str
+    snapshot: SnapshotName | None
+    start: int | None
+    end: int
+
+    def read(self) -> Iterator[pa.RecordBatch]:
+        """Give them as `QUORUM`: the few control records, past all others."""
+        files = find_metadata(self.directory)
+        rows: list[tuple[int | None, QuorumRecord]] = [
+            (name.offset, one)
+            for name, source in files.snapshots
+            if name == self.snapshot
+            for one in quorum_records(source)
+        ]
+        if self.start is not None:
+            for source in files.segments:
+                rows += [(None, one) for one in quorum_records(source, self.start, self.end)]
+        made = [(at, one.offset, moment(one.timestamp), *_told(one)) for at, one in rows]
+        yield record_batch(QUORUM, made)
+
+
+def _told(one: QuorumRecord) -> tuple[Any, ...]:
+    voters = None if one.voters is None else [_struct(voter) for voter in one.voters]
+    return one.kind, one.kraft_version, voters, one.error
+
+
+def _struct(voter: Voter) -> dict[str, Any]:
+    ends = voter.endpoints
+    told = None if ends is None else [end._asdict() for end in ends]
+    return voter._asdict() | {"endpoints": told}
+
+
+_PATH, _TIME, _SNAPSHOTS = "path", "time", "snapshots"
+_CONTROLS, _START, _END = "controls", "start", "end"
+_REGISTERED: WeakSet[SparkSession] = WeakSet()
+_EXTENT: Final = pa.schema(
+    [
+        ("directory", pa.string()),
+        ("has_log", pa.bool_()),
+        ("snapshot", pa.string()),
+        ("start", pa.int64()),
+        ("end", pa.int64()),
+        ("voters", pa.int32()),
+        ("later", pa.int64()),
+        ("timestamp", pa.int64()),
+        ("problem", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What a directory of the metadata's log holds."""
+
+    directory: str
+    has_log: bool
+    covered: Covered
+
+
+def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Extent:
+    """Say what is there; with ``time``, in ms, where its later records begin.
+
+    Raises `CaptureError` and `StorageError`, by Spark Connect through Spark, as any source does.
+    """
+    if is_connect(spark):
+        options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
+        found: Sequence[tuple[Any, ...]] = _reader(spark, _EXTENT, options).collect()
+    else:
+        found = _extent_rows(str(path), time)
+    runs, snapshots = [], []
+    for _, _, file, start, end, voters, later, timestamp, problem in found:
+        name = None if file is None else parse_snapshot(file)
+        if name is not None:
+            snapshots.append(Snapshot(name, timestamp, problem))
+        elif start is not None:
+            runs.append(Run(start, end, voters, later))
+    directory, has_log, *_ = found[0]
+    return Extent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
+
+
+def log_records(
+    spark: SparkSession, directory: str, start: int | None = None, end: int | None = None
+) -> DataFrame:
+    """The records of the log from ``start`` to before ``end``, as `RECORDS`."""
+    topic = METADATA_PARTITION.topic
+    if not is_connect(spark):
+        offsets = [{} if at is None else {METADATA_PARTITION: at} for at in (start, end)]
+        query = LogQuery(topics={topic}, starting=offsets[0], ending=offsets[1])
+        tasks = [[LogPart(one) for one in pieces] for pieces in plan([directory], query)]
+        return _in_tasks(spark, tasks, RECORDS)
+    reader = spark.read.format("kafka-log").schema(spark_schema(pa.schema(LOG_COLUMNS.items())))
+    for name, offset in (("startingOffsets", start), ("endingOffsets", end)):
+        if offset is not None:
+            reader = reader.option(name, f'{{"{topic}": {{"0": {offset}}}}}')
+    found = reader.option("topic", topic).load(directory)
+    return found.selectExpr(
+        "*", "cast(null as bigint) as snapshot_offset", "cast(null as int) as snapshot_epoch"
+    )
+
+
+def snapshot_records(
+    spark: SparkSession, directory: str, names: Sequence[SnapshotName]
+) -> DataFrame:
+    """The records of some snapshots, as `RECORDS`."""
+    files = [one.file for one in names]
+    if not is_connect(spark):
+        return _in_tasks(spark, [[one] for one in _snapshots(directory, files)], RECORDS)
+    return _reader(spark, RECORDS, {_PATH: directory, _SNAPSHOTS: ",".join(files)})
+
+
+def quorum_rows(spark: SparkSession, directory: str, base: Base, start: int | None) -> DataFrame:
+    """What control records say of the quorum, as `QUORUM`.
+
+    They are those of the base's snapshot, and of the log from ``start`` to the base's end; of no
+    log where ``start`` is None.
+    """
+    part = QuorumPart(directory, base.snapshot, start, base.end)
+    if not is_connect(spark):
+        return _in_tasks(spark, [[part]], QUORUM)
+    options = {_PATH: directory, _CONTROLS: "", _END: str(base.end)}
+    if base.snapshot is not None:
+        options[_SNAPSHOTS] = base.snapshot.file
+    if start is not None:
+        options[_START] = str(start)
+    return _reader(spark, QUORUM, options)
+
+
+def _in_tasks(
+    spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
+) -> DataFrame:
+    """Have parts read, those of one task together."""
+    rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
+    # Without a shuffle where there is one, as mostly.
+    spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
+    return map_in_arrow(spread, partial(_task, schema), schema)
+
+
+def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for batch in batches:
+        for packed in batch.column(0):
+            # It comes from this program's own driver.
+            for part in pickle.loads(packed.as_py()):  # noqa: S301 - see above
+                for made in part.read():
+                    assert made.schema == schema  # noqa: S101 - ours alone
+                    yield made
+
+
+def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> DataFrame:
+    if spark not in _REGISTERED:
+        # Spark warns of a second one of that name.
+        spark.dataSource.register(MetadataSource)
+        _REGISTERED.add(spark)
+    reader = spark.read.format(MetadataSource.name()).schema(spark_schema(schema))
+    return reader.options(**options).load()
+
+
+def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
+    """Walk all headers, in one go: what a batch is worth depends on those before it."""
+    files = find_metadata(path)
+    runs, snapshots = survey(files, time)
+    place = (files.directory, bool(files.segments))
+    nothing = (None,) * 7
+    return [
+        (*place, *nothing),
+        *((*place, None, *run_row(one), None, None) for one in runs),
+        *(
+            (*place, one.name.file, None, None, None, None, one.timestamp, one.problem)
+            for one in snapshots
+        ),
+    ]
+
+
+def run_row(run: Run) -> tuple[int, int, int | None, int | None]:
+    """Give the columns of a run."""
+    return run.start, run.end, run.voters, run.later
+
+
+def _snapshots(directory: str, wanted: Sequence[str]) -> list[LogPart]:
+    files = find_metadata(directory)
+    found = [one for one in files.snapshots if one[0].file in wanted]
+    if len(found) < len(wanted):
+        there = ", ".join(name.file for name, _ in files.snapshots) or "none"
+        reason = f"expected the snapshots {', '.join(wanted)}, got {there}"
+        raise CaptureError(reason, source=shown(directory))
+    return [LogPart.of_snapshot(files.directory, *one) for one in found]
+
+
+class MetadataSource(DataSource):
+    """What Spark takes for a source of rows: the extent, or with an option what else there is."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `_reader` calls it."""
+        return "flexwire_cluster_metadata"
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
+        """Give the reader of what the options name."""
+        path, options = self.options[_PATH], self.options
+        snapshots = [one for one in options.get(_SNAPSHOTS, "").split(",") if one]
+        if _CONTROLS in options:
+            name = parse_snapshot(snapshots[0]) if snapshots else None
+            start = int(options[_START]) if _START in options else None
+            return _PartsReader(path, [QuorumPart(path, name, start, int(options[_END]))])
+        if snapshots:
+            return _PartsReader(path, snapshots)
+        return _ExtentReader(path, int(options[_TIME]) if _TIME in options else None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read(InputPartition):
+    part: LogPart | QuorumPart | None = None
+
+
+class _ExtentReader(DataSourceReader):
+    def __init__(self, path: str, time: int | None) -> None:
+        self._path, self._time = path, time
+
+    def partitions(self) -> Sequence[InputPartition]:
+        return [_Read()]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        del partition
+        yield record_batch(_EXTENT, _extent_rows(self._path, self._time))
+
+
+class _PartsReader(DataSourceReader):
+    """Reads snapshots by name, or parts that are known."""
+
+    def __init__(self, path: str, wanted: Sequence[str | QuorumPart]) -> None:
+        self._path, self._wanted = path, wanted
+
+    def partitions(self) -> Sequence[InputPartition]:
+        names = [one for one in self._wanted if isinstance(one, str)]
+        parts = [one for one in self._wanted if isinstance(one, QuorumPart)]
+        return [*map(_Read, _snapshots(self._path, names)), *map(_Read, parts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        begin_task()
+        # Spark has a part of its own where there is nothing to read.
+        if isinstance(partition, _Read) and partition.part is not None:
+            yield from partition.part.read()

@@ -1,0 +1,400 @@
+"""Groups and their members, as coordinators wrote them last: `groups` and `group_members`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+from pyspark.sql.types import StructType
+
+from flexwire.answers.state.log import HIDES, IS_LATER, moment
+from flexwire.columnar import decode_messages, message_type
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.nested import GROUP_MESSAGES
+from flexwire.tables.typed_records import fields_there, int16_in_front
+from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.answers.state.log import InternalLog
+
+
+# By column of bytes: the message that is in it, and the field of it that is wanted.
+OPENED: Final = {
+    "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
+    "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
+}
+
+
+def open_consumer_protocol(rows: DataFrame) -> DataFrame:
+    """Replace the bytes in ``subscription`` and ``assignment`` by what `OPENED` says.
+
+    A client may put anything there: what is no such message is null.
+    """
+    made = pa.schema(
+        {name: message_type(of).field(field).type for name, (of, field) in OPENED.items()}
+    )
+    kept = [one for one in rows.columns if one not in OPENED]
+    schema = StructType([*kept_columns(rows, kept), *spark_schema(made)])
+    return map_in_arrow(rows.select(*schema.names), _task, schema)
+
+
+def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    begin_task()
+    for batch in batches:
+        columns = {name: batch.column(name) for name in batch.schema.names}
+        for name, (message, field) in OPENED.items():
+            versions, bodies = int16_in_front(columns[name].cast(pa.binary()))
+            opened = decode_messages(message, bodies, versions, mode="PERMISSIVE").values
+            # With the nulls of the messages themselves.
+            columns[name] = pc.struct_field(opened, field)
+        yield pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+
+
+class GroupRecords(NamedTuple):
+    """The records of a type of groups: of a group, of a member, and of what that has."""
+
+    group: str
+    member: str
+    assignment: str
+
+
+CLASSIC: Final = "GroupMetadata"
+CLASSIC_TYPE: Final = "classic"
+TYPES: Final = {
+    "consumer": GroupRecords(
+        "ConsumerGroupMetadata",
+        "ConsumerGroupMemberMetadata",
+        "ConsumerGroupCurrentMemberAssignment",
+    ),
+    "share": GroupRecords(
+        "ShareGroupMetadata", "ShareGroupMemberMetadata", "ShareGroupCurrentMemberAssignment"
+    ),
+    "streams": GroupRecords(
+        "StreamsGroupMetadata", "StreamsGroupMemberMetadata", "StreamsGroupCurrentMemberAssignment"
+    ),
+}
+RECORDS: Final = (CLASSIC, *(name for one in TYPES.values() for name in one))
+# What a group of consumers says it is.
+_CONSUMERS: Final = "consumer"
+_KEY: Final = ("type", "group", "member_id")
+_SIDES: Final = ("group_value", "member", "assignment")
+_MEMBER: Final = (
+    "instance_id",
+    "rack_id",
+    "client_id",
+    "client_host",
+    "topics",
+    "topic_regex",
+)
+_OF_GROUPS: Final = (
+    "key.group",
+    "key.group_id",
+    "key.member_id",
+    "value.protocol_type",
+    "value.protocol",
+    "value.generation",
+    "value.current_state_timestamp",
+    "value.epoch",
+    "value.members.member_id",
+)
+_OF_MEMBERS: Final = (
+    *_OF_GROUPS,
+    "value.members.group_instance_id",
+    "value.members.client_id",
+    "value.members.client_host",
+    "value.members.rebalance_timeout",
+    "value.members.session_timeout",
+    "value.members.subscription",
+    "value.members.assignment",
+    *(f"value.{name}" for name in (*_MEMBER[:-2], "subscribed_topic_names")),
+    "value.subscribed_topic_regex",
+    "value.rebalance_timeout_ms",
+    "value.member_epoch",
+    *(f"value.assigned_partitions.{name}" for name in ("topic_id", "partitions")),
+    *(f"value.active_tasks.{name}" for name in ("subtopology_id", "partitions")),
+)
+_PARTITIONS: Final = (
+    "array<struct<topic: string, topic_id: string, subtopology_id: string, partition: int>>"
+)
+
+
+def groups(log: InternalLog) -> DataFrame:
+    """Return the groups that coordinators have: a row for each, but not for one that only commits.
+
+    ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and ``protocol`` of
+    a classic one; ``epoch``: its generation, or the group's epoch; ``members``: how many; ``time``
+    when a classic one came to be as it is; ``log_partition`` of its records; ``is_known``: false
+    where compaction removed what was there, if anything was. What was deleted is not there.
+
+    A group id has one group at a time, as in the coordinator of 4.x. A record of a classic group,
+    also its tombstone, replaces a group of any type. The coordinator of 3.x reads no other type.
+    """
+    last, value = _last(log, _OF_GROUPS), F.col("value")
+    is_group = F.col("member_id").isNull()
+    found = last.groupBy("type", "group").agg(
+        F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
+        F.count(F.when(F.col("member").isNotNull(), F.lit(0))).alias("joined"),
+        F.bool_and("is_known").alias("is_known"),
+        F.max("log_partition").alias("log_partition"),
+    )
+    classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
+    is_there = value.isNotNull() | (F.col("joined") > 0)
+    made = found.where(is_there | ~F.col("is_known"))
+    # A member's record makes the group too, before any says its epoch.
+    epoch = F.coalesce("value.epoch", F.when(is_there & F.col("is_known"), F.lit(0)))
+    return made.select(
+        "group",
+        "type",
+        *(f"value.{name}" for name in ("protocol_type", "protocol")),
+        epoch.alias("epoch"),
+        F.coalesce(classic, F.when(is_there, F.col("joined"))).alias("members"),
+        moment("value.time").alias("time"),
+        "log_partition",
+        "is_known",
+    )
+
+
+def group_members(log: InternalLog) -> DataFrame:
+    """Return the members of groups: a row for each.
+
+    ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
+    ``client_host``; ``topics`` and ``topic_regex`` that it wants; ``assigned``: the partitions that
+    it has, with ``topic`` in classic groups, ``topic_id`` in others, ``subtopology_id`` in those of
+    streams (active tasks); ``member_epoch``, in classic groups the generation, null where no record
+    says what the member has; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
+    where compaction removed something of it, or what would tell whether there is one. Of a classic
+    group that is not known there is one row, whose ``member_id`` is null.
+
+    What a member of a classic group wants and has is known where they are consumers and say it as
+    Kafka's do. ``topics`` of a member of a streams group are in its topology.
+    """
+    last = _last(log, _OF_MEMBERS)
+    of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
+    return _classic_members(last.where(of_classic)).unionByName(_members(last))
+
+
+def _classic_members(last: DataFrame) -> DataFrame:
+    value = F.col("group_value")
+    is_consumer = value["protocol_type"] == _CONSUMERS
+    each = last.select(
+        "group", "type", "is_known", value, F.explode("group_value.members").alias("m")
+    )
+    told = ("subscription", "assignment")
+    flat = each.select(
+        "group",
+        "type",
+        "is_known",
+        "m.member_id",
+        F.col("m.group_instance_id").alias("instance_id"),
+        "m.client_id",
+        "m.client_host",
+        value["epoch"].alias("member_epoch"),
+        _timeout().alias("rebalance_timeout_ms"),
+        F.col("m.session_timeout").alias("session_timeout_ms"),
+        *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in told),
+    )
+    made = open_consumer_protocol(flat)
+    return made.select(
+        *_KEY,
+        "instance_id",
+        F.lit(None).cast("string").alias("rack_id"),
+        "client_id",
+        "client_host",
+        F.col("subscription").alias("topics"),
+        F.lit(None).cast("string").alias("topic_regex"),
+        _flat("assignment", "topic").alias("assigned"),
+        "member_epoch",
+        "rebalance_timeout_ms",
+        "session_timeout_ms",
+        "is_known",
+    )
+
+
+def _timeout() -> Column:
+    """Return the rebalance timeout of a classic member: where none is said, its session's."""
+    timeout = F.col("m.rebalance_timeout")
+    return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
+
+
+def _members(last: DataFrame) -> DataFrame:
+    is_known, is_member = F.col("is_known"), F.col("member_id").isNotNull()
+    # Who was in a classic group, only the group's own record says.
+    is_group = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNull()
+    rows = last.where(
+        (is_member & F.col("member").isNotNull()) | (is_member | is_group) & ~is_known
+    )
+    none = F.when(is_known & F.col("assignment").isNull(), F.array().cast(_PARTITIONS))
+    return rows.select(
+        *_KEY,
+        *(f"member.{name}" for name in _MEMBER),
+        F.coalesce("assignment.assigned", none).alias("assigned"),
+        "assignment.member_epoch",
+        "member.rebalance_timeout_ms",
+        F.lit(None).cast("int").alias("session_timeout_ms"),
+        "is_known",
+    )
+
+
+def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
+    """The last records of each group and each member: ``group_value``, ``member``, ``assignment``.
+
+    They have what ``fields`` say, and null for others. A group has a row whose ``member_id`` is
+    null; these are null of what was deleted.
+    """
+    rows = _rows(log, fields)
+    at = F.when(~F.col(IS_LATER), F.col("at"))
+    found = rows.groupBy(*_KEY).agg(
+        *(
+            one
+            for name in _SIDES
+            for one in (
+                F.max_by(name, F.when(F.col("side") == name, at)).alias(name),
+                F.max(F.when(F.col("side") == name, at)).alias(f"{name}_at"),
+                F.bool_or(F.col(HIDES) & (F.col("side") == name)).alias(f"{name}_{HIDES}"),
+            )
+        ),
+        F.max("partition").alias("log_partition"),
+    )
+    # Where a key may have no record left, the other record of a member does not say what it had.
+    is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
+    is_group = F.col("member_id").isNull()
+    group, member, assignment = (
+        F.col(f"{name}_at").isNotNull()
+        | ~(F.col(f"{name}_{HIDES}") | (is_holed & (is_group == (name == _SIDES[0]))))
+        for name in _SIDES
+    )
+    return _one_of_an_id(found.withColumn("is_known", group & member & assignment))
+
+
+def _one_of_an_id(last: DataFrame) -> DataFrame:
+    """Drop what a later group of the same id replaced, as Kafka's `GroupMetadataManager` does."""
+    of_id = Window.partitionBy("group")
+    is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
+    is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
+    newest = F.greatest(*(F.col(f"{name}_at") for name in _SIDES))
+    of_consumers = F.col("type") == _CONSUMERS
+    may_hide = F.array_contains(F.array(*(f"{name}_{HIDES}" for name in _SIDES)), value=True)
+    seen = last.withColumns(
+        {
+            "classic_at": F.max(F.when(is_classic, F.col("group_value_at"))).over(of_id),
+            "classic_is_gone": F.bool_or(is_classic & is_gone).over(of_id),
+            "consumers_at": F.max(F.when(of_consumers, newest)).over(of_id),
+            "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
+        }
+    )
+    # Kafka takes such a group for one that only commits.
+    is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
+        F.size(value["members"]) == 0
+    )
+    is_simple = is_classic & F.coalesce(is_simple, F.lit(False))
+    is_before = F.when(is_classic, is_simple & (F.col("consumers_at") > F.col("group_value_at")))
+    kept = {
+        name: F.when(
+            ~F.coalesce(is_before, F.col(f"{name}_at") < F.col("classic_at"), F.lit(False)),
+            F.col(name),
+        )
+        for name in _SIDES
+    }
+    may_be_other = F.when(is_classic, is_simple & F.col("consumers_hide")).otherwise(
+        F.col("classic_is_gone")
+    )
+    return seen.withColumns(kept | {"is_known": F.col("is_known") & ~may_be_other})
+
+
+def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
+    """Every record with its group and member, and what of it is wanted."""
+    wanted = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
+    typed = log.typed(wanted, ("message", "is_tombstone"), only_last=True)
+
+    def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
+        """Give a field that some of these records have."""
+        there = [
+            F.col(f"{one}.{side}.{name}") for one in records if name in _fields(typed, one, side)
+        ]
+        return F.coalesce(*there, F.lit(None).cast(kind)).alias(name)
+
+    kinds = [*TYPES.values()]
+    of_groups = [one.group for one in kinds]
+    of_members = [one.member for one in kinds]
+    of_assignments = [one.assignment for one in kinds]
+    message, classic = F.col("message"), F.col(f"{CLASSIC}.value")
+    kind, side = F.lit(CLASSIC_TYPE), F.lit(_SIDES[0])
+    for name, records in TYPES.items():
+        kind = F.when(message.isin(*records), F.lit(name)).otherwise(kind)
+    for name, records_of in zip(_SIDES[1:], (of_members, of_assignments), strict=True):
+        side = F.when(message.isin(*records_of), F.lit(name)).otherwise(side)
+    others = RECORDS[1:]
+    group = F.struct(
+        classic["protocol_type"].alias("protocol_type"),
+        classic["protocol"].alias("protocol"),
+        F.coalesce(classic["generation"], of(of_groups, "value", "epoch", "int")).alias("epoch"),
+        classic["current_state_timestamp"].alias("time"),
+        classic["members"].alias("members"),
+    )
+    member = F.struct(
+        of(of_members, "value", "instance_id", "string"),
+        of(of_members, "value", "rack_id", "string"),
+        of(of_members, "value", "client_id", "string"),
+        of(of_members, "value", "client_host", "string"),
+        of(of_members, "value", "subscribed_topic_names", "array<string>").alias("topics"),
+        of(of_members, "value", "subscribed_topic_regex", "string").alias("topic_regex"),
+        of(of_members, "value", "rebalance_timeout_ms", "int"),
+    )
+    assignment = F.struct(
+        _assigned(typed, of_assignments), of(of_assignments, "value", "member_epoch", "int")
+    )
+    there = ~F.col("is_tombstone")
+    made = zip(_SIDES, (group, member, assignment), strict=True)
+    return typed.select(
+        kind.alias("type"),
+        F.coalesce(f"{CLASSIC}.key.group", of(others, "key", "group_id", "string")).alias("group"),
+        of(others, "key", "member_id", "string"),
+        side.alias("side"),
+        F.col("offset").alias("at"),
+        "partition",
+        *(F.when(there & (side == name), one).alias(name) for name, one in made),
+        IS_LATER,
+        HIDES,
+    )
+
+
+def _assigned(typed: DataFrame, records: Sequence[str]) -> Column:
+    """The partitions that assignments have, by topic or subtopology."""
+    by_list = {"assigned_partitions": "topic_id", "active_tasks": "subtopology_id"}
+    there = [
+        _flat(f"{one}.value.{name}", named)
+        for name, named in by_list.items()
+        for one in records
+        if name in _fields(typed, one, "value")
+    ]
+    return F.coalesce(*there, F.lit(None).cast(_PARTITIONS)).alias("assigned")
+
+
+def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
+    kind: Any = typed.schema[record].dataType
+    names: list[str] = kind[side].dataType.names if side in kind.names else []
+    return names
+
+
+def _flat(partitions: str, named: str) -> Column:
+    """Give each partition of a list by topic, or by subtopology, as ``_PARTITIONS`` has it."""
+    told = ("topic", "topic_id", "subtopology_id")
+
+    def each(one: Column) -> Column:
+        names = [one[name] if name == named else F.lit(None).cast("string") for name in told]
+        return F.transform(
+            one["partitions"],
+            lambda number: F.struct(
+                *(value.alias(name) for name, value in zip(told, names, strict=True)),
+                number.alias("partition"),
+            ),
+        )
+
+    return F.array_sort(F.flatten(F.transform(partitions, each))).cast(_PARTITIONS)

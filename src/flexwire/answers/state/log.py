@@ -1,0 +1,521 @@
+"""The log of an internal topic as views read it, up to a moment: `open_log`.
+
+Rows of a log that are typed by a function of rows cross from Python to Java, to Python and back.
+Here a task reads its pieces of the log, leaves out the records of other types before it decodes
+any, and gives only the columns and fields that are wanted; they cross once.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.state.records import (
+    BY_NAME,
+    control_records,
+    in_tasks,
+    internal_records,
+    kept_names,
+    last_of_keys,
+    several,
+)
+from flexwire.arguments import refuse, to_choice, to_int
+from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
+from flexwire.facts.units import microseconds_of
+from flexwire.kernels.records.columns_layout import LAST_MILLISECOND
+from flexwire.logs.files import LogQuery, Partition, parse_directory
+from flexwire.logs.finding import find_logs
+from flexwire.logs.holes import Held, held_by, holes_of
+from flexwire.logs.planning import between
+from flexwire.logs.reading import Damaged, read_piece
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
+from flexwire.wire.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from flexwire.answers.state.records import Paths
+    from flexwire.logs.holes import Holes
+    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.replicas import Replica
+
+
+def first_after(time: datetime) -> int:
+    """The first time of a record, in ms since 1970, that is later than a time with a time zone.
+
+    >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_600, tzinfo=UTC))
+    11
+    >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_000, tzinfo=UTC))
+    11
+    """
+    return microseconds_of(time) // 1000 + 1
+
+
+def passed(since: str | Column, now: Column) -> Column:
+    """How many µs have passed, 0 at least; null where one of the two is not known."""
+    elapsed = now - F.unix_micros(since)
+    return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
+
+
+def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
+    """Return whether more than some time has passed; null where one of the two is not known."""
+    return passed(since, now) > than // timedelta(microseconds=1)
+
+
+def moment(milliseconds: str | Column) -> Column:
+    """Give ms since 1970 as a timestamp; null for what is none, as -1, and after the year 9999."""
+    given = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
+    return F.timestamp_millis(F.when(given.between(0, LAST_MILLISECOND), given))
+
+
+TRANSACTIONAL: Final = "is_transactional"
+PLACE: Final = ("partition", "offset", "timestamp")
+_KEY, _VALUE = "key", "value"
+_LOGGER = logging.getLogger("flexwire")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What of a log is asked for.
+
+    Attributes:
+        records: as in `internal_records`.
+        columns: which columns besides those of ``records``.
+        unreadable: the records that do not decode, of all types; otherwise those of ``records``
+            that do.
+        of_transactions: none but those of transactions; or where it is false, none that count
+            only when a transaction ends, as tombstones do not.
+        only_last: what a later record of its key replaces may be missing, as after compaction,
+            but for its last tombstone, and what is there may be there twice.
+    """
+
+    records: Records
+    columns: Sequence[str]
+    unreadable: bool = False
+    of_transactions: bool | None = None
+    only_last: bool = False
+
+
+def read_records(
+    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, asked: Asked
+) -> DataFrame:
+    """Read the records of an internal topic that are asked for, from logs as `kafka-log` does."""
+    typed = TypedRecords(topic, asked.records)
+    kinds = {"partition": pa.int32(), **RECORD_COLUMNS, **BATCH_COLUMNS, **HEAD_COLUMNS}
+    columns = [(name, kinds[name]) for name in asked.columns]
+    structures = [] if asked.unreadable else [typed.schema.field(one) for one in typed.records]
+    schema = pa.schema([*columns, *structures])
+    read = partial(typed_piece, topic.value, asked, schema.names)
+    return in_tasks(spark, paths, (topic.topic,), read, schema)
+
+
+def typed_piece(
+    topic: str, asked: Asked, columns: Sequence[str], piece: LogPiece
+) -> Iterator[pa.RecordBatch]:
+    """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
+    typed = TypedRecords(InternalTopic(topic), asked.records)
+    known = RECORD_COLUMNS | BATCH_COLUMNS
+    needed = {_KEY, _VALUE, *(one for one in columns if one in known)}
+    if asked.of_transactions is not None:
+        needed.add(TRANSACTIONAL)
+    read = [one for one in known if one in needed]
+    found = _of_interest(asked, typed, piece, read)
+    if not asked.only_last:
+        for batch in found:
+            yield _typed(asked, typed, columns, batch)[0]
+        return
+    unread: list[pa.Array] = []
+    for batch in last_of_keys(found, _KEY, _VALUE):
+        made, rows = _typed(asked, typed, columns, batch)
+        if made.num_rows < batch.num_rows:
+            unread.append(batch.column(_KEY).filter(pc.invert(rows)))
+        yield made
+    if unread:
+        # The last does not decode, and one before it that does is what counts.
+        keys = pa.concat_arrays(unread)
+        for batch in _of_interest(asked, typed, piece, read, is_again=True):
+            some = batch.filter(pc.is_in(batch.column(_KEY), keys))
+            yield _typed(asked, typed, columns, some)[0]
+
+
+def _typed(
+    asked: Asked, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+) -> tuple[pa.RecordBatch, pa.BooleanArray]:
+    """Type records that were read, and give those that are asked for, and which these are."""
+    made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
+    there = dict(zip(typed.schema.names, made, strict=True))
+    rows = there["error"].is_valid()
+    if not asked.unreadable:
+        names = pa.array(typed.records, pa.string())
+        rows = pc.and_not(pc.is_in(there["message"], names), rows)
+    there |= {name: batch.column(name) for name in batch.schema.names}
+    given = [one for one in columns if one in there]
+    batch = pa.RecordBatch.from_arrays([there[one] for one in given], names=given)
+    return batch if rows.true_count == len(rows) else batch.filter(rows), rows
+
+
+def _of_interest(
+    asked: Asked,
+    typed: TypedRecords,
+    piece: LogPiece,
+    columns: Sequence[str],
+    *,
+    is_again: bool = False,
+) -> Iterator[pa.RecordBatch]:
+    """Read the records of a piece but for those that are surely not asked for.
+
+    Of what is read again nothing is told again.
+    """
+    only = asked.of_transactions is True
+    for found in read_piece(piece, columns, of_transactions=only):
+        if isinstance(found, Damaged):
+            if not is_again:
+                where = f"{piece.log.name}, byte {found.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+            continue
+        batch = found
+        if asked.of_transactions is False:
+            rows = pc.invert(batch.column(TRANSACTIONAL))
+            if rows.false_count:
+                batch = batch.filter(pc.or_(rows, batch.column(_VALUE).is_null()))
+        if not asked.unreadable:
+            rows = typed.may_have(batch.column(_KEY), batch.column(_VALUE))
+            batch = batch if rows.all() else batch.filter(pa.array(rows))
+        if batch.num_rows:
+            yield batch
+
+
+Moment: TypeAlias = datetime | Mapping[str, int]
+"""A time with a time zone, or for partitions of internal topics before which offset it is."""
+
+_TOPICS: Final = frozenset(one.topic for one in InternalTopic)
+_OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
+_EXPECTED: Final = (
+    "a datetime with a time zone, or offsets by partitions of internal topics, as "
+    '{"__consumer_offsets-3": 17}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A moment: before the first record that is later than ``time``, or before these ``offsets``.
+
+    Neither is the end of each log. Of partitions that ``offsets`` does not name it is the end too.
+
+    >>> AsOf.given({"__cluster_metadata-0": 186}).told
+    'offset 186 of __cluster_metadata-0'
+    """
+
+    time: datetime | None = None
+    offsets: Mapping[Partition, int] = field(default_factory=dict)
+
+    @classmethod
+    def given(cls, moment: Moment) -> AsOf:
+        """Take a moment; `ArgumentError` for what is not one."""
+        if isinstance(moment, datetime) and moment.tzinfo is not None:
+            try:
+                return cls(moment.astimezone(UTC))
+            except OverflowError:
+                # In UTC it is before the year 1, or after 9999.
+                raise refuse("as_of", _EXPECTED, moment) from None
+        if not isinstance(moment, Mapping) or not moment:
+            raise refuse("as_of", _EXPECTED, moment)
+        offsets = {}
+        for name, offset in moment.items():
+            partition = parse_directory(name, is_tiered=False) if isinstance(name, str) else None
+            if partition is None or partition.topic not in _TOPICS or partition in offsets:
+                raise refuse("as_of", _EXPECTED, moment)
+            offsets[partition] = to_int(offset, "as_of", least=0)
+        return cls(None, offsets)
+
+    @property
+    def told(self) -> str:
+        """The moment in words; empty where it is the end."""
+        if self.time is not None:
+            return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
+        named = (f"offset {at} of {one}" for one, at in sorted(self.offsets.items()))
+        return ", ".join(named)
+
+    def of(self, topic: InternalTopic) -> dict[int, int]:
+        """The offsets that are given for partitions of a topic."""
+        named = self.offsets.items()
+        return {one.partition: at for one, at in named if one.topic == topic.topic}
+
+
+END: Final = AsOf()
+
+
+def moment_of(given: Moment | None) -> AsOf:
+    """Take a moment, or None for the end; `ArgumentError` for what is not one."""
+    return END if given is None else AsOf.given(given)
+
+
+def parse_moment(texts: Sequence[str]) -> Moment | None:
+    """Read what a command was given: one time, or offsets; None where there is nothing.
+
+    A time without a zone is UTC. Raises `ArgumentError`.
+
+    >>> parse_moment(["2026-11-22T10:00Z"])
+    datetime.datetime(2026, 11, 22, 10, 0, tzinfo=datetime.timezone.utc)
+    >>> parse_moment(["__consumer_offsets-3=17", "__consumer_offsets-4=0"])
+    {'__consumer_offsets-3': 17, '__consumer_offsets-4': 0}
+    """
+    if not texts:
+        return None
+    named = [_OFFSET.fullmatch(one) for one in texts]
+    offsets = {one[1]: int(one[2]) for one in named if one is not None}
+    if len(offsets) == len(texts):
+        AsOf.given(offsets)
+        return offsets
+    try:
+        [text] = texts
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        expected = "one ISO 8601 time, or TOPIC-PARTITION=OFFSET of internal topics, each once"
+        raise refuse("as_of", expected, " ".join(texts)) from None
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+IS_LATER, HIDES = "is_later", "hides"
+"""What `InternalLog.typed` adds: whether a record is after the moment that is asked for, and
+whether it is one for which compaction may have removed another that was before it."""
+
+_HELD: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        *((name, pa.int64()) for name in Held._fields),
+    ]
+)
+_ROWS: Final = (
+    "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
+    "producer_id bigint, producer_epoch smallint, is_transactional boolean"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Where the log is that ``rows`` are all the records of."""
+
+    rows: DataFrame
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class InternalLog:
+    """The records of an internal topic up to a moment, and what is known of its compaction.
+
+    Attributes:
+        rows: the records, with the columns of Spark's Kafka source, and of their batch
+            ``producer_id``, ``producer_epoch``, ``is_transactional``; without these they are what
+            a consumer with ``read_committed`` had, and what is pending is not known.
+        topic: the name of the topic, or of its decoder.
+        ends: how transactions ended, as `control_records` gives it.
+        until: by partition, the first offset that is after the moment; where there is none, the
+            moment is the end of the log.
+        cleaned: by partition, the offset up to which records are missing, because the log was
+            compacted or pruned: the offset after its last hole, 0 where nothing is missing.
+        files: where there are the files of ``rows``, which then are read and typed in one task.
+        whole: by partition, the offset up to which no record is missing; 0 where it is not known.
+    """
+
+    rows: DataFrame
+    topic: str
+    ends: DataFrame | None = None
+    until: Mapping[int, int] = field(default_factory=dict)
+    cleaned: Mapping[int, int] = field(default_factory=dict)
+    files: LogFiles | None = None
+    whole: Mapping[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse a log of which it is not known how its transactions ended."""
+        if TRANSACTIONAL in self.rows.columns and self.ends is None:
+            raise refuse("ends", "how transactions ended, as control_records gives it", None)
+
+    def typed(
+        self,
+        records: Records,
+        columns: Sequence[str] | None = None,
+        *,
+        of_transactions: bool | None = None,
+        only_last: bool = False,
+    ) -> DataFrame:
+        """Give these records as `internal_records` does, of no other, with `IS_LATER` and `HIDES`.
+
+        Args:
+            records: as in `internal_records`: their names, or for each the fields that are wanted.
+            columns: which of its other columns are wanted, all by default; ``partition`` and
+                ``offset`` are given in any case.
+            of_transactions: none but records of transactions, where it is known which are; or
+                where it is false, none that count only when a transaction ends.
+            only_last: what a later record of its key replaces is not wanted, and may be missing,
+                but for the last tombstone of the key.
+
+        Those that have an error are not among them: `unreadable` gives them.
+        """
+        wanted = self._columns()
+        if columns is not None:
+            wanted = [one for one in wanted if one in {*columns, *PLACE[:2]}]
+        # What is before a moment is not replaced by what is after it.
+        only_last &= not self.until and BY_NAME[self.topic].has_keys
+        asked = Asked(records, wanted, of_transactions=of_transactions, only_last=only_last)
+        found = self._read(asked)
+        if found is None:
+            typed = internal_records(self.rows, self.topic, records)
+            found = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
+            if of_transactions is not None:
+                waits = F.col(TRANSACTIONAL) & (F.lit(of_transactions) | ~F.col("is_tombstone"))
+                found = found.where(waits == of_transactions)
+            found = found.select(*wanted, *records)
+        later = self.is_later
+        # A later record may have replaced one that is missing: how far a log was compacted that was
+        # copied from another broker, nothing says.
+        hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
+        return found.withColumns({IS_LATER: later, HIDES: hides})
+
+    def unreadable(self, records: Records) -> DataFrame:
+        """Give the records that have an error, as `internal_records` does, without structures."""
+        columns = self._columns()
+        found = self._read(Asked(records, columns, unreadable=True))
+        if found is None:
+            typed = internal_records(self.rows, self.topic, records)
+            found = typed.where(F.col("error").isNotNull()).select(*columns)
+        return found.where(~self.is_later)
+
+    def _columns(self) -> list[str]:
+        """Name the columns that there are besides those of records."""
+        return [*kept_names(self.rows), *HEAD_COLUMNS]
+
+    def _read(self, asked: Asked) -> DataFrame | None:
+        """Read and type what is asked for at once; None where the files of rows are not known."""
+        if self.files is None or self.files.rows is not self.rows:
+            return None
+        topic = BY_NAME[self.topic]
+        return read_records(self.rows.sparkSession, self.files.paths, topic, asked)
+
+    @property
+    def is_later(self) -> Column:
+        """Whether the record at ``partition`` and ``offset`` is after the moment."""
+        if not self.until:
+            return F.lit(False)
+        return F.col("offset") >= _by_partition(self.until, INT64_MAX)
+
+    @property
+    def has_transactions(self) -> bool:
+        """Whether it is known which records are of transactions, and how these ended."""
+        return TRANSACTIONAL in self.rows.columns
+
+    @property
+    def holed(self) -> tuple[int, ...]:
+        """The partitions of which records from before the moment are missing."""
+        return tuple(sorted(one for one in self.until if self._is_holed(one)))
+
+    @property
+    def incomplete(self) -> tuple[int, ...]:
+        """The partitions of which something may be in no view.
+
+        At an earlier moment there may have been a key all of whose records are missing. Where
+        records have no keys nothing replaces one, and what is missing is missing at any moment.
+        """
+        moments = self.until
+        if not BY_NAME[self.topic].has_keys:
+            return tuple(sorted(one for one in self.cleaned if self._is_holed(one)))
+        return tuple(one for one in self.holed if moments[one] < self.cleaned[one])
+
+    def _is_holed(self, partition: int) -> bool:
+        moment, whole = self.until.get(partition, INT64_MAX), self.whole.get(partition, 0)
+        return self.cleaned.get(partition, 0) > 0 and moment > whole
+
+
+def unreadable(log: InternalLog, records: Records) -> DataFrame:
+    """Give the records that do not decode, with their ``error``: no view knows what they say.
+
+    Those of types that are in no release that is known are among them.
+    """
+    return log.unreadable(records)
+
+
+def open_log(
+    spark: SparkSession,
+    paths: Paths,
+    topic: str,
+    *,
+    offsets: Mapping[int, int] | None = None,
+    time: datetime | None = None,
+) -> InternalLog:
+    """Open the log of an internal topic in a broker's log directories, as `kafka-log` reads them.
+
+    ``offsets`` says for partitions before which offset a view ends; ``time``, which has a time
+    zone, that it ends before the first record that is later. Neither means all there is. Raises as
+    `kafka-log` does for paths that have no log.
+    """
+    of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
+    if time is not None and time.tzinfo is None:
+        raise refuse("time", "a datetime with a time zone", time)
+    given = several(paths)
+    later = None if time is None else first_after(time)
+    query = LogQuery(
+        topics=(of.topic,),
+        ending={Partition(of.topic, one): at for one, at in (offsets or {}).items()},
+        ending_timestamp=later,
+    )
+    logs = {one.partition.partition: one for one in find_logs(given, query)}
+    ends = {one: between(log, query).high for one, log in logs.items()}
+    asked = {one for one, high in ends.items() if high < INT64_MAX or not of.has_keys}
+    holes = _holes(spark, given, of.topic, {one: logs[one] for one in asked})
+    reader = spark.read.format("kafka-log").schema(_ROWS).option("topic", of.topic)
+    named = tuple(str(one) for one in given)
+    rows = reader.load([*named])
+    return InternalLog(
+        rows,
+        topic,
+        control_records(spark, given, (of.topic,)),
+        # Where no record is later, the moment is the end.
+        {one: ends[one] + 1 for one, where in holes.items() if ends[one] < where.log_end - 1},
+        {one: where.end + _is_within(ends[one], where, time) for one, where in holes.items()},
+        LogFiles(rows, named),
+        {one: where.first for one, where in holes.items()},
+    )
+
+
+def _is_within(last: int, holes: Holes, time: datetime | None) -> bool:
+    """Return whether a moment by time may lie within the last hole, which ends at ``last``."""
+    return time is not None and holes.end == last + 1
+
+
+def _holes(
+    spark: SparkSession, paths: Sequence[str | Path], topic: str, logs: Mapping[int, Replica]
+) -> dict[int, Holes]:
+    """Find where logs have holes, by partition."""
+    if not logs:
+        return {}
+    found: dict[int, list[Held]] = {one: [] for one in logs}
+    rows = in_tasks(spark, paths, (topic,), _held, _HELD, partitions=[*logs])
+    for row in rows.collect():
+        found[row["partition"]].append(Held(*(row[name] for name in Held._fields)))
+    return {one: holes_of(log, found[one]) for one, log in logs.items()}
+
+
+def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
+    found = held_by(piece)
+    if found is not None:
+        yield pa.RecordBatch.from_pylist([found._asdict()], _HELD)
+
+
+def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
+    """Give what a mapping says of ``partition``."""
+    told = F.create_map(*(F.lit(one) for pair in numbers.items() for one in pair))
+    return F.coalesce(F.element_at(told, F.col("partition")), F.lit(default)).cast("bigint")

@@ -1,0 +1,287 @@
+"""What the logs of ordinary topics say beside internal ones: their ends, and open transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.state.log import HIDES, IS_LATER, moment
+from flexwire.answers.state.records import in_tasks, several
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.columnar.record_columns import moment as to_moment
+from flexwire.logs.checkpoints import high_watermarks
+from flexwire.logs.files import LogQuery, open_file
+from flexwire.logs.finding import find_logs
+from flexwire.logs.positions import end_offset
+from flexwire.logs.reading import read_headers
+from flexwire.logs.segments import place_at, read_batch
+from flexwire.protocol.internal_topics import state_names
+from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from flexwire.answers.state.log import InternalLog
+    from flexwire.answers.state.records import Paths
+    from flexwire.columnar.records import BatchHeaders
+    from flexwire.logs.files import Partition
+    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.replicas import Replica
+
+
+_PLACE: Final = ("topic", "partition")
+ENDS: Final = (
+    "topic string, partition int, end_offset bigint, high_watermark bigint, "
+    "is_watermark_exact boolean"
+)
+"""The columns of `end_offsets`."""
+NO_WATERMARK: Final = (None, None)
+"""A high watermark that is not known, and whether it is exact."""
+_OPEN: Final = pa.schema(
+    {
+        "topic": pa.string(),
+        "partition": pa.int32(),
+        "producer_id": pa.int64(),
+        "producer_epoch": pa.int16(),
+        "first_offset": pa.int64(),
+        "first_time": MOMENT,
+        "last_end": pa.int64(),
+    }
+)
+
+
+def end_offsets(
+    spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
+) -> DataFrame:
+    """Return the end of each partition, and where consumers stop: the columns `ENDS`.
+
+    ``end_offset`` is that of the log that `kafka-log` reads. ``high_watermark`` is where consumers
+    stop, from `replication-offset-checkpoint` beside it; null where that does not say it, and never
+    beyond the end. ``is_watermark_exact``: the broker had stopped in order, else the high watermark
+    may be 5 seconds old.
+    """
+    logs = find_logs(several(paths), LogQuery(topics=topics))
+    said, rows = watermarks_of(logs), []
+    for one in logs:
+        end = end_offset(one.segments[-1])
+        watermark, is_exact = said.get(one.partition, NO_WATERMARK)
+        rows.append(
+            (*one.partition, end, None if watermark is None else min(watermark, end), is_exact)
+        )
+    return spark.createDataFrame(rows, ENDS)
+
+
+def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
+    """Return the high watermark of each log's partition, and whether it is exact.
+
+    There is none of a log that is a tier's, or beside which no file says it.
+    """
+    brokers = [one for one in logs if not one.is_tiered]
+    said = {one: high_watermarks(one) for one in sorted({log.beside for log in brokers})}
+    return {
+        log.partition: (said[log.beside].offsets[log.partition], said[log.beside].is_exact)
+        for log in brokers
+        if log.partition in said[log.beside].offsets
+    }
+
+
+def open_transactions(
+    spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
+) -> DataFrame:
+    """Give the transactions that logs have open: a row for each producer in each partition.
+
+    ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, ``first_offset`` and
+    ``first_time`` of the transaction's first batch. Only headers of batches are read.
+    """
+    found = in_tasks(spark, paths, topics, _open_in, _OPEN)
+    # A piece says what is open at its end, and another may end it.
+    key = (*_PLACE, "producer_id")
+    last_end = F.max("last_end").over(Window.partitionBy(*key))
+    is_open = F.col("last").isNull() | (F.col("first_offset") > F.col("last"))
+    rows = found.withColumn("last", last_end).where(F.col("first_offset").isNotNull() & is_open)
+    first = F.struct("producer_epoch", "first_offset", "first_time")
+    firsts = rows.groupBy(*key).agg(F.min_by(first, "first_offset").alias("first"))
+    return firsts.select(*key, "first.*")
+
+
+def _open_in(piece: LogPiece) -> Iterator[pa.RecordBatch]:
+    heard = _Open()
+    read_headers(piece, heard)
+    yield heard.rows(piece)
+
+
+class _Open:
+    """Hears of headers in order: of each producer the last end, and the first batch after it."""
+
+    def __init__(self) -> None:
+        self._ends: dict[int, int] = {}
+        self._firsts: dict[int, tuple[int, int]] = {}
+
+    def __call__(self, at: int, headers: BatchHeaders) -> None:
+        rows = headers.attributes & TRANSACTIONAL_MASK != 0
+        is_control = (headers.attributes[rows] & CONTROL_MASK != 0).tolist()
+        columns = (headers.producer_ids, headers.base_offsets, headers.positions)
+        told = (one[rows].tolist() for one in columns)
+        for is_end, producer, offset, position in zip(is_control, *told, strict=True):
+            if is_end:
+                self._ends[producer] = offset
+                self._firsts.pop(producer, None)
+            else:
+                self._firsts.setdefault(producer, (offset, at + position))
+
+    def rows(self, piece: LogPiece) -> pa.RecordBatch:
+        """Give what was heard of, a row for each producer."""
+        rows: list[dict[str, Any]] = []
+        with open_file(piece.log) as log:
+            for producer in self._ends.keys() | self._firsts.keys():
+                row = {"producer_id": producer, "last_end": self._ends.get(producer)}
+                if producer in self._firsts:
+                    offset, position = self._firsts[producer]
+                    batch = read_batch(log, place_at(log, position))
+                    row |= {"first_offset": offset, "producer_epoch": batch.producer_epoch}
+                    row["first_time"] = to_moment(batch.max_timestamp)
+                rows.append(row)
+        return pa.RecordBatch.from_pylist(rows, _OPEN)
+
+
+RECORD: Final = "TransactionLog"
+VALUE: Final = f"{RECORD}Value"
+KEY: Final = "transactional_id"
+_FIELDS: Final = (
+    f"key.{KEY}",
+    "value.producer_id",
+    "value.producer_epoch",
+    "value.transaction_timeout_ms",
+    "value.transaction_status",
+    "value.transaction_partitions.topic",
+    "value.transaction_partitions.partition_ids",
+    "value.transaction_last_update_timestamp_ms",
+    "value.transaction_start_timestamp_ms",
+)
+_PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
+
+
+def transactions(log: InternalLog) -> DataFrame:
+    """Return the state of each transactional id, as its coordinator wrote it last: a row for each.
+
+    ``transactional_id``; ``state`` as Kafka names it; ``producer_id``, ``producer_epoch``;
+    ``timeout_ms``; ``start_time``, null in a state that has none; ``last_update_time``;
+    ``partitions``: topic and partition of all that take part, none in the state Empty;
+    ``log_partition``, ``log_offset``; ``is_known``: false where compaction removed what was there,
+    if anything was. Ids that have expired are not there.
+    """
+    value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
+    place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
+    record = F.struct(value.alias("value"), *place)
+    rows = log.typed({RECORD: _FIELDS}, (), only_last=True).withColumn(
+        KEY, F.col(f"{RECORD}.key.{KEY}")
+    )
+    found = rows.groupBy(KEY).agg(
+        F.max_by(record, F.when(is_before, F.col("offset"))).alias("last"),
+        F.bool_or(HIDES).alias(HIDES),
+    )
+    is_known = F.col("last").isNotNull() | ~F.col(HIDES)
+    made = found.withColumns({"value": F.col("last.value"), "is_known": is_known})
+    made = made.where(F.col("value").isNotNull() | ~F.col("is_known"))
+    by_number = F.array(*map(F.lit, state_names(VALUE)))
+    status = F.col("value.transaction_status")
+    state = F.coalesce(F.get(by_number, status.cast("int")), status.cast("string"))
+    topics = F.transform(
+        "value.transaction_partitions",
+        lambda one: F.transform(
+            one["partition_ids"],
+            lambda number: F.struct(one["topic"].alias("topic"), number.alias("partition")),
+        ),
+    )
+    none = F.when(F.col("is_known"), F.array().cast(_PARTITIONS))
+    return made.select(
+        KEY,
+        state.alias("state"),
+        "value.producer_id",
+        "value.producer_epoch",
+        F.col("value.transaction_timeout_ms").alias("timeout_ms"),
+        moment("value.transaction_start_timestamp_ms").alias("start_time"),
+        moment("value.transaction_last_update_timestamp_ms").alias("last_update_time"),
+        F.coalesce(F.array_sort(F.flatten(topics)), none).alias("partitions"),
+        "last.log_partition",
+        "last.log_offset",
+        "is_known",
+    )
+
+
+# States of a transaction that has not ended.
+OPEN: Final = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+
+PAST_TIMEOUT, NOT_OF_COORDINATOR = "past its timeout", "its coordinator has not this one"
+NOW: Final = "now"
+_KEY: Final = ("producer_id", *_PLACE)
+
+
+def hanging_transactions(
+    transactions: DataFrame, at: datetime, opened: DataFrame | None = None
+) -> DataFrame:
+    """Transactions that should have ended by ``at``: a row for each, and each of its partitions.
+
+    ``transactions`` is what the view of that name gives. ``opened`` is what `open_transactions`
+    gives of the logs of other topics: then transactions are there too that a partition has open
+    and no coordinator, which hold up consumers with ``read_committed`` until an operator aborts
+    them; and ``first_offset`` is where one is open.
+
+    ``transactional_id``, ``state``, ``timeout_ms``, null where no coordinator has it;
+    ``producer_id``, ``producer_epoch``; ``topic``, ``partition``; ``first_offset``; ``open_since``;
+    ``reason``.
+    """
+    return hanging_by(transactions.withColumn(NOW, F.lit(at)), opened).drop(NOW)
+
+
+def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
+    """The same by the ``now`` of each transaction, which is given too, null where nobody has it."""
+    known = transactions.where(F.col("state").isin(*OPEN))
+    ours = known.select("*", F.explode_outer("partitions").alias("one")).select(
+        "transactional_id",
+        "state",
+        "timeout_ms",
+        "producer_id",
+        "producer_epoch",
+        *(F.col(f"one.{name}").alias(name) for name in _PLACE),
+        F.coalesce("start_time", "last_update_time").alias("open_since"),
+        NOW,
+    )
+    no_offset = F.lit(None).cast("bigint")
+    if opened is None:
+        found = ours.withColumn("first_offset", no_offset)
+        return _rows(found, _is_past())
+    theirs = opened.select(
+        *_KEY, "first_offset", F.col("first_time"), F.col("producer_epoch").alias("epoch")
+    )
+    both = ours.join(theirs, [*_KEY], "full")
+    since = F.coalesce("open_since", "first_time")
+    epoch = F.coalesce("producer_epoch", "epoch")
+    both = both.withColumns({"open_since": since, "producer_epoch": epoch})
+    is_nobodys = F.col("state").isNull() & F.col("first_offset").isNotNull()
+    return _rows(both, _is_past() | is_nobodys)
+
+
+def _is_past() -> Column:
+    timeout = F.make_dt_interval(secs=F.col("timeout_ms") / 1000)
+    return F.coalesce(F.col("open_since") + timeout < F.col(NOW), F.lit(False))
+
+
+def _rows(found: DataFrame, is_hanging: Column) -> DataFrame:
+    reason = F.when(F.col("state").isNull(), NOT_OF_COORDINATOR).otherwise(PAST_TIMEOUT)
+    return found.where(is_hanging).select(
+        "transactional_id",
+        "state",
+        "timeout_ms",
+        *("producer_id", "producer_epoch"),
+        *_PLACE,
+        *("first_offset", "open_since"),
+        reason.alias("reason"),
+        NOW,
+    )

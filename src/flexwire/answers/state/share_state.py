@@ -1,0 +1,217 @@
+"""Where share groups are in their partitions: `share_state`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.state.log import HIDES, IS_LATER, moment
+from flexwire.wire.limits import INT64_MAX
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from flexwire.answers.state.log import InternalLog
+
+SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
+KEY: Final = ("group_id", "topic_id", "partition")
+BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
+# Which of two batches holds: Kafka compares their counts, then their states.
+_RANK: Final = ("delivery_count", "delivery_state")
+_BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
+_OF_BOTH: Final = (
+    *(f"key.{name}" for name in KEY),
+    *(f"value.{name}" for name in _BOTH),
+    *(f"value.state_batches.{name}" for name in BATCH),
+)
+_FIELDS: Final = {
+    SNAPSHOT: (*_OF_BOTH, "value.state_epoch", "value.write_timestamp"),
+    UPDATE: _OF_BOTH,
+}
+# In an update: the start offset stays as it was.
+_UNCHANGED: Final = -1
+
+
+def share_state(log: InternalLog) -> DataFrame:
+    """Return what the share coordinator has of each partition of a share group: a row for each.
+
+    ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
+    ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 where the last record does
+    not say it; ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then
+    those of the updates after it, as they were written; `held_batches` combines those that overlap;
+    ``updates``: how many; ``log_partition``, ``log_offset`` of the last record; ``is_known``: false
+    where compaction removed what was there, where the snapshot of an update is not in the log, as
+    the snapshot epochs show, or where an update moved the start offset back, which no leader does.
+    What was deleted is not there.
+    """
+    rows = _rows(log)
+    is_before = ~F.col(IS_LATER)
+    at = F.col("at")
+    record = F.struct("at", "value")
+    found = rows.groupBy(*KEY).agg(
+        F.max_by(record, F.when(is_before & F.col("is_snapshot"), at)).alias("snapshot"),
+        F.collect_list(F.when(is_before & ~F.col("is_snapshot"), record)).alias("updates"),
+        F.max("log_partition").alias("log_partition"),
+        F.bool_or(HIDES).alias(HIDES),
+    )
+    found = found.withColumn(
+        "since",
+        F.filter(
+            F.array_sort(F.col("updates")),
+            lambda one: one["at"] > F.coalesce("snapshot.at", F.lit(-1)),
+        ),
+    )
+    snapshot = F.col("snapshot.value")
+    made = found.withColumn("is_known", ~_is_in_doubt(snapshot))
+    made = made.where(snapshot.isNotNull() | ~F.col("is_known"))
+    return made.select(
+        *KEY,
+        _last("start_offset", _UNCHANGED).alias("start_offset"),
+        snapshot["snapshot_epoch"].alias("snapshot_epoch"),
+        snapshot["state_epoch"].alias("state_epoch"),
+        _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
+        # An update of a release before 4.2 does not say it, and then no release knows it.
+        F.coalesce(
+            _of_last("since", "value")["delivery_complete_count"],
+            snapshot["delivery_complete_count"],
+        ).alias("delivery_complete_count"),
+        moment(snapshot["write_timestamp"]).alias("write_time"),
+        F.concat(
+            snapshot["state_batches"],
+            F.flatten(F.transform("since", lambda one: one["value"]["state_batches"])),
+        ).alias("state_batches"),
+        F.size("since").alias("updates"),
+        "log_partition",
+        F.coalesce(_of_last("since", "at"), "snapshot.at").alias("log_offset"),
+        "is_known",
+    )
+
+
+def _is_in_doubt(snapshot: Column) -> Column:
+    """Return whether records are missing, or follow each other as no coordinator writes them."""
+    has_updates = F.size("since") > 0
+    is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
+    is_of_other = F.exists(
+        "since", lambda one: one["value"]["snapshot_epoch"] != snapshot["snapshot_epoch"]
+    )
+    starts = F.filter(
+        F.concat(
+            F.array(snapshot["start_offset"]),
+            F.transform("since", lambda one: one["value"]["start_offset"]),
+        ),
+        lambda one: one > _UNCHANGED,
+    )
+    # Kafka drops what is below a start at once: what is above a later one is not there again.
+    is_back = starts != F.array_sort(starts)
+    return F.when(snapshot.isNull(), is_gone).otherwise(is_of_other | is_back)
+
+
+def _of_last(records: str, name: str) -> Column:
+    """Return a field of the last of some records; null where there are none."""
+    return F.get(records, F.size(records) - 1)[name]
+
+
+def held_batches(batches: Column, start: Column) -> Column:
+    """Return what ``state_batches`` add up to: in order, no two about the same offset.
+
+    Where two overlap, the one with the higher delivery count holds, then the one with the higher
+    delivery state, whichever was written first: this is how Kafka's share coordinator combines
+    them (PersisterStateBatchCombiner). Below ``start`` all is done. Neighbours that share one fate
+    are one batch. What no broker writes, as a batch that ends before it begins, is left out. Null
+    where ``batches`` is null.
+    """
+    is_batch = F.filter(
+        batches,
+        lambda one: (
+            (one["first_offset"] >= 0)
+            & (one["first_offset"] <= one["last_offset"])
+            & (one["last_offset"] < INT64_MAX)
+        ),
+    )
+    rising = F.array_sort(
+        F.transform(
+            is_batch, lambda one: F.struct(*(one[name] for name in _RANK), one.alias("batch"))
+        )
+    )
+    held = F.aggregate(
+        F.transform(rising, lambda one: one["batch"]),
+        F.array().cast(_BATCHES),
+        lambda before, one: F.concat(
+            F.filter(F.flatten(F.transform(before, lambda old: _beside(old, one))), _is_left),
+            F.array(_part(one, one["first_offset"], one["last_offset"])),
+        ),
+    )
+    cut = F.transform(
+        held, lambda one: _part(one, F.greatest(one["first_offset"], start), one["last_offset"])
+    )
+    ordered = F.array_sort(F.filter(cut, _is_left))
+    return F.aggregate(ordered, F.array().cast(_BATCHES), _joined)
+
+
+def _beside(old: Column, one: Column) -> Column:
+    """Give what another batch leaves of an old one: before it, and after it."""
+    first, last = old["first_offset"], old["last_offset"]
+    return F.array(
+        _part(old, first, F.least(last, one["first_offset"] - 1)),
+        _part(old, F.greatest(first, one["last_offset"] + 1), last),
+    )
+
+
+def _joined(before: Column, one: Column) -> Column:
+    """Give batches with the one that follows them, joined where it goes on as the last does."""
+    last = F.get(before, F.size(before) - 1)
+    goes_on = last["last_offset"] + 1 == one["first_offset"]
+    for name in BATCH[2:]:
+        goes_on &= last[name] == one[name]
+    joined = F.array(_part(last, last["first_offset"], one["last_offset"]))
+    rest = F.slice(before, 1, F.greatest(F.size(before) - 1, F.lit(0)))
+    return F.when(goes_on, F.concat(rest, joined)).otherwise(F.concat(before, F.array(one)))
+
+
+def _part(of: Column, first: Column, last: Column) -> Column:
+    ends = (first.alias(BATCH[0]), last.alias(BATCH[1]))
+    return F.struct(*ends, *(of[name].alias(name) for name in BATCH[2:]))
+
+
+def _is_left(one: Column) -> Column:
+    return one["first_offset"] <= one["last_offset"]
+
+
+def _last(name: str, unchanged: int) -> Column:
+    """Give what the last update says of a field that says something, else the snapshot."""
+    told = F.transform("since", lambda one: one["value"][name])
+    told = F.filter(told, lambda one: one > unchanged)
+    return F.coalesce(F.get(told, F.size(told) - 1), F.col("snapshot.value")[name])
+
+
+def _rows(log: InternalLog) -> DataFrame:
+    """Snapshots and updates with the same columns; what one does not say is null."""
+
+    def either(side: str, name: str) -> Column:
+        return F.coalesce(F.col(f"{SNAPSHOT}.{side}.{name}"), F.col(f"{UPDATE}.{side}.{name}"))
+
+    batches = F.transform(
+        either("value", "state_batches"), lambda one: F.struct(*(one[name] for name in BATCH))
+    )
+    value = F.struct(
+        *(either("value", name).alias(name) for name in _BOTH),
+        F.col(f"{SNAPSHOT}.value.state_epoch").alias("state_epoch"),
+        F.col(f"{SNAPSHOT}.value.write_timestamp").alias("write_timestamp"),
+        batches.cast(_BATCHES).alias("state_batches"),
+    )
+    return log.typed(_FIELDS, ("message", "is_tombstone")).select(
+        *(either("key", name).alias(name) for name in KEY),
+        F.col("partition").alias("log_partition"),
+        F.col("offset").alias("at"),
+        (F.col("message") == SNAPSHOT).alias("is_snapshot"),
+        F.when(~F.col("is_tombstone"), value).alias("value"),
+        IS_LATER,
+        HIDES,
+    )
+
+
+_BATCHES: Final = (
+    "array<struct<first_offset: bigint, last_offset: bigint, delivery_state: tinyint, "
+    "delivery_count: smallint>>"
+)

@@ -1,0 +1,236 @@
+"""What is in the log segments of topics, and what of it would compaction remove?
+
+It reads the tables of logs and returns a row for each topic. Every byte of every segment that was
+read is counted once. Of each partition one replica is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.facts.facts import least_of
+from flexwire.logs.planning import Outcome
+from flexwire.tables.keys import ANALYSIS
+from flexwire.tables.log_schema import OUTCOMES
+from flexwire.tables.schema import Column
+from flexwire.wire.batch_layout import HEADER_SIZE, RECORD_BATCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
+_NO_RECORD = "where no record was read"
+_IN_PARTS = "where tables have grown, and several analyses have read parts of a partition"
+_NO_BATCH = "where no batch but control batches was read"
+_OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
+_IS_WHOLE = "is_whole"
+_OLDER = "in tables of an analysis that did not look at it"
+
+COLUMNS = (
+    Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
+    Column("partitions", _LONG, "how many of its partitions have a batch or damage"),
+    Column("segments", _LONG, "in how many log segments these are"),
+    Column("bytes", _LONG, "the bytes of these segments: of one replica of each partition, without "
+           "its indexes. On disk each replica takes as many, and its indexes besides",
+           heading="Bytes"),
+    Column("batches", _LONG, "its batches, without control batches", heading="Batches"),
+    Column("records", _LONG, "its records, without control records", heading="Records"),
+    Column("codecs", pa.list_(_STRING), "the compression types of these batches", heading="Codecs"),
+    Column("batch_bytes", _LONG, "the bytes of these batches as they are", _NO_BATCH),
+    Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH,
+           heading="Uncompressed"),
+    Column("compression_ratio", _DOUBLE, "how many times larger they are without", _NO_BATCH),
+    Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
+    Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH,
+           heading="Batch, p50"),
+    Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger",
+           f"of fewer than {least_of(99)} batches: it would be the largest", heading="Batch, p99"),
+    Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
+           _NO_RECORD),
+    Column("p50_record_bytes", _LONG, "half of the records are no larger; from 128 on to one part "
+           "in 64", _NO_RECORD, heading="Record, p50"),
+    Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise",
+           f"of fewer than {least_of(99)} records: it would be the largest", heading="Record, p99"),
+    Column("tombstones", _LONG, "records with a key and a null for their value",
+           heading="Tombstones"),
+    Column("keyed_records", _LONG, "records with a key; those of transactions that were aborted or "
+           "had not ended are not counted"),
+    Column("superseded_records", _LONG, "these with a later one of the same key after them in "
+           "their partition: compaction would remove them, in time", _IN_PARTS),
+    Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
+    Column("superseded_share", _DOUBLE, "their share of all records",
+           f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
+    Column("transactional_share", _DOUBLE, "the share of records that are part of a transaction, "
+           "aborted ones too", _NO_RECORD, heading="In transactions"),
+    Column("control_batches", _LONG, "control batches, which end transactions"),
+    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "where none has one",
+           heading="Oldest"),
+    Column("newest_time", MOMENT, "the latest timestamp of a record", "where none has one",
+           heading="Newest"),
+    Column("damaged", _LONG, "runs of bytes that are not a batch, or do not read",
+           heading="Damaged"),
+    Column("damaged_bytes", _LONG, "their bytes"),
+    Column("keyless_records", _LONG, "records without a key: compaction would remove them, and "
+           "brokers refuse new ones for compacted topics", heading="Without a key"),
+    Column("aborted_records", _LONG, "records of aborted transactions. Compaction would remove "
+           "them, and they replace no record before them", _OLDER, heading="Aborted"),
+    Column("aborted_bytes", _LONG, "their bytes without compression", _OLDER),
+    Column("unsettled_records", _LONG, "records of transactions that had not ended where the log "
+           "ends, or of which it is not known how they ended. Compaction does not come to a "
+           "transaction that is open, nor to what follows", _OLDER),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def storage(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each topic: its batches, records, sizes and ages, and what is superseded.
+
+    Superseded records are exact, by 128 bits of hash of the key: tasks reduced the keys of each
+    partition when its log was read. As in Kafka's log cleaner, a record of an aborted transaction
+    replaces nothing and is removed itself. A tombstone that is the last of its key is not counted;
+    compaction removes it after delete.retention.ms. A log does not say which topics are compacted,
+    nor when; the active segment never is. Percentiles of batches are those of Spark's
+    ``percentile_approx``.
+    """
+    logs = tables.logs
+    if logs is None:
+        return None
+    each = _of_batches(logs.batches)
+    quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
+    sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
+    found = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
+    found = found.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
+    # Between two analyses nobody has looked for later records of the same keys.
+    known = {one: F.when(F.col(_IS_WHOLE), F.col(one)) for one in _OF_KEYS[1:]}
+    found = found.withColumns(known)
+    return found.withColumns(
+        {
+            "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
+            "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
+            "p50_batch_bytes": F.get("batch_quantiles", F.lit(0)),
+            "p99_batch_bytes": _of_many("batches", F.get("batch_quantiles", F.lit(1))),
+            "mean_record_bytes": F.try_divide("record_bytes", "records"),
+            "p50_record_bytes": F.get("record_quantiles", F.lit(0)).cast("bigint"),
+            "p99_record_bytes": _of_many("records", F.get("record_quantiles", F.lit(1))).cast(
+                "bigint"
+            ),
+            "superseded_share": F.try_divide("superseded_records", "records"),
+            "transactional_share": F.try_divide("transactional_records", "records"),
+        }
+    )
+
+
+def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
+    """Return a p99, null where it would be the greatest value."""
+    return F.when(F.col(count) >= least_of(99), p99)
+
+
+def _of_keys(keys: DataFrame) -> DataFrame:
+    """Give the sums of what was found of keys, and whether one analysis has looked at each."""
+    run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
+    times = F.size(F.collect_set(F.struct("partition", run)))
+    is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
+    return keys.groupBy("topic").agg(is_whole, *(F.sum(one).alias(one) for one in _OF_KEYS))
+
+
+def _of_batches(batches: DataFrame) -> DataFrame:
+    """Return what the table of batches alone says."""
+    if "outcome" not in batches.columns:
+        # A Delta table that an older analysis wrote.
+        batches = batches.withColumn("outcome", F.lit(None).cast("string"))
+    is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
+    size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))
+    inflated = F.when(is_data, F.col("uncompressed_size"))
+    codec = F.when(is_data, F.col("compression"))
+    header = F.when(F.col("magic") == RECORD_BATCH, HEADER_SIZE).otherwise(0)
+    return batches.groupBy("topic").agg(
+        F.size(F.collect_set("partition")).cast("bigint").alias("partitions"),
+        F.size(F.collect_set("file")).cast("bigint").alias("segments"),
+        F.sum("size").alias("bytes"),
+        F.count_if(is_data).alias("batches"),
+        F.coalesce(F.sum(records), F.lit(0)).alias("records"),
+        F.array_sort(F.collect_set(codec)).cast("array<string>").alias("codecs"),
+        F.sum(size).alias("batch_bytes"),
+        F.sum(inflated).alias("uncompressed_bytes"),
+        F.percentile_approx(size, [0.5, 0.99]).alias("batch_quantiles"),
+        F.sum(inflated - header).alias("record_bytes"),
+        F.coalesce(F.sum("tombstones"), F.lit(0)).alias("tombstones"),
+        F.sum(F.when(F.col("is_transactional"), records).otherwise(0)).alias(
+            "transactional_records"
+        ),
+        F.count_if("is_control").alias("control_batches"),
+        F.min(F.when(is_data, F.col("oldest_time"))).alias("oldest_time"),
+        F.max(F.when(is_data, F.col("newest_time"))).alias("newest_time"),
+        F.count_if(is_damage).alias("damaged"),
+        F.sum(F.when(is_damage, F.col("size")).otherwise(0)).alias("damaged_bytes"),
+        F.coalesce(F.sum(F.when(is_data, F.col("null_keys"))), F.lit(0)).alias("keyless_records"),
+        *_of_transactions(is_data, records, inflated - header),
+    )
+
+
+def _of_transactions(
+    is_data: SparkColumn, records: SparkColumn, record_bytes: SparkColumn
+) -> tuple[SparkColumn, ...]:
+    """Return the sums about transactions that were aborted or had not ended."""
+    is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
+    # Tables of an older analysis have no outcome of what is in a transaction.
+    is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
+    is_aborted = F.col("outcome") == OUTCOMES[Outcome.ABORTED]
+    is_unsettled = F.col("outcome").isin(OUTCOMES[Outcome.OPEN], OUTCOMES[Outcome.UNKNOWN])
+    sums = {
+        "aborted_records": F.when(is_aborted, records),
+        "aborted_bytes": F.when(is_aborted, record_bytes),
+        "unsettled_records": F.when(is_unsettled, records),
+    }
+    return tuple(
+        F.when(is_said, F.coalesce(F.sum(one), F.lit(0))).alias(name) for name, one in sums.items()
+    )
+
+
+ANSWER = Answer(
+    name="storage",
+    place=180,
+    question="What is in the log segments of topics?",
+    meaning="A row for each topic, by the bytes of its log segments: of one replica of each "
+    "partition, without indexes. Superseded records have a later one of the same key after them.",
+    advice="Small batches and a ratio near 1 are a producer's settings: raise linger.ms and "
+    "batch.size, and set compression.type. Where many records are superseded, "
+    "cleanup.policy=compact may help. First make sure that no consumer needs every record, and "
+    "that every record has a key: compaction removes what is superseded and what has no key, for "
+    "good.",
+    row="a topic",
+    columns=COLUMNS,
+    order=("-bytes", "topic"),
+    shown=(
+        "topic",
+        "bytes",
+        "batches",
+        "records",
+        "codecs",
+        "uncompressed_bytes",
+        "p50_batch_bytes",
+        "p99_batch_bytes",
+        "p50_record_bytes",
+        "p99_record_bytes",
+        "tombstones",
+        "superseded_share",
+        "keyless_records",
+        "aborted_records",
+        "transactional_share",
+        "oldest_time",
+        "newest_time",
+        "damaged",
+    ),
+    ask=storage,
+    picture=Picture("Bytes of log segments, by topic", "bytes"),
+    of_logs=True,
+)

@@ -1,0 +1,121 @@
+"""Throttling: which clients a broker slows down by quota, at which API, and who does not wait."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, address, returns
+from flexwire.answers.asking.messages import throttled_waits, throttles
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.tables.keys import frame_key
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_BY: Final = ("client_id", "address", "broker", "api_name")
+COLUMNS: Final = (
+    Column("client_id", pa.string(), "the client id", "where the client sent none",
+           heading="Client id", is_about=True),
+    Column("address", pa.string(), "the client's host", heading="Host"),
+    Column("broker", pa.string(), "the broker's end of the connection", heading="Broker"),
+    Column("api_name", pa.string(), 'the API whose responses throttle: "Produce"',
+           heading="API", is_about=True),
+    Column("responses", pa.int64(), "how many responses of this API the client got there",
+           heading="Responses"),
+    Column("throttled", pa.int64(), "how many of them throttle it", heading="Throttled"),
+    Column("throttled_share", pa.float64(), "their share", heading="Of these"),
+    Column("throttle_us", pa.int64(), "the times that they say, added up, in microseconds",
+           heading="In all"),
+    Column("max_throttle_us", pa.int64(), "the longest of these", heading="Longest"),
+    Column("first_time", MOMENT, "when the first of them was captured"),
+    Column("last_time", MOMENT, "when the last was captured"),
+    Column("early_requests", pa.int64(), "requests that the client sent on the connection after "
+           "such a response and before its time was over", "in request logs", heading="Sent early"),
+    Column("pipelined_requests", pa.int64(), "requests that it had sent before such a response "
+           "came, which wait as well", "in request logs", heading="Pipelined"),
+    Column("waited_us", pa.int64(), "how long both waited for it at the broker",
+           "in request logs", heading="Waited"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def throttling(tables: AnalysisTables) -> DataFrame | None:
+    """Throttled responses by client, broker and API: a row for each client that has some.
+
+    A response says in its ``throttle_time_ms`` for how long the broker throttles the client. The
+    time is the longer one of two quotas, bytes and request time, and the wire does not say which.
+    The answer does not know throttles that no response tells: those of replication, of connection
+    rates, and of requests with acks 0.
+
+    A client of Kafka 2.0 or later waits for that time before it sends again. One that does not has
+    ``early_requests``. The broker lets them wait in the socket. The answer `latency` leaves this
+    wait out. Requests that were never answered are not among them, nor those to a broker that
+    responded again before the time was over: before 2.0 a broker waits before it responds.
+    """
+    throttled = throttles(tables)
+    if throttled is None:
+        return None
+    frames = tables.frames
+    key = frame_key(frames.columns)
+    responses = frames.where("direction = 'response' and api_name is not null")
+    who = responses.select(
+        *key, "client_id", address(F.col("client")), "broker", "api_name", "latency_us"
+    )
+    every = who.groupBy(*_BY).agg(F.count("*").alias("responses"))
+    told = throttled.drop("client_id", "api_name").join(who, [*key])
+    counts = told.groupBy(*_BY).agg(
+        F.count("*").alias("throttled"),
+        F.sum("throttle_us").alias("throttle_us"),
+        F.max("throttle_us").alias("max_throttle_us"),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
+        F.max(F.col("size").isNotNull()).alias("is_captured"),
+    )
+    waits = throttled_waits(tables, throttled).join(who.drop("client_id", "api_name"), [*key])
+    waits = waits.select("address", "broker", "throttled_us", "is_pipelined", "cause.*")
+    waited = waits.groupBy(*_BY).agg(
+        F.count_if(~F.col("is_pipelined")).alias("early_requests"),
+        F.count_if("is_pipelined").alias("pipelined_requests"),
+        F.sum("throttled_us").alias("waited_us"),
+    )
+    found = _with(_with(counts, every), waited)
+    share = F.col("throttled") / F.col("responses")
+    of_captures = {
+        name: F.when(F.col("is_captured"), F.coalesce(name, F.lit(0).cast("bigint")))
+        for name in ("early_requests", "pipelined_requests", "waited_us")
+    }
+    return found.withColumns({"throttled_share": share, **of_captures})
+
+
+def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
+    """The rows with what others say of the same client, broker and API."""
+    # A client that sent no client id has null on both sides.
+    renamed = others.withColumnsRenamed({name: f"other_{name}" for name in _BY})
+    same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in _BY]
+    return rows.join(renamed, reduce(and_, same), "left").drop(*(f"other_{name}" for name in _BY))
+
+
+ANSWER: Final = Answer(
+    name="throttling",
+    place=30,
+    question="Which clients are throttled, and at which API?",
+    meaning="Responses that throttle their client, by client, broker and API. The wire does not "
+    "say which quota it was. A client that sends early does not wait as it is told to.",
+    advice="Raise the client's quota, or have it send less: producers with larger batches and a "
+    "codec, consumers with fewer fetches. For a client that sends early, take a newer release of "
+    "its library. The answer cluster_quotas has the quotas, from a controller's log.",
+    row="a client id at a host, broker and API",
+    columns=COLUMNS,
+    order=("-throttle_us", "-throttled", *_BY),
+    ask=throttling,
+    picture=Picture("How long clients were throttled", "throttle_us"),
+)

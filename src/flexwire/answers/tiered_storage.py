@@ -1,0 +1,83 @@
+"""What is in tiered storage, by the log of `__remote_log_metadata`: `tiered_storage`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state import remote_segments
+from flexwire.answers.state.remote_segments import SEGMENT
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic, state_names
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_COPYING, _COPIED, _DELETING, _ = state_names(SEGMENT)
+COLUMNS = (
+    Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
+    Column("topic_id", pa.string(), "its id"),
+    Column("partitions", pa.int64(), "partitions that have a segment there", heading="Partitions"),
+    Column("segments", pa.int64(), "segments that are copied", heading="Segments"),
+    Column("bytes", pa.int64(), "their bytes", heading="Bytes"),
+    Column("copying", pa.int64(), "segments whose copy had begun and not finished",
+           heading="Copies begun"),
+    Column("copying_bytes", pa.int64(), "their bytes", heading="Their bytes"),
+    Column("deleting", pa.int64(), "segments whose deletion had begun and not finished",
+           heading="Deletions begun"),
+    Column("unknown", pa.int64(), "segments of which the log has only a later record",
+           heading="State not known"),
+    Column("oldest_time", _TIME, "the least of the segments' latest timestamps",
+           "where no segment has one", heading="Oldest"),
+    Column("newest_time", _TIME, "the latest timestamp of a segment", "with ``oldest_time``",
+           heading="Newest"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
+    """Give a row for each topic with segments in tiered storage, as their log has them.
+
+    Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
+    """
+    logs = tables.internal
+    found = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
+    if found is None:
+        return None
+    state, size = F.col("state"), F.coalesce("size_bytes", F.lit(0)).cast("bigint")
+    is_copied, is_copying = state == _COPIED, state == _COPYING
+    return found.groupBy("topic", "topic_id").agg(
+        F.count_distinct("partition").alias("partitions"),
+        F.count_if(is_copied).alias("segments"),
+        F.sum(F.when(is_copied, size).otherwise(0)).alias("bytes"),
+        F.count_if(is_copying).alias("copying"),
+        F.sum(F.when(is_copying, size).otherwise(0)).alias("copying_bytes"),
+        F.count_if(state == _DELETING).alias("deleting"),
+        F.count_if(~F.col("is_known")).alias("unknown"),
+        F.min("max_time").alias("oldest_time"),
+        F.max("max_time").alias("newest_time"),
+    )
+
+
+ANSWER = Answer(
+    name="tiered_storage",
+    place=380,
+    question="What is in tiered storage?",
+    meaning="Segments by topic, as the log of remote segments has them.",
+    advice="Copies that began and never finished take room that nobody counts: compare them with "
+    "the store. Set local.retention.ms where brokers keep much that is copied, but first see that "
+    "copies finish: what brokers delete then is in the store alone.",
+    row="a topic",
+    columns=COLUMNS,
+    order=("-bytes", "-copying", "topic", "topic_id"),
+    ask=tiered_storage,
+    picture=Picture("Bytes in tiered storage, by topic", "bytes"),
+    asks=(InternalTopic.REMOTE_LOG.topic,),
+)

@@ -1,0 +1,155 @@
+"""Who reads which topic, by the fetches and commits in captures and request logs."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, address, returns
+from flexwire.answers.asking.messages import known_id, with_topic_names
+from flexwire.columnar.record_columns import MOMENT
+from flexwire.facts.answers import Picture
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+
+    from flexwire.answers.asking.answer import AnalysisTables
+
+
+class _Named(NamedTuple):
+    """Where a message names topics: an array in its body, and what a topic is called there."""
+
+    message: str
+    topics: str
+    name: str | None
+    counted: str
+    group: str | None = None
+
+
+_COUNTED: Final = ("requests", "responses", "commits")
+# In a fetch session a request names what changed, and a response what has something new (KIP-227).
+_PLACES: Final = (
+    _Named("FetchRequest", "topics", "topic", "requests"),
+    _Named("FetchResponse", "responses", "topic", "responses"),
+    _Named("ShareFetchRequest", "topics", None, "requests", "group_id"),
+    _Named("ShareFetchResponse", "responses", None, "responses"),
+    _Named("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _Named("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
+)
+_FOLLOWERS: Final = "FetchRequest"
+_CLIENT: Final = ("client_id", "address")
+
+COLUMNS: Final = (
+    Column("topic", pa.string(), "the topic", "where only its id is known",
+           heading="Topic", is_about=True),
+    Column(
+        "topic_id", pa.string(), "the topic's id, where its name is not known",
+        "where the name is known",
+    ),
+    Column("client_id", pa.string(), "the client", "where it sent no client id",
+           heading="Client id", is_about=True),
+    Column("address", pa.string(), "its host", heading="Host"),
+    Column(
+        "is_follower", pa.bool_(), "whether it is a broker that follows the topic's leader; a "
+        "follower fetches every topic that it has a replica of",
+    heading="Follower",
+),
+    Column("groups", pa.list_(pa.string()), "the groups that it fetched or committed for",
+           heading="Groups"),
+    Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
+    Column("responses", pa.int64(), "responses to fetches that have a partition of the topic",
+           heading="Responses"),
+    Column("commits", pa.int64(), "requests of the client that commit an offset of it",
+           heading="Commits"),
+    Column("first_time", MOMENT, "when the first of these was captured or logged"),
+    Column("last_time", MOMENT, "when the last was", heading="Last"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def topic_readers(tables: AnalysisTables) -> DataFrame | None:
+    """Return a row for each topic and client that fetches it, or commits an offset of it.
+
+    A topic without a row may be read nevertheless: by a client that was not captured, at another
+    time, or in a fetch session that began before the capture and had nothing new.
+    """
+    found = [one for place in _PLACES if (one := _named(tables, place)) is not None]
+    if not found:
+        return None
+    every = with_topic_names(reduce(DataFrame.unionByName, found), tables)
+    each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
+        F.array_sort(F.collect_set("group")).alias("groups"),
+        *(F.count_if(F.col("counted") == one).alias(one) for one in _COUNTED),
+        F.min("time").alias("first_time"),
+        F.max("time").alias("last_time"),
+    )
+    followers = _followers(tables)
+    if followers is None:
+        return each.withColumn("is_follower", F.lit(False))
+    same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
+    both = each.join(F.broadcast(followers), same, "left")
+    return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
+
+
+def _named(tables: AnalysisTables, place: _Named) -> DataFrame | None:
+    """Return the topics that a message's table names, a row each; None where there is no table."""
+    table = tables.message(place.message)
+    if table is None:
+        return None
+    at = f"body.{place.topics}"
+    names = place.name or "topic_id"
+    # So Spark reads these columns of the topics, and not their partitions.
+    pairs = F.arrays_zip(
+        F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
+    )
+    group = F.lit(None).cast("string") if place.group is None else F.col(f"body.{place.group}")
+    rows = table.select(*_who(), "time", group.alias("group"), F.explode(pairs).alias("one"))
+    name = F.col("one.named") if place.name else F.lit(None).cast("string")
+    return rows.select(
+        *_CLIENT,
+        "time",
+        "group",
+        F.nullif(name, F.lit("")).alias("topic"),
+        known_id(F.col("one.topic_id")).alias("topic_id"),
+        F.lit(place.counted).alias("counted"),
+    ).where("topic is not null or topic_id is not null")
+
+
+def _followers(tables: AnalysisTables) -> DataFrame | None:
+    """Return the clients of which a fetch names a replica, which consumers never do."""
+    table = tables.message(_FOLLOWERS)
+    if table is None:
+        return None
+    replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
+    found = table.where(replica >= 0).select(*_who()).distinct()
+    # By other names: Spark takes columns of one table for each other when it joins them.
+    return found.select(
+        F.col("client_id").alias("its_id"),
+        F.col("address").alias("its_host"),
+        F.lit(True).alias("is_follower"),
+    )
+
+
+def _who() -> tuple[SparkColumn, ...]:
+    return (F.col("client_id"), address(F.substring_index("connection", ">", 1)))
+
+
+ANSWER: Final = Answer(
+    name="topic_readers",
+    place=130,
+    question="Who reads which topic?",
+    meaning="Each client that fetches a topic or commits an offset of it, with its groups. Brokers "
+    "that follow leaders come last: they fetch what nobody else reads too.",
+    advice="Before a topic is given up, capture or log fetches for as long as its slowest reader "
+    "may wait, such as a month for a monthly job. A topic without a row is not proven unread.",
+    row="a topic and client",
+    columns=COLUMNS,
+    order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
+    ask=topic_readers,
+    picture=Picture("Fetches, by topic and client", "requests"),
+)

@@ -1,0 +1,131 @@
+"""Records of internal topics that do not decode, and so are in no state: `unread_state`."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state import unreadable
+from flexwire.answers.state.commits import RECORDS as OF_COMMITS
+from flexwire.answers.state.groups import RECORDS as OF_GROUPS
+from flexwire.answers.state.partitions import RECORD as OF_TRANSACTIONS
+from flexwire.answers.state.remote_segments import RECORDS as OF_SEGMENTS
+from flexwire.answers.state.share_state import RECORDS as OF_SHARES
+from flexwire.errors import CaptureError
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.asking.internal_logs import InternalLogs
+
+# What each state is made of.
+_READS: Final = {
+    InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
+    InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),
+    InternalTopic.SHARE_STATE: OF_SHARES,
+    InternalTopic.REMOTE_LOG: OF_SEGMENTS,
+}
+_GAPS: Final = "topic string, partition int, first_offset bigint, error string"
+_FIRST: Final = ("first_offset", "error")
+_MISSING: Final = "compacted or pruned: up to offset {} records are missing"
+_ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
+COLUMNS = (
+    Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
+    Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
+    Column("type", pa.int32(), "the record's type", "where its bytes do not say it",
+           heading="Type", kind="id", is_about=True),
+    Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone",
+           heading="Version"),
+    Column("records", pa.int64(), "how many do not decode",
+           "of records that are missing: how many these were is not known", heading="Records"),
+    Column("first_offset", pa.int64(), "the offset of the first; of records that are missing the "
+           "moment that was asked for", heading="First offset"),
+    Column("error", pa.string(), "why that one does not", heading="Why"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def unread_state(tables: AnalysisTables) -> DataFrame | None:
+    """Give what no state knows of: a row for each partition, type and version that does not decode.
+
+    These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
+    other answers about internal topics are exact but for what these records say. As of an earlier
+    moment there is a row for each partition of which later records were compacted or pruned: what
+    was there then, and has no record any more, is in no answer. A log of tiered segments from which
+    records are missing has such a row at any moment.
+    """
+    logs = tables.internal
+    if logs is None:
+        return None
+    found = []
+    for topic, records in _READS.items():
+        log = logs.log(topic)
+        if log is not None:
+            named = unreadable(log, records).withColumn("topic", F.lit(topic.topic))
+            found.append(named.select(*_ROW))
+    gaps = _gaps(logs)
+    try:
+        state = logs.cluster()
+    except CaptureError as error:
+        state = None
+        gaps.append((InternalTopic.METADATA.topic, 0, None, str(error)))
+    if state is not None:
+        place = {"topic": F.lit(InternalTopic.METADATA.topic), "partition": F.lit(0)}
+        found.append(state.unread().withColumns(place).select(*_ROW))
+    lacking = logs.spark.createDataFrame(gaps, _GAPS).select(
+        "topic", "partition", *_nulls(), F.lit(None).cast("bigint").alias("records"), *_FIRST
+    )
+    if not found:
+        return lacking
+    every = reduce(lambda one, other: one.unionByName(other), found)
+    first = F.min_by(F.struct("offset", "error"), "offset").alias("first")
+    each = every.groupBy("topic", "partition", "type", "version")
+    made = each.agg(F.count("*").alias("records"), first)
+    unread = made.select(
+        *("topic", "partition"),
+        *(F.col(name).cast("int").alias(name) for name in ("type", "version")),
+        "records",
+        F.col("first.offset").alias("first_offset"),
+        "first.error",
+    )
+    return unread.unionByName(lacking) if gaps else unread
+
+
+def _nulls() -> list[SparkColumn]:
+    return [F.lit(None).cast("int").alias(name) for name in ("type", "version")]
+
+
+def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
+    """Return where records are missing that may have been the last of their key."""
+    return [
+        (topic.topic, partition, log.until.get(partition), _MISSING.format(log.cleaned[partition]))
+        for topic in _READS
+        if (log := logs.log(topic)) is not None
+        for partition in log.incomplete
+    ]
+
+
+ANSWER = Answer(
+    name="unread_state",
+    place=400,
+    question="Which records of internal topics could not be read?",
+    meaning="What the answers about groups, transactions, tiered storage and the cluster may "
+    "lack: records that are damaged, or of a Kafka that is newer than this flexwire.",
+    advice="Take another replica of a damaged log; upgrade flexwire where a type or version is in "
+    "no release that it knows.",
+    row="a partition, type and version",
+    columns=COLUMNS,
+    order=("-records", "topic", "partition", "type", "version"),
+    ask=unread_state,
+    picture=Picture("Records that could not be read", "records"),
+    asks=tuple(one.topic for one in (*_READS, InternalTopic.METADATA)),
+)

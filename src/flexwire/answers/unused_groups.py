@@ -1,0 +1,132 @@
+"""Groups that nobody was seen to use for some time: `unused_groups`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import reduce
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.state import groups, last_commits, share_state
+from flexwire.answers.state.log import is_older, passed
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from flexwire.answers.asking.answer import AnalysisTables
+
+RECENT: Final = timedelta(days=1)
+"""A group that was used since then may be a daily job's, or a consumer's that has no membership."""
+
+# The requests of those who are in a group or commit for it; monitoring only asks about groups.
+_USES: Final = (
+    *("JoinGroupRequest", "SyncGroupRequest", "HeartbeatRequest", "OffsetCommitRequest"),
+    *("TxnOffsetCommitRequest", "AddOffsetsToTxnRequest", "ConsumerGroupHeartbeatRequest"),
+    *("ShareGroupHeartbeatRequest", "ShareFetchRequest", "ShareAcknowledgeRequest"),
+    "StreamsGroupHeartbeatRequest",
+)
+_TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
+COLUMNS = (
+    Column("group", pa.string(), "the group", heading="Group", is_about=True),
+    Column("type", pa.string(), "classic, consumer, share or streams",
+           "of a group that only commits, and has no record of its own", heading="Type"),
+    Column("topics", pa.list_(pa.string()), "the topics that it has committed offsets of, or as a "
+           "share group has a state for", heading="Topics"),
+    Column("partitions", pa.int64(), "how many of their partitions", heading="Partitions"),
+    Column("last_time", _TIME, "when it committed or changed last, by the coordinator's clock",
+           "where no record says it", heading="Last used"),
+    Column("idle_us", pa.int64(), "how long that was before the last record of any internal topic, "
+           "or the moment that is asked for, in microseconds",
+           "with ``last_time``, or where no record says when that is", heading="Idle"),
+)  # fmt: skip
+
+
+@returns(COLUMNS)
+def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
+    """Return a row for each group without a member that was not used for ``recent``.
+
+    A group of which something is not known, or that a transaction has a commit pending for, is not
+    among them: it may be in use. Nor is one that committed less than ``recent`` ago: a consumer
+    that assigns partitions to itself is in no group's record, and commits all the same. Nor is one
+    that a client uses in the captures and request logs of this analysis. Where no record says when
+    a group was used last it has a row, and ``idle_us`` is null.
+
+    No row proves that nobody needs a group: one that comes once a quarter looks the same.
+    """
+    logs = tables.internal
+    commits = None if logs is None else logs.view(_TOPIC, last_commits)
+    every = None if logs is None else logs.view(_TOPIC, groups)
+    if logs is None or commits is None or every is None:
+        return None
+    is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
+    places = commits.select(
+        *("group", "topic", "partition", F.col("commit_time").alias("time")),
+        is_settled.alias("is_settled"),
+    )
+    shared = logs.view(InternalTopic.SHARE_STATE, share_state)
+    if shared is not None:
+        named = shared.join(logs.topic_names(), "topic_id", "left")
+        topic = F.coalesce("topic", "topic_id").alias("topic")
+        time = F.col("write_time").alias("time")
+        # Of a group that no record of a group names it is not known who is in it, unless all of
+        # these were read.
+        is_named = F.col("of_group").isNotNull() | F.lit(logs.has_all(_TOPIC))
+        settled = (F.col("is_known") & is_named).alias("is_settled")
+        of_groups = every.select(F.col("group").alias("of_group"))
+        named = named.join(of_groups, F.col("group_id") == F.col("of_group"), "left")
+        share = named.select(F.col("group_id").alias("group"), topic, "partition", time, settled)
+        places = places.unionByName(share)
+    used = places.groupBy("group").agg(
+        F.array_sort(F.collect_set("topic")).alias("topics"),
+        F.count("*").alias("partitions"),
+        F.max("time").alias("used_time"),
+        F.bool_and("is_settled").alias("is_settled"),
+    )
+    both = every.join(used, "group", "full").na.fill(0, ["partitions"])
+    is_known = F.coalesce("is_known", F.lit(True)) & F.coalesce("is_settled", F.lit(True))
+    is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
+    last = F.greatest("used_time", "time")
+    now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
+    none = F.array().cast("array<string>")
+    is_idle = F.coalesce(is_older(last, now, recent), F.lit(True))
+    both = both.join(_seen(tables), "group", "left_anti")
+    return both.where(is_known & is_empty & is_idle).withColumns(
+        {
+            "topics": F.coalesce("topics", none),
+            "last_time": last,
+            "idle_us": passed(last, now),
+        }
+    )
+
+
+def _seen(tables: AnalysisTables) -> DataFrame:
+    """Return the groups that clients are members of or commit for, as traffic shows it."""
+    found = [one for name in _USES if (one := tables.message(name)) is not None]
+    none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))
+    named = [one.select(F.col("body.group_id").alias("group")) for one in found]
+    return reduce(DataFrame.unionByName, named, none).where("group is not null").distinct()
+
+
+ANSWER = Answer(
+    name="unused_groups",
+    place=240,
+    question="Which groups was nobody seen to use?",
+    meaning="Groups without a member that were not used in the last day, those that have been "
+    "idle for longest first.",
+    advice="Ask the owners of those that have been idle for months. A group that is deleted loses "
+    "its offsets for good: write them down first (flexwire answers OUT group_offsets --reset-plan "
+    "FILE has those of consumer groups), then kafka-consumer-groups --delete or "
+    "kafka-share-groups --delete.",
+    row="a group",
+    columns=COLUMNS,
+    order=("-idle_us", "group"),
+    ask=unused_groups,
+    picture=Picture("How long groups have been idle", "idle_us"),
+    asks=(_TOPIC.topic,),
+)

@@ -1,0 +1,208 @@
+"""Topics that no group was seen to read for some time: `unused_topics`."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
+
+from flexwire.answers.asking.answer import Answer, returns
+from flexwire.answers.asking.internal_logs import TOPICS
+from flexwire.answers.cluster_configs import configs
+from flexwire.answers.state import group_members, groups, last_commits
+from flexwire.answers.state.log import is_older, passed
+from flexwire.answers.topic_readers import topic_readers
+from flexwire.errors import CaptureError
+from flexwire.facts.answers import Picture
+from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.known_topics import KNOWN
+from flexwire.tables.schema import Column
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as SparkColumn
+    from pyspark.sql import DataFrame
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.asking.internal_logs import InternalLogs
+    from flexwire.answers.state.cluster import ClusterState
+
+RECENT: Final = timedelta(days=7)
+"""A commit that is no older is somebody's who reads: a weekly job has not stopped."""
+
+_TIME: Final = pa.timestamp("us", "UTC")
+_TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
+_NOT_READ: Final = "where no log of it was read, and as of an offset"
+COLUMNS = (
+    Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
+    Column("partitions", pa.int64(), "its partitions, or those whose log was read where the "
+           "cluster's metadata was not", heading="Partitions"),
+    Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ, heading="Bytes"),
+    Column("last_record_time", _TIME, "the latest timestamp of its records",
+           f"{_NOT_READ}, or has none", heading="Last record"),
+    Column("groups", pa.int64(), "the groups that have committed an offset of it, all of them "
+           "without members and some time ago", heading="Groups"),
+    Column("last_commit_time", _TIME, "when one of these did last", "where none has",
+           heading="Last commit"),
+    Column("unread_us", pa.int64(), "how long that was before the last record of any internal "
+           "topic, or the moment that is asked for, in microseconds",
+           "with ``last_commit_time``, or where no record says when that is",
+           heading="Not read for"),
+    Column("is_known", pa.bool_(), "whether all partitions of __consumer_offsets were read: where "
+           "false, a group that reads it may have been missed. True is no proof that nobody reads "
+           "it: who commits nothing is not seen", heading="All groups read"),
+    Column("software", pa.string(), "whose topic it is by its name, as Kafka Connect's: such a "
+           "topic is read without commits", "where its name says nothing", heading="Of"),
+    Column("is_compacted", pa.bool_(), "whether the topic's own cleanup.policy has compact: such a "
+           "topic is a table, and often read whole without commits", "where no cluster's metadata "
+           "was read", heading="Compacted"),
+    Column("is_apart", pa.bool_(), "whether ``software`` or ``is_compacted`` says that it is read "
+           "without commits, so that no group's offset says whether anybody needs it"),
+)  # fmt: skip
+
+
+# What the batches of a topic say of it.
+_WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
+
+
+@returns(COLUMNS)
+def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
+    """Return a row for each topic that no group was seen to read for ``recent``.
+
+    A group with members reads what it has committed an offset of, what one of its members wants by
+    name, and what one has. Whoever committed an offset less than ``recent`` ago reads the topic
+    too, with members or without: a consumer that assigns partitions to itself has none. So does a
+    client that fetches it in the captures and request logs of this analysis (`topic_readers`).
+
+    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, as one of
+    Spark that keeps its offsets itself, nor one that comes once a quarter. Kafka's own internal
+    topics are left out.
+    """
+    logs = tables.internal
+    commits = None if logs is None else logs.view(_TOPIC, last_commits)
+    every = None if logs is None else logs.view(_TOPIC, groups)
+    if logs is None or commits is None or every is None:
+        return None
+    alive = F.coalesce(F.col("members") > 0, F.lit(False)) | ~F.coalesce("is_alive", F.lit(True))
+    states = every.select("group", "members", F.col("is_known").alias("is_alive"))
+    is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
+    now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
+    # Where no record says when, it may have been now.
+    is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
+    used = commits.join(states, "group", "left").groupBy("topic")
+    found = used.agg(
+        F.count_distinct("group").alias("groups"),
+        F.max("commit_time").alias("last_commit_time"),
+        F.bool_or(alive | ~is_settled | is_recent).alias("is_used"),
+    )
+    wanted = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
+    wanted = wanted.withColumn("is_wanted", F.lit(True))
+    made = _topics(logs).join(found, "topic", "left").join(wanted, "topic", "left")
+    made = made.join(_compacted(logs), "topic", "left")
+    made = made.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
+        {
+            "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
+            "unread_us": passed("last_commit_time", now),
+            "is_known": F.lit(logs.has_all(_TOPIC)),
+            "software": _software(F.col("topic")),
+            "is_compacted": _if_known(logs, F.coalesce("is_compacted", F.lit(False))),
+        }
+    )
+    is_apart = F.col("software").isNotNull() | F.coalesce("is_compacted", F.lit(False))
+    return made.withColumn("is_apart", is_apart)
+
+
+def _software(topic: SparkColumn) -> SparkColumn:
+    """Return whose topic it is by its name; null where the name says nothing."""
+    found = F.lit(None).cast("string")
+    for one in reversed(KNOWN):
+        found = F.when(topic.rlike(f"^(?:{one.pattern})$"), one.software).otherwise(found)
+    return found
+
+
+def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
+    """Return the topics that clients fetch or commit in captures and request logs."""
+    readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
+    names = logs.topic_names().withColumnRenamed("topic", "named")
+    named = readers.join(names, "topic_id", "left")
+    found = named.select(F.coalesce("topic", "named").alias("topic"))
+    return found.where("topic is not null").distinct()
+
+
+def _compacted(logs: InternalLogs) -> DataFrame:
+    """Return the topics whose own configuration has them compacted."""
+    state = _state(logs)
+    if state is None:
+        return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")
+    policies = configs(state).where("resource_type = 'topic' and name = 'cleanup.policy'")
+    return policies.where(F.col("value").contains("compact")).select(
+        F.col("resource_name").alias("topic"), F.lit(True).alias("is_compacted")
+    )
+
+
+def _if_known(logs: InternalLogs, value: SparkColumn) -> SparkColumn:
+    return value if _state(logs) is not None else F.lit(None).cast("boolean")
+
+
+def _state(logs: InternalLogs) -> ClusterState | None:
+    try:
+        return logs.cluster()
+    except CaptureError:
+        # What was set at that moment is not known.
+        return None
+
+
+def _wanted(logs: InternalLogs) -> DataFrame:
+    """The topics that members want or have."""
+    members = logs.view(_TOPIC, group_members)
+    if members is None:
+        return logs.topic_names().select("topic").where("false")
+    wanted = members.select(F.explode("topics").alias("topic"))
+    held = members.select(F.explode("assigned").alias("one")).select("one.topic", "one.topic_id")
+    names = logs.topic_names().withColumnRenamed("topic", "named")
+    named = held.join(names, "topic_id", "left").select(F.coalesce("topic", "named").alias("topic"))
+    return wanted.unionByName(named).where("topic is not null").distinct()
+
+
+def _topics(logs: InternalLogs) -> DataFrame:
+    """All topics: those of the cluster's metadata, and those whose logs were read."""
+    batches = logs.written(_TOPIC)
+    is_known = batches is not None
+    batches = logs.batches if batches is None else batches
+    of_logs = batches.groupBy("topic").agg(
+        F.count_distinct("partition").alias("read"),
+        *(F.when(F.lit(is_known), F.expr(one)).alias(name) for name, one in _WRITTEN.items()),
+    )
+    try:
+        placed = logs.partitions()
+    except CaptureError:
+        # Which there were at that moment is not known.
+        placed = None
+    if placed is None:
+        every = of_logs.withColumnRenamed("read", "partitions")
+    else:
+        counts = placed.groupBy("topic").agg(F.count("*").alias("partitions"))
+        # A topic that was deleted may have its logs for a while.
+        every = counts.join(of_logs.drop("read"), "topic", "left")
+    return every.where(~F.col("topic").isin(*TOPICS))
+
+
+ANSWER = Answer(
+    name="unused_topics",
+    place=250,
+    question="Which topics was no group seen to read?",
+    meaning="Topics that no group with members reads, that nobody committed an offset of in the "
+    "last 7 days, and that no client fetches in this analysis. Those that are read without "
+    "commits by their name or as they are compacted stand last.",
+    advice="No row is a reason to delete a topic: who commits nothing is not seen. Ask its "
+    "owners, and look for fetches over weeks (topic_readers, of a capture or a request log). Then "
+    "deny reading with an ACL, which can be undone, and wait. A shorter retention.ms deletes for "
+    "good as well.",
+    row="a topic",
+    columns=COLUMNS,
+    order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
+    ask=unused_topics,
+    picture=Picture("Bytes of topics that no group was seen to read", "bytes"),
+    asks=(_TOPIC.topic,),
+)

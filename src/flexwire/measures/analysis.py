@@ -1,0 +1,213 @@
+"""All that the report says of the tables, summed up, and the facts made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from heapq import nsmallest
+from importlib.metadata import version as installed_version
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from flexwire.facts.facts import (
+    SOURCES_SHOWN,
+    ApiFacts,
+    ClientFacts,
+    ConnectionFacts,
+    DecodeFailure,
+    Facts,
+    FailureCount,
+    LenientUse,
+    RecordHeaderFacts,
+    Source,
+    TaggedFieldUse,
+    Timeline,
+    TopicFacts,
+    Totals,
+    VersionUse,
+    marked,
+)
+from flexwire.measures.audit import AuditSums
+from flexwire.measures.audit_rows import CONNECTIONS
+from flexwire.measures.connections import ConnectionSums
+from flexwire.measures.failures import record_failures
+from flexwire.measures.frames import FrameSums
+from flexwire.measures.headers import RecordHeaderSums
+from flexwire.measures.records import RecordSums
+from flexwire.measures.tagged import TaggedFieldSums
+from flexwire.schema.catalog import catalog
+from flexwire.survey.ranges import FRAMES, RECORDS
+from flexwire.tables.request_logs import FORWARDED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pyarrow as pa
+
+    from flexwire.capture.reassembly.connections import Brokers
+    from flexwire.facts.audit import Audit
+    from flexwire.tables.records import Rows
+
+
+_Told = TypeVar("_Told")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What `Facts` has of the tables, but for the audit; groups are in any order."""
+
+    totals: Totals
+    withheld_credentials: int
+    timeline: Timeline
+    sources: tuple[Source, ...]
+    source_files: int
+    apis: tuple[ApiFacts, ...]
+    clients: tuple[ClientFacts, ...]
+    version_uses: tuple[VersionUse, ...]
+    topics: tuple[TopicFacts, ...]
+    record_headers: tuple[RecordHeaderFacts, ...]
+    tagged_fields: tuple[TaggedFieldUse, ...]
+    failures: tuple[DecodeFailure, ...]
+    failure_counts: tuple[FailureCount, ...]
+    lenient_uses: tuple[LenientUse, ...]
+    connections: ConnectionFacts
+
+
+def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
+    """Of capture files and their packets those that the facts name, in order."""
+    return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
+
+
+# The same captures should give the same file.
+_UNORDERED = (
+    *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
+    *("tagged_fields", "lenient_uses"),
+)
+
+
+def facts_of(parts: Parts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
+    """Put the facts together, in an order that does not depend on how they were gathered."""
+    told: dict[str, Any] = {one.name: getattr(parts, one.name) for one in fields(parts)}
+    told["version_uses"] = marked(parts.version_uses, audit)
+    told |= {name: _ordered(told[name]) for name in _UNORDERED}
+    return Facts(
+        title=title,
+        made_at_us=made_at_us,
+        flexwire_version=installed_version("flexwire"),
+        newest_release=catalog().newest_release,
+        releases=catalog().releases,
+        audit=audit,
+        **told,
+    )
+
+
+def _ordered(told: tuple[_Told, ...]) -> tuple[_Told, ...]:
+    return tuple(sorted(told, key=repr))
+
+
+_SLICES = 120
+# Slices of time that people count in, from a millisecond to a day.
+_WIDTHS_US = [
+    step * unit
+    for unit, steps in (
+        (1_000, (1, 2, 5, 10, 20, 50, 100, 200, 500)),
+        (1_000_000, (1, 2, 5, 10, 15, 30)),
+        (60_000_000, (1, 2, 5, 10, 15, 30)),
+        (3_600_000_000, (1, 2, 3, 6, 12, 24)),
+    )
+    for step in steps
+]
+
+
+def bucket_us(span_us: int) -> int:
+    """Give how long a slice of a capture is, of which the last frame is so long after the first.
+
+    There are about 120; captures of months are drawn in as many days as there are.
+
+    >>> bucket_us(0), bucket_us(3_600_000_000)
+    (1000, 60000000)
+    """
+    return next((one for one in _WIDTHS_US if one * _SLICES > span_us), _WIDTHS_US[-1])
+
+
+PACKETS: Final = "packets"
+"""The table of packets."""
+
+
+class AnalysisSums:
+    """Sums of what one task wrote, or of all that were merged into it.
+
+    ``span_us`` is the time from the first frame of the whole capture to the last. ``spills``: the
+    sums of all tasks are merged into it, and what does not fit in memory goes to disk.
+    """
+
+    def __init__(self, span_us: int, *, spills: bool = False) -> None:
+        self._frames = FrameSums(bucket_us(span_us))
+        self._records = RecordSums()
+        self._headers = RecordHeaderSums()
+        self._tagged = TaggedFieldSums()
+        self._connections = ConnectionSums()
+        self._packets: dict[str, int] = {}
+        self._skipped = 0
+        self.audit = AuditSums(spills=spills)
+        """What the audit is made from."""
+
+    def add(self, table: str, rows: Rows) -> None:
+        """Take in rows of a table, in the order in which they are written."""
+        if table == RECORDS:
+            self._records.add(rows)
+            self._headers.add(rows)
+            self._frames.failures.add(record_failures(rows))
+        elif table == CONNECTIONS:
+            self._connections.add(rows)
+            self.audit.add(table, rows)
+        elif table == PACKETS:
+            self._add_packets(rows)
+        elif table != FORWARDED:
+            # What brokers forward they were sent, and that is in the other tables.
+            self._tagged.add(rows)
+            self.audit.add(table, rows)
+            if table == FRAMES:
+                self._frames.add(rows)
+
+    def _add_packets(self, rows: pa.RecordBatch) -> None:
+        for row in rows.to_pylist():
+            if row["reason"] is None:
+                self._packets[row["source"]] = row["packets"]
+            else:
+                self._skipped += row["packets"]
+
+    def merge(self, other: AnalysisSums) -> None:
+        """Take in the sums of the range that follows."""
+        self._frames.merge(other._frames)
+        self._records.merge(other._records)
+        self._headers.merge(other._headers)
+        self._tagged.merge(other._tagged)
+        self._connections.merge(other._connections)
+        self._packets |= other._packets
+        self._skipped += other._skipped
+        self.audit.merge(other.audit)
+
+    def parts(self, given: Brokers) -> Parts:
+        """What the facts have of all tables; ``given`` are the ends that were given as brokers."""
+        frames = self._frames
+        undecodable = self._records.undecodable
+        return Parts(
+            totals=frames.totals(
+                undecodable_records=undecodable,
+                skipped_packets=self._skipped,
+                beyond_bounds=self._records.beyond,
+            ),
+            withheld_credentials=frames.withheld_credentials(),
+            timeline=frames.timeline(),
+            sources=frames.sources(first_sources(self._packets)),
+            source_files=len(self._packets),
+            apis=frames.apis(),
+            clients=frames.clients(),
+            version_uses=frames.version_uses(),
+            topics=self._records.facts(),
+            record_headers=self._headers.facts(),
+            tagged_fields=self._tagged.facts(),
+            failures=frames.failures.earliest(),
+            failure_counts=frames.failures.counts(),
+            lenient_uses=frames.lenient_uses(),
+            connections=self._connections.facts(given.named()),
+        )

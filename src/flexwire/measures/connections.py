@@ -1,0 +1,102 @@
+"""The facts of all connections but those that the totals are about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.facts.facts import ConnectionFacts, OtherConnection
+
+if TYPE_CHECKING:
+    from flexwire.measures.groups import Numbers
+
+
+SHOWN = 200
+"""So many connections that are not Kafka are listed in the report; the table has them all."""
+
+_SHOWN_COLUMNS = (
+    "client",
+    "broker",
+    "first_time",
+    "request_bytes",
+    "response_bytes",
+    "evidence",
+    "looks_like",
+)
+
+
+class ConnectionSums:
+    """Partial sums of the table of connections."""
+
+    def __init__(self) -> None:
+        self._silent = self._unread = 0
+        self._others = self._other_frames = self._other_bytes = 0
+        # With what orders them: the most bytes first.
+        self._largest: list[tuple[tuple[int, str], OtherConnection]] = []
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows of the table of connections."""
+        carried = _sum(rows, "request_bytes", "response_bytes")
+        frames = _sum(rows, "request_frames", "response_frames")
+        is_kafka, reads = _flags(rows, "is_kafka"), _flags(rows, "reads_as_kafka")
+        self._silent += int((carried == 0).sum())
+        self._unread += int(((carried > 0) & is_kafka & ~reads).sum())
+        is_other = ~is_kafka & (carried > 0)
+        self._others += int(is_other.sum())
+        self._other_frames += int(frames[is_other].sum())
+        self._other_bytes += int(carried[is_other].sum())
+        others = rows.select(["connection", *_SHOWN_COLUMNS]).append_column(
+            "carried", pa.array(carried)
+        )
+        others = others.filter(pa.array(is_other))
+        first = pc.select_k_unstable(
+            others, SHOWN, [("carried", "descending"), ("connection", "ascending")]
+        )
+        self._keep([_other(row) for row in _with_micros(others.take(first)).to_pylist()])
+
+    def merge(self, other: ConnectionSums) -> None:
+        """Add what another one has."""
+        self._silent += other._silent
+        self._unread += other._unread
+        self._others += other._others
+        self._other_frames += other._other_frames
+        self._other_bytes += other._other_bytes
+        self._keep(other._largest)
+
+    def facts(self, given: tuple[str, ...] = ()) -> ConnectionFacts:
+        """Give the facts; ``given`` are the ends that were given as brokers."""
+        return ConnectionFacts(
+            given=given,
+            not_kafka=self._others,
+            not_kafka_frames=self._other_frames,
+            not_kafka_bytes=self._other_bytes,
+            silent=self._silent,
+            unread=self._unread,
+            others=tuple(one for _, one in self._largest),
+        )
+
+    def _keep(self, more: list[tuple[tuple[int, str], OtherConnection]]) -> None:
+        self._largest = sorted(self._largest + more, key=lambda one: one[0])[:SHOWN]
+
+
+def _other(row: dict[str, Any]) -> tuple[tuple[int, str], OtherConnection]:
+    told = {name: row[name] for name in _SHOWN_COLUMNS if name != "first_time"}
+    other = OtherConnection(**told, first_time_us=row["first_time"])
+    return (-row["carried"], row["connection"]), other
+
+
+def _with_micros(rows: pa.RecordBatch) -> pa.RecordBatch:
+    place = rows.schema.get_field_index("first_time")
+    return rows.set_column(place, "first_time", rows["first_time"].cast(pa.int64()))
+
+
+def _sum(rows: pa.RecordBatch, *names: str) -> Numbers:
+    total: Numbers = np.sum([rows[name].to_numpy() for name in names], axis=0)
+    return total
+
+
+def _flags(rows: pa.RecordBatch, name: str) -> Numbers:
+    return np.asarray(rows[name].to_numpy(zero_copy_only=False), bool)

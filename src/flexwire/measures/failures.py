@@ -1,0 +1,217 @@
+"""What did not decode, frames and records: the earliest, and how often there is each reason."""
+
+from __future__ import annotations
+
+import re
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.facts.facts import DecodeFailure, FailureCount
+from flexwire.measures.groups import Groups, coded
+from flexwire.protocol import WITHHELD
+from flexwire.tables.records import PARTIAL_BATCH, WITHHELD_RECORDS, RunRows
+from flexwire.tables.schema import FRAMES_TABLE, RECORDS
+from flexwire.tables.spec_places import RECORDS_FIELDS
+
+if TYPE_CHECKING:
+    from flexwire.measures.groups import Key
+
+
+DIFFERENT_REASONS = 200
+"""So many reasons are in the report, the most frequent ones."""
+
+_FIGURES = re.compile(r"[0-9]+")
+_MOST_KEPT = 10_000
+
+
+class ReasonCounts:
+    """How many rows there are of each reason, and of whatever else they are told apart by.
+
+    Reasons that are alike but for their figures are one, which has "…" for these unless they were
+    the same each time. A capture can make up as many as it likes: when there are twice
+    ``most``, the rarest are only counted, in ``uncounted``.
+    """
+
+    def __init__(self, most: int = _MOST_KEPT) -> None:
+        self._most = most
+        # By everything else and the reason without figures: how many, and the reason if it is one.
+        self._counts: dict[Key, tuple[int, str | None]] = {}
+        self.uncounted = 0
+
+    def add(self, groups: Groups) -> None:
+        """Add rows in groups, the last column of which is the reason."""
+        for (*others, told), count in zip(groups.values(), groups.counts(), strict=True):
+            reason: str = told or ""
+            self._add((*others, _FIGURES.sub("…", reason)), count, reason)
+        self._prune()
+
+    def merge(self, other: ReasonCounts) -> None:
+        """Add what another one has."""
+        for key, (count, reason) in other._counts.items():
+            self._add(key, count, reason)
+        self.uncounted += other.uncounted
+        self._prune()
+
+    def most_frequent(self) -> tuple[list[tuple[Key, str, int]], int]:
+        """Give everything else, the reason and how many, the most frequent first, and the rest."""
+        ordered = sorted(map(_told, self._counts.items()), key=_order)
+        rest = sum(count for _, _, count in ordered[DIFFERENT_REASONS:])
+        return ordered[:DIFFERENT_REASONS], rest + self.uncounted
+
+    def _add(self, key: Key, count: int, reason: str | None) -> None:
+        before, known = self._counts.get(key, (0, reason))
+        self._counts[key] = before + count, reason if reason == known else None
+
+    def _prune(self) -> None:
+        if len(self._counts) <= 2 * self._most:
+            return
+        ordered = sorted(self._counts.items(), key=lambda one: _order(_told(one)))
+        self.uncounted += sum(count for _, (count, _) in ordered[self._most :])
+        self._counts = dict(ordered[: self._most])
+
+
+def _told(item: tuple[Key, tuple[int, str | None]]) -> tuple[Key, str, int]:
+    (*others, alike), (count, reason) = item
+    return tuple(others), alike if reason is None else reason, count
+
+
+def _order(told: tuple[Key, str, int]) -> tuple[int, str, Key]:
+    others, reason, count = told
+    return -count, reason, tuple((one is not None, one) for one in others)
+
+
+SHOWN_FAILURES = 200
+SAMPLE_BYTES = 64
+
+FAILURES = pa.schema(
+    [
+        FRAMES_TABLE.field(name)
+        for name in (
+            "time",
+            "connection",
+            "direction",
+            "frame_index",
+            "message",
+            "api_version",
+            "error",
+            "size",
+            "bytes",
+            "withheld_credentials",
+        )
+    ]
+)
+"""What is told of a failure, in the columns of the table of frames; of ``bytes`` the first ones."""
+
+# In this order they come: by time, and then so that it is the same order each time.
+_ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
+
+
+class FailureSums:
+    """The `SHOWN_FAILURES` earliest failures, and the reasons of all."""
+
+    def __init__(self) -> None:
+        self._earliest: list[tuple[Key, DecodeFailure]] = []
+        self._reasons = ReasonCounts()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Add rows of `FAILURES`."""
+        if not len(rows):
+            return
+        self._reasons.add(Groups(coded(rows["error"])))
+        moments = rows["time"].cast(pa.int64())
+        if len(self._earliest) == SHOWN_FAILURES:
+            is_early = pc.less_equal(moments, self._earliest[-1][0][0])
+            rows, moments = rows.filter(is_early), moments.filter(is_early)
+        table = rows.set_column(0, "time", moments)
+        first = pc.select_k_unstable(
+            table, SHOWN_FAILURES, [(name, "ascending") for name in _ORDER]
+        )
+        self._keep([_failure(row) for row in table.take(first).to_pylist()])
+
+    def merge(self, other: FailureSums) -> None:
+        """Add what another one has."""
+        self._reasons.merge(other._reasons)
+        self._keep(other._earliest)
+
+    def earliest(self) -> tuple[DecodeFailure, ...]:
+        """Give the earliest, by time."""
+        return tuple(failure for _, failure in self._earliest)
+
+    def counts(self) -> tuple[FailureCount, ...]:
+        """Give how many there are of each reason, the most frequent first, and of the rest."""
+        frequent, rest = self._reasons.most_frequent()
+        told = [FailureCount(reason, count) for _, reason, count in frequent]
+        if rest:
+            told.append(FailureCount("other reasons", rest))
+        return tuple(told)
+
+    def _keep(self, more: list[tuple[Key, DecodeFailure]]) -> None:
+        every = sorted(self._earliest + more, key=itemgetter(0))
+        self._earliest = every[:SHOWN_FAILURES]
+
+
+def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
+    data: bytes | None = row["bytes"]
+    is_withheld = data is None and row["withheld_credentials"] > 0
+    sample = (data or b"")[:SAMPLE_BYTES].hex()
+    failure = DecodeFailure(
+        time_us=row["time"],
+        connection=row["connection"],
+        direction=row["direction"],
+        message=row["message"],
+        version=row["api_version"],
+        reason=row["error"],
+        # Request logs do not say it.
+        size=row["size"] or 0,
+        sample_hex=WITHHELD if is_withheld else sample,
+    )
+    return (*(row[name] for name in _ORDER), sample), failure
+
+
+_SOURCES = pa.array([one.source for one in RECORDS_FIELDS])
+_NONE = pa.RecordBatch.from_pylist([], RECORDS)
+_MESSAGES = pa.array([one.message for one in RECORDS_FIELDS])
+
+
+def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
+    """Give the rows of bytes that are not a record batch, unless it was cut off or withheld."""
+    if isinstance(records, RunRows):
+        errors = records.facts["error"]
+        if errors.null_count == len(errors):
+            return _NONE
+        records = records.batch()
+    errors = records["error"]
+    if errors.null_count == len(errors):
+        return records.slice(0, 0)
+    is_fine = pc.or_(
+        pc.starts_with(errors, PARTIAL_BATCH), pc.equal(errors, pa.scalar(WITHHELD_RECORDS))
+    )
+    # Where there is no error, it is neither.
+    return records.filter(pc.invert(is_fine))
+
+
+def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
+    """Give the failures among rows of the records table, as `FAILURES`.
+
+    ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
+    `SAMPLE_BYTES`) are of what did not decode.
+    """
+    failed = undecodable(records)
+    rows, data = len(failed), failed["bytes"]
+    told = {
+        "time": failed["time"],
+        "connection": failed["connection"],
+        "direction": failed["direction"],
+        "frame_index": failed["frame_index"],
+        "message": _MESSAGES.take(pc.index_in(failed["source"], _SOURCES)),
+        "api_version": pa.nulls(rows),
+        "error": failed["error"],
+        "size": pc.binary_length(data),
+        "bytes": pc.binary_slice(data, 0, SAMPLE_BYTES),
+        "withheld_credentials": pa.repeat(0, rows),
+    }
+    columns = [told[one.name].cast(one.type) for one in FAILURES]
+    return pa.RecordBatch.from_arrays(columns, schema=FAILURES)

@@ -1,0 +1,212 @@
+"""Rows that are alike in some columns: groups of them, and runs of one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    Key = tuple[Any, ...]
+
+
+_MOST_CODES = 2**62
+
+
+Numbers = np.ndarray[Any, np.dtype[Any]]
+"""An array of whole numbers, or of flags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A column as numbers: the value of a row is ``values[codes[row]]``."""
+
+    codes: Numbers
+    values: Sequence[Any]
+
+
+def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
+    """Give a column as numbers of its different values, and these; null is a value like others."""
+    if _is_one_text(column):
+        return np.zeros(len(column), np.int64), column.slice(0, 1)
+    found = pc.dictionary_encode(column, null_encoding="encode")
+    return found.indices.to_numpy().astype(np.int64), found.dictionary
+
+
+def _is_one_text(column: pa.Array) -> bool:
+    """Whether texts are all the same, as nearly always many columns: that is seen at once."""
+    if not pa.types.is_string(column.type) or not len(column):
+        return False
+    if column.null_count:
+        return bool(column.null_count == len(column))
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int32)[column.offset :][: len(column) + 1]
+    first, second = int(ends[0]), int(ends[1])
+    if (np.diff(ends) != second - first).any():
+        return False
+    texts = data.slice(first, int(ends[-1]) - first).to_pybytes() if data else b""
+    return texts == texts[: second - first] * len(column)
+
+
+def coded(column: pa.Array) -> Coded:
+    """Give a column as numbers; null is a value like others."""
+    codes, values = numbered(column)
+    return Coded(codes, values.to_pylist())
+
+
+def coded_flags(flags: Numbers) -> Coded:
+    """Give a column of booleans as numbers."""
+    return Coded(flags.astype(np.int64), (False, True))
+
+
+def coded_steps(numbers: Numbers, width: int) -> Coded:
+    """Give the steps of a width that numbers lie in, counted from 0, downwards too."""
+    steps = numbers // width
+    least = int(steps.min())
+    return Coded(steps - least, range(least, int(steps.max()) + 1))
+
+
+class Groups:
+    """Rows, of which there is one at least; those with the same values in all columns are a group.
+
+    ``of`` is the group of each row, as a number, and ``first`` the first row of each group.
+    """
+
+    def __init__(self, *columns: Coded) -> None:
+        self._columns = columns
+        codes, different = columns[0].codes, len(columns[0].values)
+        for one in columns[1:]:
+            if different * len(one.values) > _MOST_CODES:
+                _, codes = np.unique(codes, return_inverse=True)
+                different = int(codes.max()) + 1
+            codes, different = codes * len(one.values) + one.codes, different * len(one.values)
+        self.first, self.of = _numbered(codes, different)
+
+    def values(self) -> Iterator[Key]:
+        """Give what the rows of each group have in the columns."""
+        told = (
+            [one.values[code] for code in one.codes[self.first].tolist()] for one in self._columns
+        )
+        return zip(*told, strict=True)
+
+    def counts(self) -> list[int]:
+        """Give how many rows are in each group."""
+        counts: list[int] = np.bincount(self.of).tolist()
+        return counts
+
+    def sums(self, numbers: Numbers) -> list[int]:
+        """Give the sum of each group's numbers; exact below 2 ** 53."""
+        sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
+        return sums
+
+
+def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
+    """Give the first row of each code that occurs, and of each row the place of its code there."""
+    rows = len(codes)
+    if different > 4 * rows + 1024:
+        _, first, of = np.unique(codes, return_index=True, return_inverse=True)
+        return first, of
+    # There are few codes, so that they need not be sorted.
+    first_of = np.full(different, -1)
+    first_of[codes[::-1]] = np.arange(rows - 1, -1, -1)
+    present = np.flatnonzero(first_of >= 0)
+    place = np.empty(different, np.int64)
+    place[present] = np.arange(len(present))
+    return first_of[present], place[codes]
+
+
+class Tally:
+    """How many rows each key has, and the sums of their numbers: ``sums[key]`` in this order."""
+
+    def __init__(self) -> None:
+        self.sums: dict[Key, list[int]] = {}
+
+    def add(self, groups: Groups, *numbers: Numbers) -> None:
+        """Add rows in groups, with columns of numbers."""
+        columns = (groups.counts(), *map(groups.sums, numbers))
+        for key, more in zip(groups.values(), zip(*columns, strict=True), strict=True):
+            self._add(key, more)
+
+    def merge(self, other: Tally) -> None:
+        """Add what another one has."""
+        for key, more in other.sums.items():
+            self._add(key, more)
+
+    def _add(self, key: Key, more: Sequence[int]) -> None:
+        known = self.sums.get(key)
+        if known is None:
+            self.sums[key] = [*more]
+            return
+        for place, number in enumerate(more):
+            known[place] += number
+
+
+NO_TOPIC = "?"
+"""The topic of records that tell neither its name nor its id."""
+
+
+def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
+    """Give the rows that differ from the row before in one of the columns named, the first too."""
+    is_start = np.ones(len(rows), np.bool_)
+    if len(rows):
+        is_start[1:] = False
+        for name in names:
+            _mark_changes(rows[name], is_start[1:])
+    return np.flatnonzero(is_start)
+
+
+def _mark_changes(column: pa.Array, marked: Numbers) -> None:
+    if column.null_count == len(column):
+        return
+    if not column.null_count and pa.types.is_integer(column.type):
+        numbers = column.to_numpy()
+        marked |= numbers[1:] != numbers[:-1]
+        return
+    before, after = column.slice(0, len(column) - 1), column.slice(1)
+    differ = pc.not_equal(after, before)
+    if differ.null_count:
+        differ = differ.fill_null(fill_value=False)
+        valid = bits(column.is_valid())
+        marked |= valid[1:] != valid[:-1]
+    marked |= bits(differ)
+
+
+def bits(flags: pa.BooleanArray) -> Numbers:
+    """Give flags without nulls as an array."""
+    values: Numbers = flags.to_numpy(zero_copy_only=False)
+    return values
+
+
+def extents(lists: pa.Array) -> Numbers:
+    """Give the length of each list or value of bytes, 0 of a null."""
+    offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
+    lengths = np.diff(offsets)
+    if lists.null_count:
+        lengths[bits(lists.is_null())] = 0
+    return lengths
+
+
+def topic_names(rows: pa.RecordBatch) -> pa.StringArray:
+    """Give the name of each row's topic, or its id."""
+    return pc.coalesce(rows["topic"], rows["topic_id"], pa.scalar(NO_TOPIC))
+
+
+def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
+    """Give an order in which rows of one code stand together, and where in it each code begins.
+
+    Rows of one code stay in their order.
+    """
+    order = np.argsort(codes, kind="stable")
+    return order, changes(codes[order])
+
+
+def changes(codes: Numbers) -> Numbers:
+    """Give where numbers differ from the one before, the first place too."""
+    is_first = np.ones(len(codes), np.bool_)
+    np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)

@@ -1,0 +1,317 @@
+"""What the records table says of each topic, summed by the tasks that decode.
+
+Facts of a record batch stand in every row of it. So a batch of rows is cut where one of these facts
+changes, each run of rows becomes a few numbers, and the runs of a topic become its sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.facts.facts import CompressionUse, Side, TopicFacts
+from flexwire.measures.bounded import merge_all, prune, shortened
+from flexwire.measures.failures import undecodable
+from flexwire.measures.groups import bits, extents, grouped, run_starts, topic_names
+from flexwire.tables.inflated import beyond
+from flexwire.tables.records import RunRows
+
+if TYPE_CHECKING:
+    from flexwire.measures.groups import Numbers
+
+MOST_TOPICS: Final = 20_000
+"""So many different topics are counted by themselves."""
+OTHER_TOPICS: Final = "(other topics)"
+"""The topic under which all others are counted."""
+MOST_PARTITIONS: Final = 65_536
+"""So many different partitions of a topic are counted, 4,096 where there are very many topics."""
+_FEW_TOPICS: Final = 1000
+_PARTITIONS_OF_MANY: Final = 4096
+
+# What says that a row is of the same record batch as the row before.
+_OF_BATCH = (
+    *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
+    *("batch_position", "magic", "batch_size"),
+)
+_OF_FIRST = (*_OF_BATCH, "compression")
+_NO_OFFSET: Final = (np.iinfo(np.int64).max, np.iinfo(np.int64).min)
+_OF_RUNS = (
+    *("records", "key_bytes", "value_bytes"),
+    *("null_keys", "null_values", "records_with_headers"),
+)
+
+
+class TopicKey(NamedTuple):
+    """What sums are about: a topic, or its id, on one side."""
+
+    topic: str
+    is_id: bool
+    side: Side
+
+
+class _Batch(NamedTuple):
+    """A record batch that others may have rows of too: which it is, and its facts."""
+
+    key: TopicKey
+    place: tuple[Any, ...]
+    magic: int
+    compression: str
+    size: int
+
+
+@dataclass(slots=True)
+class _Topic:
+    """What is counted of one topic on one side."""
+
+    partitions: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
+    sums: Numbers = field(default_factory=lambda: np.zeros(len(_OF_RUNS), np.int64))
+    magic: set[int] = field(default_factory=set)
+    compressions: dict[str, list[int]] = field(default_factory=dict)
+    batches: int = 0
+    least: int = _NO_OFFSET[0]
+    most: int = _NO_OFFSET[1]
+
+    def add_batches(self, magic: int, compression: str, count: int, size: int) -> None:
+        self.batches += count
+        self.magic.add(magic)
+        use = self.compressions.setdefault(compression, [0, 0])
+        use[0] += count
+        use[1] += size
+
+    def span(self, least: int, most: int) -> None:
+        self.least, self.most = min(self.least, least), max(self.most, most)
+
+    def add_partitions(self, partitions: Numbers) -> None:
+        self.partitions = np.unique(np.concatenate([self.partitions, partitions]))
+
+    def merge(self, other: _Topic) -> None:
+        """Take in what was counted elsewhere."""
+        self.add_partitions(other.partitions)
+        self.sums = self.sums + other.sums
+        self.batches += other.batches
+        self.magic |= other.magic
+        self.span(other.least, other.most)
+        for name, (count, size) in other.compressions.items():
+            use = self.compressions.setdefault(name, [0, 0])
+            use[0] += count
+            use[1] += size
+
+    def facts(self, key: TopicKey) -> TopicFacts:
+        # The offsets in a Produce are the producer's own count within a batch, not the log's.
+        in_log = key.side == "fetch" and self.least <= self.most
+        uses = (CompressionUse(name, *use) for name, use in sorted(self.compressions.items()))
+        return TopicFacts(
+            topic=key.topic,
+            is_id=key.is_id,
+            side=key.side,
+            partitions=len(self.partitions),
+            batches=self.batches,
+            compression=tuple(uses),
+            magic=tuple(sorted(self.magic)),
+            first_offset=self.least if in_log else None,
+            last_offset=self.most if in_log else None,
+            **dict(zip(_OF_RUNS, self.sums.tolist(), strict=True)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Runs:
+    """The runs of a batch of rows; row by row the facts of its first, and the sums of each."""
+
+    first: pa.RecordBatch
+    sums: Numbers
+    least: Numbers
+    most: Numbers
+
+    def batch(self, at: int, key: TopicKey) -> _Batch | None:
+        """Give a run's record batch; None of bytes that are not a batch."""
+        told = {name: self.first[name][at].as_py() for name in _OF_FIRST}
+        if told["magic"] is None:
+            return None
+        facts = told.pop("magic"), told.pop("compression"), told.pop("batch_size")
+        return _Batch(key, tuple(told.values()), *facts)
+
+
+class RecordSums:
+    """Sums up the rows of the records table: by topic, and how many are undecodable.
+
+    The rows of a record batch come one after the other, and its facts count once: also where a
+    part of them is in the next batch of rows, or was summed elsewhere. Of very many topics
+    (`MOST_TOPICS`) the first in the alphabet are counted by themselves, and the others together.
+
+    Attributes:
+        undecodable: how many rows are bytes that are not a record batch.
+        beyond: how many of these are batches that inflate beyond a bound.
+    """
+
+    def __init__(self) -> None:
+        self.undecodable = 0
+        self.beyond = 0
+        self._topics: dict[TopicKey, _Topic] = {}
+        self._rest: dict[Side, _Topic] = {}
+        # Batches of which others may have rows: they count in the end.
+        self._shared: set[_Batch] = set()
+        self._last: _Batch | None = None
+        self._is_empty = True
+
+    def add(self, records: pa.RecordBatch | RunRows) -> None:
+        """Take in rows of the records table, in their order."""
+        if not len(records):
+            return
+        self.undecodable += len(undecodable(records))
+        self.beyond += beyond(records)
+        runs = _runs(records)
+        codes, keys = _keys(runs.first)
+        is_counted = self._hold_ends(runs, keys[codes[0]], keys[codes[-1]])
+        order, begins = grouped(codes)
+        sums = np.add.reduceat(runs.sums[:, order], begins, axis=1)
+        least = np.minimum.reduceat(runs.least[order], begins)
+        most = np.maximum.reduceat(runs.most[order], begins)
+        partitions = runs.first["partition"].fill_null(0).to_numpy()[order]
+        for at, (key, of_key) in enumerate(
+            zip(keys, np.split(partitions, begins[1:]), strict=True)
+        ):
+            one = self._topic(key)
+            one.sums = one.sums + sums[:, at]
+            one.span(int(least[at]), int(most[at]))
+            one.add_partitions(of_key)
+        self._count(runs.first, codes, keys, is_counted)
+        self._bound(2 * MOST_TOPICS)
+
+    def _topic(self, key: TopicKey) -> _Topic:
+        found = self._topics.get(key)
+        if found is None:
+            found = self._topics[key] = _Topic()
+        return found
+
+    def _hold_ends(self, runs: _Runs, first_key: TopicKey, last_key: TopicKey) -> Numbers:
+        """Hold back the first and the last batch; gives which of the others may be counted."""
+        number = len(runs.first)
+        first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
+        goes_on = not self._is_empty and first == self._last
+        is_counted = np.ones(number, np.bool_)
+        is_counted[-1] = False
+        if self._is_empty or goes_on:
+            is_counted[0] = False
+        if self._is_empty and first is not None:
+            self._shared.add(first)
+        is_over = number > 1 or not goes_on
+        if is_over and self._last is not None and self._last not in self._shared:
+            self._count_one(self._last)
+        self._last, self._is_empty = last, False
+        return is_counted
+
+    def _count_one(self, batch: _Batch) -> None:
+        self._topic(batch.key).add_batches(batch.magic, batch.compression, 1, batch.size)
+
+    def _count(
+        self, first: pa.RecordBatch, codes: Numbers, keys: list[TopicKey], is_counted: Numbers
+    ) -> None:
+        counted = np.flatnonzero(is_counted & bits(first["magic"].is_valid()))
+        if not len(counted):
+            return
+        known = first.take(pa.array(counted))
+        magic, size = known["magic"].to_numpy(), known["batch_size"].to_numpy()
+        compression = known["compression"].dictionary_encode()
+        names = compression.dictionary.to_pylist()
+        words = codes[counted] * len(names) + compression.indices.to_numpy()
+        # A magic has eight bits, with its sign.
+        order, begins = grouped(words << 8 | magic.view(np.uint8))
+        sizes = np.add.reduceat(size[order], begins).tolist()
+        counts = np.diff(begins, append=len(order)).tolist()
+        for at, *use in zip(order[begins].tolist(), counts, sizes, strict=True):
+            key = keys[codes[counted[at]]]
+            self._topic(key).add_batches(int(magic[at]), known["compression"][at].as_py(), *use)
+
+    def merge(self, other: RecordSums) -> None:
+        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        self.undecodable += other.undecodable
+        self.beyond += other.beyond
+        merge_all(self._topics, other._topics, _Topic)
+        merge_all(self._rest, other._rest, _Topic)
+        self._shared |= other._shared
+        if other._last is not None:
+            self._shared.add(other._last)
+        self._bound(2 * MOST_TOPICS)
+
+    def _bound(self, most: int) -> None:
+        is_many = len(self._topics) > _FEW_TOPICS
+        partitions = _PARTITIONS_OF_MANY if is_many else MOST_PARTITIONS
+        for one in self._topics.values():
+            one.partitions = one.partitions[:partitions]
+        if len(self._topics) > most:
+            prune(
+                self._topics,
+                MOST_TOPICS,
+                lambda key: self._rest.setdefault(key.side, _Topic()),
+                order=tuple,
+            )
+            for one in self._rest.values():
+                one.partitions = one.partitions[:partitions]
+
+    def facts(self) -> tuple[TopicFacts, ...]:
+        """What the report says of each topic, in the order of their names."""
+        whole = RecordSums()
+        whole.merge(self)
+        for batch in whole._shared:
+            whole._count_one(batch)
+        whole._bound(MOST_TOPICS)
+        topics = [one.facts(key) for key, one in sorted(whole._topics.items(), key=_by_key)]
+        others = sorted(whole._rest.items(), key=_by_key)
+        rest = [one.facts(TopicKey(OTHER_TOPICS, is_id=False, side=side)) for side, one in others]
+        return (*topics, *rest)
+
+
+def _by_key(item: tuple[Any, _Topic]) -> Any:
+    return item[0]
+
+
+def _runs(records: pa.RecordBatch | RunRows) -> _Runs:
+    if isinstance(records, RunRows):
+        own, facts = records.own, records.facts
+        # Rows that were read into objects are runs of their own.
+        first = run_starts(facts, _OF_BATCH)
+        starts = (np.cumsum(records.counts) - records.counts)[first]
+        is_control = np.repeat(
+            bits(facts["is_control"].fill_null(fill_value=False)), records.counts
+        )
+    else:
+        own = facts = records
+        first = starts = run_starts(records, _OF_BATCH)
+        is_control = bits(records["is_control"].fill_null(fill_value=False))
+    offset, key, value = own["offset"], own["key"], own["value"]
+    # Control records mark the end of transactions; consumers do not see them.
+    seen = bits(offset.is_valid()) & ~is_control
+    of_rows = (
+        seen,
+        extents(key) * seen,
+        extents(value) * seen,
+        bits(key.is_null()) & seen,
+        bits(value.is_null()) & seen,
+        (extents(own["headers"]) > 0) & seen,
+    )
+    sums = np.stack([np.add.reduceat(one, starts, dtype=np.int64) for one in of_rows])
+    offsets = offset.fill_null(0).to_numpy()
+    none_least, none_most = _NO_OFFSET
+    least = np.minimum.reduceat(np.where(seen, offsets, none_least), starts)
+    most = np.maximum.reduceat(np.where(seen, offsets, none_most), starts)
+    return _Runs(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
+
+
+def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
+    """Give a number for each run's topic and side, and what the numbers stand for."""
+    names = topic_names(first).dictionary_encode()
+    is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
+    is_produce = bits(pc.equal(first["source"], "produce"))
+    words = np.asarray(names.indices) * 4 + is_id * 2 + is_produce
+    different, codes = np.unique(words, return_inverse=True)
+    texts = names.dictionary.to_pylist()
+    keys = [
+        TopicKey(shortened(texts[word >> 2]), bool(word & 2), "produce" if word & 1 else "fetch")
+        for word in different.tolist()
+    ]
+    return codes, keys

@@ -1,0 +1,108 @@
+"""The options of an analysis, each checked once, in the slices that its parts take.
+
+`flexwire.spark.analyze.analyze` declares them: their names, types and defaults, and what they mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.answers import KNOWN
+from flexwire.answers.asking.asking import chosen, in_order
+from flexwire.arguments import to_flag, to_int, to_list, to_text
+from flexwire.capture.reassembly.connections import Brokers
+from flexwire.schema.catalog import catalog
+from flexwire.survey.survey import Asked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from flexwire.answers.asking.answer import Answer
+    from flexwire.answers.asking.labels import Labels
+    from flexwire.answers.state.log import AsOf
+    from flexwire.logs.request_log import Zone
+    from flexwire.records.inflation import Inflation
+    from flexwire.spark.publishing.output import OutputOptions
+
+
+class ReadingOptions(NamedTuple):
+    """How inputs are read, besides what tasks are told."""
+
+    zone: Zone
+    keys: tuple[str, ...]
+
+
+class ReportOptions(NamedTuple):
+    """What the report and its audit are about."""
+
+    title: str
+    releases: tuple[str, ...]
+    labels: Labels
+
+
+class AnswerOptions(NamedTuple):
+    """Which answers are asked, None for those about logs, and of which moment."""
+
+    asked: tuple[Answer, ...] | None
+    are_named: bool
+    as_of: AsOf
+
+
+class AnalysisOptions(NamedTuple):
+    """What `analyze` was asked, checked; ``asked`` is what tasks are told, and has no files yet."""
+
+    asked: Asked
+    reading: ReadingOptions
+    report: ReportOptions
+    answering: AnswerOptions
+    output: OutputOptions
+
+
+def to_flags(*flags: object) -> dict[str, bool]:
+    """Return what is true or false, by name; `ArgumentError` for what is neither."""
+    names = ("show_credentials", "record_bytes", "skip_unreadable")
+    return dict(zip(names, map(to_flag, flags, names), strict=True))
+
+
+def to_asked(
+    flags: Mapping[str, bool],
+    ports: Iterable[int],
+    brokers: Iterable[str],
+    captured_release: object,
+    inflation: Inflation,
+) -> Asked:
+    """Return what tasks are told, without files."""
+    return Asked(
+        (),
+        Brokers.parse(
+            [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
+            [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
+        ),
+        None if captured_release is None else _release(captured_release),
+        show_credentials=flags["show_credentials"],
+        record_bytes=flags["record_bytes"],
+        skip_unreadable=flags["skip_unreadable"],
+        inflation=inflation,
+    )
+
+
+def to_releases(asked: object) -> tuple[str, ...]:
+    """Return the releases of the audit, each by its whole number."""
+    return tuple(map(_release, to_list(asked, "releases", "a list of releases")))
+
+
+def to_answers(
+    answers: str | Iterable[str | Answer] | None, labels: str | Path | None
+) -> tuple[Answer, ...] | None:
+    """Return the answers that are asked; None for those about logs."""
+    if answers is None and labels is None:
+        return None
+    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
+    asked = labelled if answers is None else answers
+    # The audit takes labels too.
+    return chosen(asked, KNOWN, labels, needs_taker=False)
+
+
+def _release(asked: object) -> str:
+    return catalog().release(to_text(asked, "a release"))

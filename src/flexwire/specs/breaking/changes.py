@@ -1,0 +1,237 @@
+"""All that a change of a message spec breaks, each break once for all its versions.
+
+Old messages stand beside new ones, and some of the old ones are gone. A message is gone if what was
+given would have to hold it. Only what was given is compared: when one file is compared with a
+release, the release's other messages are not missed.
+
+Versions that were a preview break nothing. A request says `latestVersionUnstable`: brokers offer
+its highest version only if `unstable.api.versions.enable` is set, and Kafka may still change that
+version. The response has the same version, and only the request has the word. Source: KAFKA-14391,
+Kafka 3.5.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise, product
+from typing import TYPE_CHECKING
+
+from flexwire.schema.editions import Given
+from flexwire.schema.pairs import SpecVersion, structure_pairs
+from flexwire.schema.sources import turning_points
+from flexwire.schema.spec import FIRST, MessageType, narrowed
+from flexwire.specs.breaking import rules
+from flexwire.specs.breaking.rule import continued
+from flexwire.specs.finding import rules_of
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from flexwire.schema.editions import Edition, Place
+    from flexwire.schema.spec import Position
+    from flexwire.specs.breaking.rule import BreakingRule
+
+    Editions = Mapping[str, Edition]
+    Matched = tuple[Edition, Edition | None]
+
+
+@cache
+def breaking_rules() -> dict[str, BreakingRule]:
+    """Every rule by its id, in alphabetical order."""
+    return rules_of(rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that a change of specs breaks.
+
+    ``position`` is a place in the new spec; the first line where the message is gone. ``versions``
+    are those it breaks, empty where it breaks the message as a whole.
+    """
+
+    rule: BreakingRule
+    message: str
+    position: Position
+    reason: str
+    versions: tuple[int, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The reason, with the versions it holds for."""
+        if not self.versions:
+            return self.reason
+        several = "s" if len(self.versions) > 1 else ""
+        what, semicolon, remedy = self.reason.partition("; ")
+        where = f"in version{several} {Versions.of(self.versions)}"
+        return f"{what}, {where}{semicolon}{remedy}"
+
+
+def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:
+    """Compare a message in all the versions that old and new both have; None if it is gone.
+
+    Raises `SpecError` for a spec that cannot be laid out.
+    """
+    own_text = old.own_text and (new is None or new.own_text)
+    wanted = tuple(one for one in wanted if own_text or not one.needs_own_text)
+    name = old.spec.name
+    found = [
+        Change(rule, name, position, reason)
+        for rule in wanted
+        if rule.message
+        for position, reason in rule.message(old.spec, new.spec if new else None)
+    ]
+    if new is None:
+        return found
+    versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
+    for before, run in _runs(old, new):
+        sides = SpecVersion(old.at(before), before), SpecVersion(new.at(run[0]), run[0])
+        for difference in _differences(*sides, wanted):
+            versions[difference] += run
+    found += [
+        Change(rule, name, position, reason, tuple(broken))
+        for (rule, position, reason), broken in versions.items()
+    ]
+    found = [replace(one, position=new.top) if one.position == FIRST else one for one in found]
+    return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
+
+
+def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
+    """The versions that both have, in runs in which neither side's layout changes.
+
+    With each run, the old version that its first one is compared with: another one only where
+    numbers have changed their meaning.
+    """
+    same = continued(old.spec, new.spec)
+    if same is not None:
+        if same[0] in old.spec.valid_versions and same[1] in new.spec.valid_versions:
+            yield same[0], range(same[1], same[1] + 1)
+        return
+    common = old.spec.valid_versions & new.spec.valid_versions
+    begins: set[int] = set()
+    for one in (old, new):
+        begins.update(*({version, version + 1} for version in one.by_version))
+        for spec in (one.spec, *one.by_version.values()):
+            begins.update(turning_points(spec))
+    for lowest, highest in common.ranges:
+        edges = sorted({lowest, *(begin for begin in begins if lowest < begin <= highest)})
+        for begin, end in pairwise([*edges, highest + 1]):
+            yield begin, range(begin, end)
+
+
+def _differences(
+    old: SpecVersion, new: SpecVersion, wanted: tuple[BreakingRule, ...]
+) -> Iterator[tuple[BreakingRule, Position, str]]:
+    for pair in structure_pairs(old, new):
+        for rule in wanted:
+            if rule.structure:
+                for position, reason in rule.structure(pair):
+                    yield rule, position, reason
+
+
+def match(old: Editions, new: Editions) -> Iterator[Matched]:
+    """Pair the old messages with the new ones: by name, else by an api key under a new name.
+
+    An old message that is gone has None; one that what was given need not hold is left out.
+    """
+    partners = {name: new.get(name) or other for name, other in _by_key(old, new)}
+    found = [(one, partners[name]) for name, one in old.items()]
+    scope = _Scope(found, new)
+    for one, other in found:
+        if other is not None or scope.would_have(one.place):
+            yield one, other
+
+
+def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]]:
+    """By old name: the message that has its api key and type now, and had another name before.
+
+    Api keys of requests are those of all Kafka. Records have theirs in each module anew, so there
+    the two must stand in directories that have other messages in common, if any has.
+    """
+    by_key = defaultdict(list)
+    for name, one in new.items():
+        if name not in old and one.spec.api_key is not None:
+            by_key[one.spec.api_key, one.spec.type].append(one)
+    common = {(one.place, new[name].place) for name, one in old.items() if name in new}
+    known = {place for both in common for place in both}
+    for name, one in old.items():
+        found = None
+        if name not in new and one.spec.api_key is not None:
+            for other in by_key.get((one.spec.api_key, one.spec.type), ()):
+                places = one.place, other.place
+                if one.spec.type.is_api or places in common or known.isdisjoint(places):
+                    found = other
+        yield name, found
+
+
+class _Scope:
+    """The places whose messages the new side would hold, if they still existed.
+
+    Directories are called otherwise from place to place, so they are known by what they hold: two
+    stand for each other where they have a message in common, or the same path from what was given.
+    Where the whole of what was given as old stands inside of what was given as new, all of it is
+    asked for; else, and in a release, whose other modules may not have been imported, what stands
+    in directories that stand for each other.
+    """
+
+    def __init__(self, found: list[Matched], new: Editions) -> None:
+        self.everything = not new
+        shared = {
+            (one.place, other.place)
+            for one, other in found
+            if other and Given.FILE not in {one.place.given, other.place.given}
+        }
+        roots = {(before.root, after.root) for before, after in shared}
+        paired = {root for both in roots for root in both}
+        old_places = {one.place for one, _ in found if one.place.given is not Given.FILE}
+        new_places = {one.place for one in new.values() if one.place.given is not Given.FILE}
+        for before, after in product(old_places, new_places):
+            strangers = before.root not in paired and after.root not in paired
+            if before.directory == after.directory and (
+                strangers or (before.root, after.root) in roots
+            ):
+                shared.add((before, after))
+        self.places = {before for before, _ in shared}
+        self.roots = {before.root for before, after in shared if _holds(after, before)}
+
+    def would_have(self, place: Place) -> bool:
+        """Whether the new side would have a message of this place."""
+        return (
+            self.everything
+            or place.given is Given.FILE
+            or place.root in self.roots
+            or place in self.places
+        )
+
+
+def _holds(after: Place, before: Place) -> bool:
+    """Whether the top of the old stands inside of the new, seen from directories alike."""
+    inside = f"/{after.directory}".endswith(f"/{before.directory}") or not before.directory
+    return after.given is Given.TREE and inside
+
+
+def stable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
+    """Return the messages by name, without the versions that their requests call unstable.
+
+    A response without its request is left as it is, because nothing says what was unstable.
+    """
+    unstable = {
+        one.spec.api_key: one.spec.valid_versions.highest
+        for one in editions.values()
+        if one.spec.type is MessageType.REQUEST
+        and one.spec.latest_version_unstable
+        and one.spec.valid_versions
+    }
+    return {
+        name: _without(one, unstable[one.spec.api_key])
+        if one.spec.type.is_api and one.spec.api_key in unstable
+        else one
+        for name, one in editions.items()
+    }
+
+
+def _without(edition: Edition, version: int) -> Edition:
+    left = Versions.of(one for one in edition.spec.valid_versions if one != version)
+    return replace(edition, spec=narrowed(edition.spec, left))

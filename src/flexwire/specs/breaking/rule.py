@@ -1,0 +1,94 @@
+"""What a breaking-change rule is: an id, a category, a page, and how it finds what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import MessageType
+from flexwire.specs.finding import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.schema.pairs import Member, StructurePair
+    from flexwire.schema.parse import Mode
+    from flexwire.schema.spec import MessageSpec, Position
+    from flexwire.specs.finding import Level
+
+    Differences = Iterator[tuple[Position, str]]
+
+
+_COORDINATORS = {MessageType.COORDINATOR_KEY, MessageType.COORDINATOR_VALUE}
+
+
+class Breaks(Enum):
+    """What a change breaks."""
+
+    WIRE = "bytes of an existing version are read otherwise than they were written"
+    JSON = "the JSON form, and code that names fields, is read otherwise than it was written"
+    SUPPORT = "a peer that speaks an old version is no longer understood"
+
+
+@dataclass(frozen=True, slots=True)
+class BreakingRule(Page):
+    """One rule.
+
+    ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
+    of a message, whose new one is None where it is gone. Both give the place in the new spec, and
+    what has changed there. ``compatible_in`` are the modes whose document calls such a change
+    compatible; the rule is not asked for there. ``needs_own_text`` is of rules about words that the
+    catalog has of a message's newest release only (`Edition.own_text`).
+    """
+
+    category: Breaks
+    structure: Callable[[StructurePair], Differences] | None = None
+    message: Callable[[MessageSpec, MessageSpec | None], Differences] | None = None
+    compatible_in: frozenset[Mode] = frozenset()
+    needs_own_text: bool = False
+
+    @property
+    def level(self) -> Level:
+        """How grave a finding is: bytes that are misread are an error, all else is a warning."""
+        return "error" if self.category is Breaks.WIRE else "warning"
+
+
+def became_a_record(old: MessageSpec, new: MessageSpec) -> bool:
+    """Whether data is now the key or value of a coordinator's record, or the other way about.
+
+    What stands before data is up to its writer, and coordinators wrote the same before it then as
+    now. Source: the specs of Kafka 4.0 and 4.1.
+    """
+    kinds = {old.type, new.type}
+    return len(kinds & _COORDINATORS) == 1 and kinds - _COORDINATORS == {MessageType.DATA}
+
+
+def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
+    """The old version and the new one that are the same record, where a number says so.
+
+    A coordinator writes a record's type before its key: while keys were data, that was the version;
+    since they have a message type of their own it is the api key, and the version is 0.
+    """
+    if became_a_record(old, new) and MessageType.COORDINATOR_KEY in {old.type, new.type}:
+        key = old.api_key if new.api_key is None else new.api_key
+        if key is not None:
+            return (key, 0) if old.type is MessageType.DATA else (0, key)
+    return None
+
+
+def has_other_default(old: Member, new: Member) -> bool:
+    """Whether the defaults differ as values; of different types they cannot be compared."""
+    # As text, so that NaN equals itself and 0 is not false.
+    return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
+
+
+def default_text(member: Member) -> str:
+    """A default for a sentence."""
+    default = member.field.default
+    if isinstance(default, bool):
+        return str(default).lower()
+    named = {(): "empty", "": "empty", b"": "empty", None: "null"}
+    if isinstance(default, dict):
+        return "all defaults"
+    return named.get(default) or repr(default)

@@ -1,0 +1,42 @@
+"""A message has another api key.
+
+The api key is how a broker knows which request it reads, and a coordinator which record.
+
+Flagged: `"apiKey": 47` that is now `"apiKey": 48`; data that becomes a `coordinator-key` with an
+api key that is not one of its versions, which were the types of the records before.
+Not flagged: data that becomes a `coordinator-value`, or a key of the number that its version had.
+
+Instead: leave it as it is.
+
+Source: KIP-482, "JSON Schemas"; Kafka's EvolutionVerifier; the coordinators' specs of Kafka 4.1.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import FIRST
+from flexwire.specs.breaking.rule import BreakingRule, Breaks, became_a_record, continued
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    # A spec without versions may leave out its key.
+    if new is None or not new.valid_versions or old.api_key == new.api_key:
+        return
+    if not became_a_record(old, new):
+        yield FIRST, f"{old.name} had api key {old.api_key} and has now {new.api_key}"
+    elif same := continued(old, new):
+        before, after = same
+        if old.valid_versions and before not in old.valid_versions:
+            text = f"{old.name} was of record type {old.valid_versions}, its version, and is now"
+            yield FIRST, f"{text} of {before}, its api key; give it the number it had"
+        elif after not in new.valid_versions:
+            text = f"{old.name} was of record type {after}, its api key, and is now of"
+            yield FIRST, f"{text} {new.valid_versions}, its version; give it that version"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

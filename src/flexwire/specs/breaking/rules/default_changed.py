@@ -1,0 +1,33 @@
+"""A field that is not tagged has another default.
+
+It is what a message says of the field where the version does not have it, where JSON leaves it out,
+and where code does not set it.
+
+Flagged: `"default": "-1"` on a field, which was 0 before.
+
+Instead: leave the default as it is, unless you know all that rely on it.
+
+Source: KIP-482, "JSON Schemas".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks, default_text, has_other_default
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for one in pair.pairs:
+        if one.old is None or one.new is None or (one.old.is_tagged and one.new.is_tagged):
+            continue
+        if has_other_default(one.old, one.new):
+            text = f"{pair.path_of(one.new)} had the default {default_text(one.old)}"
+            yield one.new.spec.position, f"{text} and has now {default_text(one.new)}"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.JSON, structure=_find)

@@ -1,0 +1,32 @@
+"""A field that is not tagged was added to an existing version.
+
+A writer of the old spec does not write the field, and a reader of the new spec takes the bytes of
+the next field for it.
+
+Flagged: a new field with `"versions": "0+"`, where version 0 was valid before.
+
+Instead: add a version, and give the field that one, `"versions": "5+"`; or tag it: "A tagged field
+can be retroactively added to an existing message version without breaking compatibility".
+
+Source: KIP-482, "Tagged Fields and Version Compatibility".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for one in pair.pairs:
+        if one.new and one.new.is_inline and not (one.old and one.old.is_there):
+            text = f"{pair.path_of(one.new)} ({one.new.spec.type}) is new in an existing version"
+            yield one.new.spec.position, f"{text}; add a version for it, or tag it"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

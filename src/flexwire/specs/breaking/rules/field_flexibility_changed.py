@@ -1,0 +1,46 @@
+"""A field of an existing version is compact and was not, or the other way about.
+
+Its length is an unsigned varint for the one and an int16 or int32 for the other.
+
+Flagged: a field's own `"flexibleVersions": "none"`, added or taken away.
+
+Instead: leave it as it is.
+
+Source: KIP-482, "Serialization"; RequestHeader.json, whose ClientId is so for a reason.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+from flexwire.wire.types import Array
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import Member, StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _is_compact(member: Member) -> tuple[bool, bool]:
+    kind = member.field.type
+    element = kind.element if isinstance(kind, Array) else None
+    return getattr(kind, "compact", False), getattr(element, "compact", False)
+
+
+def _find(pair: StructurePair) -> Differences:
+    # Where the whole version changed, that is said once.
+    if not pair.same_flexibility:
+        return
+    for old, new in pair.both():
+        # What moves to or from the tag section is another rule's.
+        if (
+            old.is_inline == new.is_inline
+            and old.kind == new.kind
+            and _is_compact(old) != _is_compact(new)
+        ):
+            now = "compact and was not" if any(_is_compact(new)) else "not compact and was"
+            text = f"{pair.path_of(new)} is {now}"
+            yield new.spec.position, f"{text}; leave its flexibleVersions as they were"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

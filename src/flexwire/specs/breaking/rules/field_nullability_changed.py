@@ -1,0 +1,35 @@
+"""A field of an existing version can be null and could not, or the other way about.
+
+A reader that knows no null refuses one. For a structure it is worse: one that can be null has a
+byte before it that the other does not.
+
+Flagged: `"nullableVersions": "0+"` added where version 0 was valid before, or taken away.
+
+Instead: let it begin with a new version, `"nullableVersions": "5+"`; for a tagged field not even
+that, see the source.
+
+Source: KIP-482, "Tagged Fields and Version Compatibility": "This includes changing a nullable field
+to a non-nullable one, or vice versa. When you create the tagged field, you must decide if it will
+be nullable or not, and stick with that decision forever."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for old, new in pair.both():
+        if old.field.nullable != new.field.nullable:
+            now = "can be null and could not" if new.field.nullable else "cannot be null and could"
+            text = f"{pair.path_of(new)} {now}"
+            yield new.spec.position, f"{text}; change nullableVersions for a new version only"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

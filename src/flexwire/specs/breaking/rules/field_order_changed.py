@@ -1,0 +1,34 @@
+"""The fields of an existing version stand in another order.
+
+Fields have no names on the wire: only their order says which is which.
+
+Flagged: two fields that changed places, both with `"versions": "0+"`.
+
+Instead: leave the order as it is; put new fields where they belong and give them new versions.
+
+Source: KIP-482, "Serialization"; Kafka's protocol guide.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    old = [new for old, new in pair.both() if old.is_inline and new.is_inline]
+    names = {one.name for one in old}
+    new = [one for one in pair.new_members if one.name in names]
+    for before, now in zip(old, new, strict=True):
+        if before is not now:
+            text = f"{pair.path_of(now)} stands where {before.name} stood"
+            yield now.spec.position, f"{text}; put the fields back in their order"
+            return
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

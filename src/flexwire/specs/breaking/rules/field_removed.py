@@ -1,0 +1,33 @@
+"""A field is gone from an existing version.
+
+A reader of the new spec takes the bytes of the next field for those of this one. Bytes that were
+written before, and peers that were not upgraded, still have it.
+
+Flagged: `Epoch`, `"versions": "0+"`, deleted, or given `"versions": "5+"`, where version 4 was
+valid before.
+
+Instead: keep it in the versions that have it, and end it with the next: `"versions": "0-4"`.
+
+Source: KIP-482, "Motivation": an inline field "must always be present"; all of Kafka's bumps.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for one in pair.pairs:
+        if one.old and one.old.is_inline and not (one.new and one.new.is_there):
+            position = one.new.spec.position if one.new else pair.position
+            text = f"{pair.path_of(one.old)} ({one.old.spec.type}) is gone"
+            yield position, f"{text}; end its versions before the next new version instead"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

@@ -1,0 +1,31 @@
+"""A field has another name.
+
+The bytes are the same; the JSON form and the code that names the field are not.
+
+Flagged: `TopicName` that is now `Topic`, in the same place and of the same type; `Lag` that is now
+`LagLegacy` in version 0, also where a field of version 1 and later is `Lag` from now on.
+
+Instead: leave the name as it is, unless you know all that rely on it.
+
+Source: KIP-482, "JSON Schemas"; what Kafka 4.4 did with StreamsGroupHeartbeatResponse.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for old, new in pair.both():
+        if old.name != new.name:
+            text = f"{pair.path_of(old)} is now {new.name}"
+            yield new.spec.position, f"{text}; the JSON form and all code that names it change"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.JSON, structure=_find)

@@ -1,0 +1,33 @@
+"""A field of an existing version is tagged and was mandatory, or the other way about.
+
+It has moved to the tag section, or out of it.
+
+Flagged: `"taggedVersions": "3+"` on a field that version 3 had as a mandatory one.
+
+Instead: migrate with a new version: `"versions": "0+", "taggedVersions": "5+"`. "A field can be
+specified as tagged in some versions and non-tagged in others. The main use-case for this is to
+gracefully migrate fields which were previously mandatory to tagged fields, where appropriate."
+
+Source: KIP-482, "Tagged Fields and Version Compatibility".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for old, new in pair.both():
+        if old.is_tagged != new.is_tagged:
+            now = "tagged and was mandatory" if new.is_tagged else "mandatory and was tagged"
+            text = f"{pair.path_of(new)} is {now}"
+            yield new.spec.position, f"{text}; migrate it with a new version"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

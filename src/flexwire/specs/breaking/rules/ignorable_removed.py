@@ -1,0 +1,41 @@
+"""A field is no longer ignorable, and an existing version does not have it.
+
+Code that sets an ignorable field can still write the versions without it, because the field is left
+out there. Once the field is not ignorable, writing such a version fails. A broker that sets a field
+of a response then cannot answer an older client at all; a client that sets a field of a request
+cannot talk to an older broker.
+
+Flagged: `"ignorable": true` taken away from a field of `"versions": "3+"`, where version 2 is
+valid.
+Not flagged: the same where every valid version has the field, because the word does nothing there;
+a field that becomes ignorable.
+
+Instead: leave the field ignorable until the versions without it are gone.
+
+Source: KIP-482, "Ignorable Fields". Kafka did it once: FetchResponse.PreferredReadReplica in 2.7,
+whose broker sets the field only for clients of version 11 and later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for one in pair.pairs:
+        if one.old is None or one.new is None or one.old.is_there or one.new.is_there:
+            continue
+        if one.old.field.ignorable and not one.new.field.ignorable:
+            text = (
+                f"{pair.path_of(one.new)} is no longer ignorable, so a set value makes writing fail"
+            )
+            yield one.new.spec.position, f"{text}; keep it ignorable"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, structure=_find, needs_own_text=True)

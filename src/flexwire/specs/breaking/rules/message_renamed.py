@@ -1,0 +1,29 @@
+"""A message has another name, and the api key and type it had.
+
+The bytes are the same; code and JSON that name the message no longer find it.
+
+Flagged: `ListOffsetRequest` that is now `ListOffsetsRequest`.
+
+Instead: leave the name as it is, unless you know all that rely on it.
+
+Source: what Kafka 3.0 did with ListOffsets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import FIRST
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is not None and old.name != new.name:
+        yield FIRST, f"{old.name} is now {new.name}; all code that names it changes"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.JSON, message=_find)

@@ -1,0 +1,31 @@
+"""A message is of another type: a request, a response, a header, a record, or data.
+
+The type decides what stands before it on the wire, and which reader takes it.
+
+Flagged: `"type": "request"` that is now `"type": "response"`.
+Not flagged: data that is now `coordinator-key` or `coordinator-value`, which only says what it is.
+
+Instead: add a message.
+
+Source: Kafka's EvolutionVerifier; what Kafka 4.1 did with the records of its coordinators.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import FIRST
+from flexwire.specs.breaking.rule import BreakingRule, Breaks, became_a_record
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is not None and old.type is not new.type and not became_a_record(old, new):
+        text = f"{old.name} was a {old.type.value} and is now a {new.type.value}"
+        yield FIRST, f"{text}; add a message instead"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, message=_find)

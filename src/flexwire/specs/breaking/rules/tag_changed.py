@@ -1,0 +1,35 @@
+"""A tagged field has another tag than before.
+
+To a reader that knows the old tag the field is missing, and an unknown one is there.
+
+Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: to the first draft of KIP-482 that is
+one optional field removed and one added, and both are compatible.
+
+Instead: leave the tag as it is; tags need not follow the order of the fields.
+
+Source: KIP-482, "Tagged Fields and Version Compatibility".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for one in pair.pairs:
+        if one.old and one.new:
+            old, new = one.old.spec.tag, one.new.spec.tag
+            if None not in {old, new} and old != new:
+                text = f"{pair.path_of(one.new)} had tag {old} and has now tag {new}"
+                yield one.new.spec.position, f"{text}; give it back its tag"
+
+
+RULE = BreakingRule(
+    __name__, __doc__, Breaks.WIRE, structure=_find, compatible_in=frozenset({"draft"})
+)

@@ -1,0 +1,37 @@
+"""A tag belongs to another field than before.
+
+A reader that knows the old field takes the new one's bytes for it, whatever the versions: it may
+meet messages of any age.
+
+Flagged: `ClusterId` with `"tag": 0` replaced by `RackId` with `"tag": 0`.
+
+Instead: give the new field the next free tag, and keep the old one.
+
+Source: KIP-482, "Tagged Fields and Version Compatibility": "Tag numbers must never be reused".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    # Specs know their tags in every version.
+    old = {one.spec.tag: one for one in pair.old_members if one.spec.tag is not None}
+    new = {one.spec.tag: one for one in pair.new_members if one.spec.tag is not None}
+    free = max([*old, *new], default=-1) + 1
+    for tag, one in new.items():
+        before = old.get(tag)
+        # The same field in other capitals is a field renamed.
+        if before and pair.new_names.get(before.name) != one.name:
+            text = f"tag {tag} was {pair.path_of(before)} and is now {one.name}"
+            yield one.spec.position, f"{text}; give {one.name} the next free tag, {free}"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

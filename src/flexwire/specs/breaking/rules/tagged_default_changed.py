@@ -1,0 +1,31 @@
+"""A tagged field has another default in an existing version.
+
+A tagged field is left out of the bytes at its default, so that bytes without it mean another value
+than they did.
+
+Flagged: `"default": "-1"` on a tagged field, which was 0 before.
+
+Instead: leave the default as it is.
+
+Source: KIP-482, "Serialization": a tagged field that is not there has its default.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks, default_text, has_other_default
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    for old, new in pair.both():
+        if old.is_tagged and new.is_tagged and has_other_default(old, new):
+            text = f"{pair.path_of(new)} was {default_text(old)} where it is left out"
+            yield new.spec.position, f"{text} and is now {default_text(new)}; leave the default"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

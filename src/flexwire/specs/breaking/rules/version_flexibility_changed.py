@@ -1,0 +1,31 @@
+"""An existing version is flexible and was not, or the other way about.
+
+Compact lengths, the tag sections and the version of the header before it come or go with that.
+
+Flagged: `"flexibleVersions": "3+"` that is now `"flexibleVersions": "2+"`, where version 2 was
+valid before.
+
+Instead: let flexible versions begin with a new one.
+
+Source: KIP-482, "Tagged Fields and Version Compatibility": "we cannot retroactively change an
+inflexible version to a flexible one".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.pairs import StructurePair
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(pair: StructurePair) -> Differences:
+    if not pair.path and not pair.same_flexibility:
+        now = "flexible and was not" if pair.new.flexible else "not flexible and was"
+        yield pair.position, f"{pair.name} is {now}; let flexible versions begin with a new one"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.WIRE, structure=_find)

@@ -1,0 +1,41 @@
+"""A version below the lowest valid one is valid again.
+
+The old spec does not lay that version out, so nothing here shows that the new spec lays it out as
+the releases did that had the version. Peers that still speak the version will use it.
+
+Flagged: `"validVersions": "2-9"` that is now `"0-9"`.
+Not flagged: a message that had no valid version; version 0 of a `coordinator-key` that was data.
+
+Instead: leave the lowest version as it is. If it has to come back, compare the new spec with the
+last release that had the version, and allow this finding.
+
+Source: Kafka's checker of metadata records (`EvolutionVerifier`, KAFKA-16469), which refuses it for
+every message. Kafka did it once: 4.0.1 brought JoinGroup 0 and 1 back, as 3.9 had them
+(KAFKA-19444).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import FIRST
+from flexwire.specs.breaking.rule import BreakingRule, Breaks, continued
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is None or not old.valid_versions or continued(old, new) is not None:
+        return
+    lowest = old.valid_versions.lowest
+    back = [version for version in new.valid_versions if version < lowest]
+    if back:
+        told = f"versions {Versions.of(back)} are" if len(back) > 1 else f"version {back[0]} is"
+        reason = f"{told} valid again in {new.name}, whose lowest version was {lowest}"
+        yield FIRST, f"{reason}; compare with a release that had it"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

@@ -1,0 +1,36 @@
+"""A version that was stable is unstable now.
+
+Brokers offer an unstable version only where `unstable.api.versions.enable` is set, so peers that
+use the version lose it. What is unstable may also change, and peers have the version already.
+
+Flagged: `"latestVersionUnstable": true` added to a request whose highest version is the old one.
+Not flagged: the same with a new highest version, which is the unstable one then.
+
+Instead: add a new version and call that one unstable.
+
+Source: Kafka's `unstable.api.versions.enable` (KAFKA-14391). No release of Kafka did it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import FIRST
+from flexwire.specs.breaking.rule import BreakingRule, Breaks
+
+if TYPE_CHECKING:
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.specs.breaking.rule import Differences
+
+
+def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
+    if new is None or not new.latest_version_unstable or not new.valid_versions:
+        return
+    highest = new.valid_versions.highest
+    was = old.latest_version_unstable and old.valid_versions.highest == highest
+    if highest in old.valid_versions and not was:
+        reason = f"version {highest} of {new.name} was stable and is unstable"
+        yield FIRST, f"{reason}; call a new version unstable"
+
+
+RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find, needs_own_text=True)

@@ -1,0 +1,374 @@
+"""How large frames are in every encoding, from the columns of a message table.
+
+What `Meter` measures message by message and field by field is measured here for millions of whole
+frames, or for a sample of them. No byte is written and no object made, because `message_sizes`
+returns what the reference would write. Record batches are not in the table. They are the same bytes
+in every encoding, so that stand-ins of their size will do.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from flexwire.columnar import message_sizes, message_type
+from flexwire.errors import FlexwireError
+from flexwire.protocol.headers import header_version
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.served import served_of
+from flexwire.schema.spec import MessageType
+from flexwire.specs.cost.meter import HEADER_ENCODINGS
+from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
+from flexwire.specs.cost.tagging import tagged_now
+from flexwire.tables.parquet import Ranges
+from flexwire.tables.schema import SIZE_SUFFIX
+from flexwire.wire.encoding import Encoding
+from flexwire.wire.types import Integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from flexwire.schema.served import MessageLike
+    from flexwire.schema.spec import MessageSpec
+
+    Words = np.ndarray[Any, Any]
+
+
+ERROR_TAGS: Final = "error_tags"
+"""The column for Kafka's encoding with errors as tagged fields, KIP-636."""
+WITHOUT_ERROR_TAGS: Final = "without_error_tags"
+"""The column for what KIP-636 is to be compared with: it makes a message flexible, if it has to,
+and what that saves is KIP-482's. So by KIP-482, and as sent where KIP-636 leaves it alone."""
+FRAME_SIZES: Final = pa.schema(
+    [
+        *((one.value.replace("-", "_"), pa.int64()) for one in Encoding),
+        (ERROR_TAGS, pa.int64()),
+        (WITHOUT_ERROR_TAGS, pa.int64()),
+        ("has_error", pa.bool_()),
+    ]
+)
+"""Of each frame: its bytes in each encoding, and whether an error code in it is not 0."""
+NEEDED: Final = (
+    "api_key",
+    "body_version",
+    "client_id",
+    "header_unknown_tagged_fields",
+    "size",
+    "body",
+)
+"""The columns of a message table that `frame_sizes` reads."""
+
+_LENGTH = 4
+# The stand-ins of record batches are memory that is reserved and never touched.
+_MOST_BYTES = 64 * 1024 * 1024
+_HEADERS = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
+
+
+class _Tagged(NamedTuple):
+    """A version with its errors tagged: its spec and number, and where its error codes are."""
+
+    spec: MessageSpec
+    version: int
+    codes: tuple[tuple[str, ...], ...]
+
+
+def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Measure the frames of one message, a row for each: `FRAME_SIZES`.
+
+    ``rows`` has the columns `NEEDED`. A size is null where the encoding has no place for a value,
+    as that without tagged fields has none for these, and where the body is null. ``has_error`` is
+    null where KIP-636 leaves the message alone or it has no error code. The four bytes of a frame's
+    length count.
+    """
+    parts = [_measured(message, part).columns for part in _parts(rows)]
+    columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=FRAME_SIZES)
+
+
+def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Cut rows where record batches of so many bytes would be too many for one column."""
+    which = np.cumsum(rows["size"].fill_null(0).to_numpy(zero_copy_only=False)) // _MOST_BYTES
+    ends = [*(np.flatnonzero(np.diff(which)) + 1).tolist(), rows.num_rows]
+    begin = 0
+    for end in ends:
+        yield rows.slice(begin, end - begin)
+        begin = end
+
+
+def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    versions = rows["body_version"]
+    body = fitted(rows["body"], message_type(message))
+    known = versions.unique().to_pylist()
+    found: dict[Encoding, pa.Int64Array] = {}
+    alike: dict[tuple[int | None, ...], pa.Int64Array] = {}
+    for encoding in Encoding:
+        # Of versions that two encodings lay out alike, the programs of one of them will do.
+        key = tuple(_layout(message, one, encoding) for one in known)
+        if key not in alike:
+            headers = _header_versions(message, versions, encoding)
+            header_sizes = _header_sizes(message, rows, headers, encoding)
+            alike[key] = pc.add(_body_sizes(message, body, versions, encoding), header_sizes)
+        found[encoding] = alike[key]
+    sizes = [found[one] for one in Encoding]
+    tagged = _with_error_tags(message, rows, body, found)
+    return pa.RecordBatch.from_arrays([*sizes, *tagged], schema=FRAME_SIZES)
+
+
+def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
+    """Give what is the same for two encodings that write a version in the same way."""
+    try:
+        return None if version is None else id(served_of(message).schema(version, encoding))
+    except FlexwireError:
+        return None
+
+
+def _body_sizes(
+    message: MessageLike, body: pa.StructArray, versions: Any, encoding: Encoding
+) -> pa.Int64Array:
+    return message_sizes(message, body, versions, encoding=encoding, mode="PERMISSIVE").values
+
+
+# Headers.
+
+
+def _header_sizes(
+    message: str, rows: pa.RecordBatch, versions: pa.Array, encoding: Encoding
+) -> pa.Int64Array:
+    """Give the bytes of the headers, with the length of the frame."""
+    kind = catalog().entry(message).type
+    header = message_type(_HEADERS[kind])
+    told = {"client_id": rows["client_id"]}
+    fields = [_header_field(one, rows, told) for one in header]
+    structs = pa.StructArray.from_arrays(fields, fields=list(header))
+    encoding = encoding if encoding in HEADER_ENCODINGS else Encoding.KAFKA
+    return pc.add(_body_sizes(_HEADERS[kind], structs, versions, encoding), _LENGTH)
+
+
+def _header_field(one: pa.Field, rows: pa.RecordBatch, told: dict[str, pa.Array]) -> pa.Array:
+    if pa.types.is_list(one.type):
+        given = rows["header_unknown_tagged_fields"]
+        return fitted(given, one.type)
+    if one.name in told:
+        return told[one.name].cast(one.type)
+    # Numbers take the same bytes, whatever they are.
+    return pa.repeat(pa.scalar(0, one.type), rows.num_rows)
+
+
+def _header_versions(message: str, versions: pa.Array, encoding: Encoding) -> pa.Array:
+    return _by_version(versions, lambda one: _header_version(message, one, encoding))
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _header_version(message: str, version: int, encoding: Encoding) -> int | None:
+    try:
+        flexible = served_of(message).schema(version, encoding).flexible
+    except FlexwireError:
+        return None
+    return _header_of(message, version, flexible=flexible)
+
+
+def _header_of(message: str, version: int, *, flexible: bool) -> int:
+    entry = catalog().entry(message)
+    return header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
+
+
+def _by_version(versions: pa.Array, told: Any) -> pa.Array:
+    encoded = versions.dictionary_encode("encode")
+    found = [None if one is None else told(one) for one in encoded.dictionary.to_pylist()]
+    return pa.array(found, pa.int64()).take(encoded.indices)
+
+
+# Errors as tagged fields.
+
+
+def _with_error_tags(
+    message: str,
+    rows: pa.RecordBatch,
+    body: pa.StructArray,
+    found: dict[Encoding, pa.Int64Array],
+) -> tuple[pa.Int64Array, pa.Int64Array, pa.BooleanArray]:
+    """Give the sizes with errors as tagged fields and without, and whether a code is set."""
+    versions, kafka = rows["body_version"], found[Encoding.KAFKA]
+    sizes = [kafka.filter(versions.is_null())]
+    without = [*sizes]
+    has_error = [pa.nulls(len(sizes[0]), pa.bool_())]
+    order = [np.flatnonzero(np.asarray(versions.is_null()))]
+    for version in versions.unique().drop_null().to_pylist():
+        these = pc.equal(versions, version).fill_null(fill_value=False)
+        order.append(np.flatnonzero(np.asarray(these)))
+        is_all = len(order[-1]) == len(rows)
+        part, bodies = (rows, body) if is_all else (rows.filter(these), body.filter(these))
+        tagged = _tagged(message, version)
+        before = kafka if tagged is None else found[Encoding.FLEXIBLE]
+        without.append(before if is_all else before.filter(these))
+        if tagged is None:
+            sizes.append(without[-1])
+            has_error.append(pa.nulls(len(part), pa.bool_()))
+        else:
+            sizes.append(_tagged_sizes(message, part, bodies, tagged))
+            has_error.append(_any_set(bodies, tagged.codes))
+    back = pa.array(np.argsort(np.concatenate(order)))
+    return (
+        pa.concat_arrays(sizes).take(back),
+        pa.concat_arrays(without).take(back),
+        pa.concat_arrays(has_error).take(back),
+    )
+
+
+@per_catalog
+@lru_cache(maxsize=4096)
+def _tagged(message: str, version: int) -> _Tagged | None:
+    """Give a version with its errors tagged; None where it has none."""
+    old = bundled_specs()
+    named = (message, None, None)
+    edition = old.find(named)
+    if edition is None or version not in edition.spec.valid_versions:
+        return None
+    made, at = ErrorTagged(old).target(named, edition, version, newest=False)
+    if made is edition:
+        return None
+    schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(made, at, Encoding.KAFKA)
+    errors = tagged_now(*schemas, {})
+    if not errors and schemas[0].flexible == schemas[1].flexible:
+        # The other message of the API has them.
+        return None
+    codes = tuple(
+        (*one.at.steps, one.at.old.attribute)
+        for one in errors
+        if isinstance(one.at.old.type, Integer)
+    )
+    return _Tagged(made.at(at), at, codes)
+
+
+def _tagged_sizes(
+    message: str, rows: pa.RecordBatch, body: pa.StructArray, tagged: _Tagged
+) -> pa.Int64Array:
+    flexible = served_of(tagged.spec).schema(tagged.version).flexible
+    header = _header_of(message, tagged.version, flexible=flexible)
+    headers = _header_sizes(message, rows, pa.repeat(header, rows.num_rows), Encoding.KAFKA)
+    same = fitted(body, message_type(tagged.spec))
+    return pc.add(_body_sizes(tagged.spec, same, tagged.version, Encoding.KAFKA), headers)
+
+
+def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.BooleanArray:
+    """Say of each row whether one of the codes is not 0; null without a code."""
+    seen, is_set = np.zeros(len(body), bool), np.zeros(len(body), bool)
+    for steps in codes:
+        values, rows = body, np.arange(len(body))
+        for step in steps:
+            values = pc.struct_field(values, step)
+            if pa.types.is_list(values.type):
+                rows = rows[np.asarray(pc.list_parent_indices(values))]
+                values = values.flatten()
+        seen[rows[np.asarray(values.is_valid())]] = True
+        is_set[rows[np.asarray(pc.not_equal(values, 0).fill_null(fill_value=False))]] = True
+    return pa.array(is_set, mask=~seen)
+
+
+# Columns of a table, as those of a message.
+
+
+def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Give a column with the fields that ``kind`` has, and of record bytes stand-ins of their size.
+
+    A field that only ``kind`` has is left out. Nothing else is copied.
+    """
+    if pa.types.is_list(kind):
+        values = fitted(array.values, kind.value_type)
+        made = pa.list_(values.type)
+        held = array.buffers()[:2]
+        return pa.Array.from_buffers(
+            made, len(array), held, array.null_count, array.offset, [values]
+        )
+    if not pa.types.is_struct(kind):
+        return array
+    fields = {}
+    for one in kind:
+        at = array.type.get_field_index(one.name)
+        size = array.type.get_field_index(one.name + SIZE_SUFFIX)
+        if at >= 0:
+            fields[one.name] = fitted(array.field(at), one.type)
+        elif size >= 0 and pa.types.is_binary(one.type):
+            fields[one.name] = _stand_ins(array.field(size))
+    nulls = array.is_null() if array.null_count else None
+    return pa.StructArray.from_arrays([*fields.values()], [*fields], mask=nulls)
+
+
+def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
+    """Give values of these sizes, null for null: zeros in memory that nobody touches."""
+    ends = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(sizes.fill_null(0).to_numpy(zero_copy_only=False), out=ends[1:])
+    valid = None
+    if sizes.null_count:
+        valid = pa.array(np.asarray(sizes.is_valid())).buffers()[1]
+    held = [valid, pa.py_buffer(ends), pa.py_buffer(np.zeros(int(ends[-1]), np.uint8))]
+    return pa.Array.from_buffers(pa.binary(), len(sizes), held)
+
+
+AS_SENT: Final = "kafka"
+"""The column of `SAMPLE` for frames as they were sent."""
+# Of each octave of frames after these, as 256 to 511, one in 32 is measured, in a block from its
+# start and one from its middle on: files are read only where they are, and a connection is
+# measured from its start to its end.
+_WHOLE_UNTIL: Final = 256
+_ONE_OF: Final = 32
+_LONGEST: Final = 2**31
+READ: Final = (*NEEDED, "frame_index", "error", "withheld_credentials")
+"""The columns of a message table that are read."""
+SAMPLE: Final = pa.schema(
+    [
+        ("message", pa.string()),
+        ("body_version", pa.int32()),
+        ("client_id", pa.string()),
+        ("weight", pa.float64()),
+        *FRAME_SIZES,
+    ]
+)
+"""A frame that was measured. What an encoding cannot hold counts as sent."""
+
+
+def _blocks() -> Ranges:
+    found = [(0, _WHOLE_UNTIL - 1)]
+    octave = _WHOLE_UNTIL
+    while octave < _LONGEST:
+        half = octave // 2
+        found += [(at, at + half // _ONE_OF - 1) for at in (octave, octave + half)]
+        octave *= 2
+    return Ranges("frame_index", tuple(found))
+
+
+BLOCKS: Final = _blocks()
+"""The frames that are measured."""
+
+
+def measure(
+    message: str, batches: Iterable[pa.RecordBatch], *, whole: bool
+) -> Iterator[pa.RecordBatch]:
+    """Measure the frames of one message that are in `BLOCKS`, or all: `SAMPLE` of `READ`."""
+    for batch in batches:
+        is_one = pc.and_(batch["error"].is_null(), batch["body"].is_valid())
+        is_one = pc.and_(is_one, pc.equal(batch["withheld_credentials"], 0))
+        if not whole:
+            is_one = pc.and_(is_one, BLOCKS.has(batch["frame_index"]))
+        rows = batch.filter(is_one)
+        if rows.num_rows:
+            measured = _measured_sample(message, rows, whole=whole)
+            yield measured.filter(measured[AS_SENT].is_valid())
+
+
+def _measured_sample(message: str, rows: pa.RecordBatch, *, whole: bool) -> pa.RecordBatch:
+    found = frame_sizes(message, rows)
+    held: dict[str, Any] = {one: rows[one] for one in ("body_version", "client_id")}
+    is_long = pc.greater_equal(rows["frame_index"], _WHOLE_UNTIL)
+    held["weight"] = pc.if_else(is_long, 1.0 if whole else float(_ONE_OF), 1.0)
+    held["message"] = pa.repeat(message, rows.num_rows)
+    for one in FRAME_SIZES:
+        is_size = pa.types.is_integer(one.type)
+        sent = found[AS_SENT]
+        held[one.name] = pc.coalesce(found[one.name], sent) if is_size else found[one.name]
+    return pa.RecordBatch.from_arrays([held[one] for one in SAMPLE.names], schema=SAMPLE)

@@ -1,0 +1,339 @@
+"""Messages, one after the other, into what they cost on the old side and on the new one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.errors import CodecError, DecodeError
+from flexwire.protocol import carries_credentials
+from flexwire.protocol.headers import header_version
+from flexwire.specs.cost.carry import Carrier, new_paths, renames
+from flexwire.specs.cost.sizes import Sizes, read_sizes
+from flexwire.specs.cost.tagging import Share, tagged_now
+from flexwire.wire.cursor import Writer
+from flexwire.wire.encoding import Encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.codec import Message
+    from flexwire.schema.editions import Edition
+    from flexwire.schema.spec import MessageType
+    from flexwire.specs.cost.carry import Renames
+    from flexwire.specs.cost.sides import Specs
+    from flexwire.wire.schema import Schema
+
+DIFFERENT_REASONS = 1000
+"""So many reasons why something was not compared are kept apart: hostile traffic invents more."""
+
+_FURTHER = ("further reasons", "")
+_INDEX = re.compile(r"\[\d+\]")
+HEADER_ENCODINGS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
+"""The encodings that a header has as well; in the others it is as Kafka writes it."""
+
+
+class At(Enum):
+    """At which versions the messages are compared.
+
+    SENT: each at the version it has; one at the newest version of the old specs, at the newest of
+    the new ones. NEWEST: each at the newest version on either side. UPGRADE: as it was sent on the
+    old side, at the newest version on the new one.
+    """
+
+    SENT = "sent"
+    NEWEST = "newest"
+    UPGRADE = "upgrade"
+
+
+class Sent(NamedTuple):
+    """A message as it was sent, in Kafka's encoding; without header where it came alone."""
+
+    name: str
+    api_key: int | None
+    type: MessageType | None
+    version: int
+    body: bytes
+    header: Message | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenAs:
+    """One side of a comparison: its specs, and how a message is written."""
+
+    specs: Specs
+    encoding: Encoding = Encoding.KAFKA
+
+
+@dataclass(slots=True)
+class Pair:
+    """The sizes of the same thing on both sides, one of each for every message."""
+
+    old: Sizes = field(default_factory=Sizes)
+    new: Sizes = field(default_factory=Sizes)
+
+    @property
+    def saved(self) -> int:
+        """How many bytes the new side is smaller; negative where it is larger."""
+        return self.old.total - self.new.total
+
+
+@dataclass(slots=True)
+class MessageCost:
+    """What the messages of one name and version cost; ``whole`` is the header and the body.
+
+    ``api`` is the API that the message belongs to, None if it is neither request nor response.
+    ``fields`` are those of the body, by path; their totals add up to that of ``body``. ``saved``
+    has for each message by how much it is smaller on the new side. ``sent`` counts the bytes of the
+    bodies as they were, ``lost`` by path the values for which the new side has no field, and
+    ``losing`` the messages that had one.
+    """
+
+    name: str
+    version: int
+    old_version: int
+    new_version: int
+    api: str | None = None
+    sent: int = 0
+    header: Pair = field(default_factory=Pair)
+    body: Pair = field(default_factory=Pair)
+    whole: Pair = field(default_factory=Pair)
+    saved: Sizes = field(default_factory=Sizes)
+    fields: dict[str, Pair] = field(default_factory=dict)
+    shares: list[Share] = field(default_factory=list)
+    lost: Counter[str] = field(default_factory=Counter)
+    losing: int = 0
+
+    @property
+    def messages(self) -> int:
+        """How many messages there are."""
+        return self.whole.old.count
+
+    def add(self, old: tuple[int, int], new: tuple[int, int]) -> None:
+        """Count a message, by the sizes of its header and its body."""
+        for pair, was, is_ in zip((self.header, self.body), old, new, strict=True):
+            pair.old.add(was)
+            pair.new.add(is_)
+        self.whole.old.add(sum(old))
+        self.whole.new.add(sum(new))
+        self.saved.add(sum(old) - sum(new))
+
+    def add_fields(self, old: Mapping[str, int], new: Mapping[str, int]) -> None:
+        """Count the fields of a message."""
+        for path in old.keys() | new.keys():
+            pair = self.fields.get(path)
+            if pair is None:
+                pair = self.fields[path] = Pair()
+            if path in old:
+                pair.old.add(old[path])
+            if path in new:
+                pair.new.add(new[path])
+
+
+@dataclass(slots=True)
+class Uncompared:
+    """Messages or bytes that were not compared, for one reason; ``example`` is the first error."""
+
+    times: int = 0
+    bytes: int = 0
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a value becomes bytes on one side."""
+
+    schema: Schema
+    encoding: Encoding
+    header_version: int | None
+
+    def write(self, value: dict[str, Any]) -> bytes:
+        writer = Writer()
+        self.schema.write(writer, value)
+        return bytes(writer.buffer)
+
+    def header_size(self, header: Message | None) -> int:
+        if header is None or self.header_version is None:
+            return 0
+        encoding = self.encoding if self.encoding in HEADER_ENCODINGS else Encoding.KAFKA
+        return len(header.encode(self.header_version, encoding=encoding))
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What happens to the messages of one name and version.
+
+    They are read as ``read`` says and, where other versions are to be compared, taken to the
+    old specs' newest version; from there ``change`` leads to the new side.
+    """
+
+    read: Schema
+    upgrade: Carrier | None
+    change: Carrier
+    old: _Way
+    new: _Way
+    row: MessageCost
+    is_same: bool
+    # For fields that are renamed: the new path by the old one.
+    paths: Mapping[str, str]
+
+
+class Meter:
+    """Measures messages on two sides; `rows` and `uncompared` are what it found.
+
+    Memory does not grow with the number of messages, only with that of their kinds, fields and
+    different sizes.
+    """
+
+    def __init__(self, old: WrittenAs, new: WrittenAs, at: At = At.SENT) -> None:
+        self.old = old
+        self.new = new
+        self.at = at
+        self.rows: dict[tuple[str, int], MessageCost] = {}
+        self.uncompared: dict[tuple[str, str], Uncompared] = {}
+        self._plans: dict[tuple[Any, ...], _Plan | str] = {}
+
+    def add(self, sent: Sent) -> None:
+        """Measure a message; what cannot be compared is counted by its reason.
+
+        Raises `SpecError` for a spec that cannot be laid out.
+        """
+        plan = self._plan(sent)
+        if isinstance(plan, str):
+            self.leave_out(f"{sent.name} {sent.version}", plan, len(sent.body))
+            return
+        try:
+            value, sizes = read_sizes(plan.read, sent.body)
+        except DecodeError as error:
+            self._refuse(sent, "does not decode", error)
+            return
+        self._measure(sent, plan, value, sizes)
+
+    def leave_out(self, what: str, reason: str, size: int, example: str = "") -> None:
+        """Count something that is not compared."""
+        key = (what, reason)
+        if key not in self.uncompared and len(self.uncompared) >= DIFFERENT_REASONS:
+            key = _FURTHER
+        told = self.uncompared.setdefault(key, Uncompared(example=example))
+        told.times += 1
+        told.bytes += size
+
+    def _measure(
+        self, sent: Sent, plan: _Plan, value: dict[str, Any], sizes: dict[str, int]
+    ) -> None:
+        lost = Counter[str]()
+        carried = value if plan.upgrade is None else plan.upgrade.carry(value, lost)
+        if lost:
+            reason = f"version {self._newest(sent)} has no place for {min(lost)}"
+            self.leave_out(f"{sent.name} {sent.version}", reason, len(sent.body))
+            return
+        side = "old"
+        try:
+            old_body, old_header = plan.old.write(carried), plan.old.header_size(sent.header)
+            side = "new"
+            changed = plan.change.carry(carried, lost)
+            new_body = old_body if plan.is_same else plan.new.write(changed)
+            new_header = plan.new.header_size(sent.header)
+        except CodecError as error:
+            self._refuse(sent, f"has no place on the {side} side", error)
+            return
+        # What was sent is nearly always what the old side writes.
+        is_as_sent = plan.old.schema is plan.read and old_body == sent.body
+        old_sizes = sizes if is_as_sent else read_sizes(plan.old.schema, old_body)[1]
+        new_sizes = old_sizes if plan.is_same else read_sizes(plan.new.schema, new_body)[1]
+        if plan.paths:
+            old_sizes = _under(plan.paths, old_sizes)
+        row = plan.row
+        row.sent += len(sent.body)
+        row.lost += lost
+        row.losing += bool(lost)
+        row.add((old_header, len(old_body)), (new_header, len(new_body)))
+        row.add_fields(old_sizes, new_sizes)
+        for share in row.shares:
+            share.add(carried, old_sizes, new_sizes)
+
+    def _newest(self, sent: Sent) -> int:
+        old = self.old.specs.find(sent[:3])
+        assert old is not None  # noqa: S101 - there is a plan for it
+        return old.spec.valid_versions.highest
+
+    def _refuse(self, sent: Sent, what: str, error: CodecError) -> None:
+        # An index or a tag would make each refusal another one.
+        path = _INDEX.sub("[]", error.path) or "the message"
+        example = "" if carries_credentials(sent.name) else error.reason
+        self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)
+
+    def _plan(self, sent: Sent) -> _Plan | str:
+        key = (*sent[:4], sent.header is None)
+        if key not in self._plans:
+            made = self._made(sent)
+            if isinstance(made, str) and len(self._plans) >= DIFFERENT_REASONS:
+                return made
+            self._plans[key] = made
+        return self._plans[key]
+
+    def _made(self, sent: Sent) -> _Plan | str:
+        name, version = sent.name, sent.version
+        old = self.old.specs.find(sent[:3])
+        if old is None:
+            return "the old specs have no such message"
+        if version not in old.spec.valid_versions:
+            return "the old specs have no such version"
+        newest = old.spec.valid_versions.highest
+        target = self.new.specs.target(sent[:3], old, version, newest=self.at is not At.SENT)
+        if isinstance(target, str):
+            return target
+        old_version = newest if self.at is At.NEWEST else version
+        middle_version = version if self.at is At.SENT else newest
+        read = self.old.specs.schema(old, version, Encoding.KAFKA)
+        middle = self.old.specs.schema(old, middle_version, Encoding.KAFKA)
+        renamed = _renamed(old, middle_version, *target)
+        was = _way(self.old, old, old_version, sent)
+        is_ = _way(self.new, *target, sent)
+        row = self.rows.get((name, version))
+        if row is None:
+            shares = [Share(one) for one in tagged_now(was.schema, is_.schema, renamed)]
+            kind = old.spec.type
+            api = kind.api_name(name) if kind.is_api else None
+            row = MessageCost(name, version, old_version, target[1], api, shares=shares)
+            self.rows[name, version] = row
+        return _Plan(
+            read,
+            None if middle is read else Carrier(read, middle, {}),
+            Carrier(middle, is_.schema, renamed),
+            was,
+            is_,
+            row,
+            is_same=was.schema == is_.schema,
+            paths=new_paths(was.schema, is_.schema, renamed),
+        )
+
+
+def _under(paths: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for path, size in sizes.items():
+        name = paths.get(path, path)
+        found[name] = found.get(name, 0) + size
+    return found
+
+
+def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Renames:
+    # At a version of both nothing but names can differ, unless the change breaks it.
+    valid = new.spec.valid_versions
+    shared = version if version in valid else new_version
+    if old.at(version) is new.at(shared):
+        return {}
+    return renames((old.at(version), version), (new.at(shared), shared))
+
+
+def _way(side: WrittenAs, edition: Edition, version: int, sent: Sent) -> _Way:
+    schema = side.specs.schema(edition, version, side.encoding)
+    header = None
+    if sent.header is not None:
+        spec = edition.spec
+        assert spec.api_key is not None  # noqa: S101 - the parser asks for it in an RPC
+        header = header_version(spec.api_key, spec.type, version, flexible=schema.flexible)
+    return _Way(schema, side.encoding, header)

@@ -1,0 +1,183 @@
+"""The message specs of one side of a comparison, those of KIP-636 included."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.catalog import catalog
+from flexwire.schema.editions import Edition
+from flexwire.schema.error_tags import tag_errors
+from flexwire.schema.parse import parse_spec
+from flexwire.schema.resolve import resolve
+from flexwire.schema.spec import MessageType
+from flexwire.schema.text import SpecText
+from flexwire.schema.write import write_spec
+from flexwire.versions import HIGHEST, Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.schema.parse import Mode
+    from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.wire.encoding import Encoding
+    from flexwire.wire.schema import Schema
+
+
+# Which message is meant: a name, and for what was renamed the api key and the type.
+Named = tuple[str, int | None, MessageType | None]
+
+
+class Specs:
+    """Message specs by name; ``bundled`` adds all that Kafka's releases ever had."""
+
+    def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
+        self._editions = dict(editions)
+        self._by_key = {
+            (one.spec.api_key, one.spec.type): one
+            for one in editions.values()
+            if one.spec.type.is_api
+        }
+        self._bundled = bundled
+        self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
+
+    def find(self, named: Named) -> Edition | None:
+        """Give a message by its name, else the request or response of its api key."""
+        name, api_key, kind = named
+        if name in self._editions:
+            return self._editions[name]
+        if kind is not None and kind.is_api and (api_key, kind) in self._by_key:
+            return self._by_key[api_key, kind]
+        if not self._bundled:
+            return None
+        try:
+            entry = catalog().entry(name)
+        except UnknownMessageError:
+            return None
+        released = [*entry.versions]
+        by_version = {version: entry.spec(version) for version in released}
+        newest = replace(by_version[released[-1]], valid_versions=entry.versions)
+        self._editions[name] = Edition(newest, by_version)
+        return self._editions[name]
+
+    def schema(self, edition: Edition, version: int, encoding: Encoding) -> Schema:
+        """Give the schema of one version. Raises `SpecError` for what cannot be laid out."""
+        spec = edition.at(version)
+        key = (spec, version, encoding)
+        if key not in self._schemas:
+            self._schemas[key] = resolve(spec, version, (), encoding)
+        return self._schemas[key]
+
+    def target(
+        self, named: Named, old: Edition, version: int, *, newest: bool
+    ) -> tuple[Edition, int] | str:
+        """Give the message that takes the place of an old one, and its version; or why none does.
+
+        It is of the same version, but of the newest one where the old version was its specs'
+        newest, or where ``newest`` says so.
+        """
+        new = self.find(named)
+        if new is None:
+            return "the new specs have no such message"
+        highest = new.spec.valid_versions.highest
+        if newest or (version == old.spec.valid_versions.highest and highest > version):
+            return new, highest
+        if version not in new.spec.valid_versions:
+            return "the new specs have no such version"
+        return new, version
+
+
+def bundled_specs() -> Specs:
+    """Give every message of every release, in its newest layout."""
+    return Specs({}, bundled=True)
+
+
+class ErrorTagged(Specs):
+    """The old specs, in which an RPC's errors are tagged from the next version on.
+
+    The document gives each RPC one new version, after its newest. Traffic is of many versions, so
+    here each has a next one with the same fields, and only with the errors tagged.
+    """
+
+    def __init__(self, old: Specs, mode: Mode = "strict") -> None:
+        super().__init__({})
+        self._old = old
+        self._mode = mode
+
+    def target(
+        self, named: Named, old: Edition, version: int, *, newest: bool
+    ) -> tuple[Edition, int]:
+        """Give the message with tagged errors and its version; the old one if it has no errors."""
+        if newest:
+            version = old.spec.valid_versions.highest
+        changed = self._changed(named, old, version)
+        return (old, version) if changed is None else (changed, version + 1)
+
+    def _changed(self, named: Named, old: Edition, version: int) -> Edition | None:
+        spec = old.at(version)
+        if not spec.type.is_api or version == HIGHEST:
+            return None
+        # Whether an RPC is concerned, both of its messages say together.
+        specs = [only(spec, version)]
+        partner = self._old.find(_partner(named, spec))
+        if partner is not None and version in partner.spec.valid_versions:
+            specs.append(only(partner.at(version), version))
+        texts = [SpecText(write_spec(each), each.name) for each in specs]
+        for one in tag_errors(texts, mode=self._mode):
+            if one.spec.name == spec.name and one.version is not None:
+                return Edition(parse_spec(one.text, one.source, mode=self._mode))
+        return None
+
+
+def only(spec: MessageSpec, version: int) -> MessageSpec:
+    """Give a spec that has one version, in which each field is as in that version, and after it.
+
+    >>> from flexwire.schema.catalog import catalog
+    >>> fetch = only(catalog().entry("FetchRequest").spec(12), 12)
+    >>> [one.name for one in fetch.fields][:3]
+    ['ClusterId', 'ReplicaId', 'MaxWaitMs']
+    """
+    return replace(
+        spec,
+        valid_versions=Versions(version, version),
+        flexible_versions=_open(spec.flexible_versions, version),
+        deprecated_versions=Versions.NONE,
+        fields=_fields(spec.fields, version),
+        common_structs=tuple(
+            replace(one, versions=_open(one.versions, version), fields=_fields(one.fields, version))
+            for one in spec.common_structs
+            if version in one.versions
+        ),
+    )
+
+
+def _open(versions: Versions, version: int) -> Versions:
+    # As it was before: to be null in some of the versions only is another matter.
+    return Versions(versions.lowest, HIGHEST) if version in versions else Versions.NONE
+
+
+def _fields(fields: tuple[FieldSpec, ...], version: int) -> tuple[FieldSpec, ...]:
+    return tuple(
+        replace(
+            one,
+            versions=_open(one.versions, version),
+            nullable_versions=_open(one.nullable_versions, version),
+            tag=one.tag if version in one.tagged_versions else None,
+            tagged_versions=_open(one.tagged_versions, version),
+            flexible_versions=None
+            if one.flexible_versions is None
+            else _open(one.flexible_versions, version),
+            fields=_fields(one.fields, version),
+        )
+        for one in fields
+        if version in one.versions or version in one.tagged_versions
+    )
+
+
+def _partner(named: Named, spec: MessageSpec) -> Named:
+    mine, other = "Request", "Response"
+    kind = MessageType.RESPONSE
+    if spec.type is MessageType.RESPONSE:
+        mine, other, kind = other, mine, MessageType.REQUEST
+    return named[0].removesuffix(mine) + other, spec.api_key, kind

@@ -1,0 +1,142 @@
+"""Fields that were mandatory and are tagged: how often they are set, and from where that costs.
+
+A tagged field is not written while it has its default. That saves its bytes each time; a tag and a
+size are what it costs where it is set. The break-even share is the share of set values at which
+the two are equal.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import EncodeError
+from flexwire.specs.cost.carry import Matched, matched
+from flexwire.wire import types
+from flexwire.wire.cursor import Writer
+from flexwire.wire.schema import Presence
+from flexwire.wire.tags import join
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.specs.cost.carry import Renames
+    from flexwire.wire.schema import Schema
+
+# Values for fields that the traffic never shows set. That a default is among them does no harm:
+# only the bytes around them count.
+_STAND_INS: dict[type[types.Type], Any] = {
+    types.Boolean: True,
+    types.Integer: 1,
+    types.Float64: 1.0,
+    types.Uuid: uuid.UUID(int=1),
+    types.String: "a",
+    types.Bytes: b"a",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedNow:
+    """A field that is mandatory in the old schema and tagged in the new one."""
+
+    at: Matched
+
+    def count(self, value: Mapping[str, Any]) -> tuple[int, int]:
+        """Give how many values of the field the message has, and how many are not its default."""
+        found = set_ = 0
+        attribute = self.at.old.attribute
+        for struct in _structs(value, self.at.steps):
+            if attribute in struct:
+                found += 1
+                set_ += not self.at.new.is_default(struct[attribute])
+        return found, set_
+
+    def default_size(self) -> int:
+        """Give how many bytes the default takes where the field is mandatory; 0 if it cannot."""
+        try:
+            return len(_written(self.at.old.type, self.at.new.default))
+        except EncodeError:
+            # The old field cannot be null, and the new one's default is.
+            return 0
+
+    def stand_in_cost(self) -> int | None:
+        """Give how many bytes more a set small value takes; None for a type that has none here."""
+        one = self.at.new
+        value = _STAND_INS.get(type(one.type))
+        if value is None or one.tag is None:
+            return None
+        tagged = join(self.at.form, {one.tag: _written(one.type, value)})
+        return len(tagged) - len(join(self.at.form, {})) - len(_written(self.at.old.type, value))
+
+
+@dataclass(slots=True)
+class Share:
+    """What the messages show of such a field: its values, how many are set, and their bytes."""
+
+    field: TaggedNow
+    values: int = 0
+    set: int = 0
+    old: int = 0
+    new: int = 0
+
+    def add(self, value: Mapping[str, Any], old: Mapping[str, int], new: Mapping[str, int]) -> None:
+        """Count a message: its value on the old side, and what its fields take, by new paths."""
+        values, set_ = self.field.count(value)
+        self.values += values
+        self.set += set_
+        self.old += _taken(old, self.field.at.path)
+        self.new += _taken(new, self.field.at.path)
+
+    @property
+    def share(self) -> float | None:
+        """The share of values that are set, 0 to 1."""
+        return self.set / self.values if self.values else None
+
+    @property
+    def extra(self) -> float | None:
+        """How many bytes more a value that is set takes, on average."""
+        if not self.set:
+            return self.field.stand_in_cost()
+        defaults = (self.values - self.set) * self.field.default_size()
+        return (self.new - (self.old - defaults)) / self.set
+
+    @property
+    def break_even(self) -> float | None:
+        """The share of set values, 0 to 1, at which being tagged saves and costs the same."""
+        extra, saved = self.extra, self.field.default_size()
+        if extra is None:
+            return None
+        return 1.0 if extra <= 0 else saved / (saved + extra)
+
+
+def tagged_now(old: Schema, new: Schema, renamed: Renames) -> list[TaggedNow]:
+    """Find the fields that are mandatory in the old schema and tagged in the new one."""
+    found = [
+        TaggedNow(one)
+        for one in matched(old, new, renamed)
+        if one.old.presence is Presence.INLINE and one.new.presence is Presence.TAGGED
+    ]
+    return sorted(found, key=lambda one: one.at.path)
+
+
+def _taken(sizes: Mapping[str, int], path: str) -> int:
+    """Give how many bytes a field takes, what is inside it too."""
+    inside = f"{path}.", f"{path}[]"
+    return sum(size for one, size in sizes.items() if one == path or one.startswith(inside))
+
+
+def _structs(value: Mapping[str, Any], steps: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+    if not steps:
+        yield value
+        return
+    inner = value.get(steps[0])
+    for one in inner if isinstance(inner, list) else [inner]:
+        if one is not None:
+            yield from _structs(one, steps[1:])
+
+
+def _written(kind: types.Type, value: Any) -> bytes:
+    writer = Writer()
+    kind.write(writer, value)
+    return bytes(writer.buffer)

@@ -1,0 +1,73 @@
+"""Messages in a file of their own: a JSON object a line, with the message's bytes in hex."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from flexwire.errors import FlexwireError, short
+from flexwire.specs.cost.meter import Sent
+from flexwire.versions import HIGHEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_GZIP_MAGIC = b"\x1f\x8b"
+LONGEST_LINE = 64 * 1024 * 1024
+"""The longest line of a file of vectors that is read; a longer one is a `VectorError`."""
+
+
+class VectorError(FlexwireError):
+    """A line of a file of vectors that is not a vector."""
+
+    def __init__(self, reason: str, *, source: str, line: int = 0) -> None:
+        self.reason = reason
+        self.source = source
+        self.line = line
+        super().__init__(f"{source}:{line}: {reason}" if line else f"{source}: {reason}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (self.reason, self.source, self.line))
+
+
+def _rebuild(reason: str, source: str, line: int) -> VectorError:
+    return VectorError(reason, source=source, line=line)
+
+
+def read_vectors(path: Path) -> Iterator[Sent]:
+    """Read messages: ``{"message": "FetchRequest", "version": 12, "hex": "…"}`` in each line.
+
+    The bytes are the message alone, without header. Other keys are passed over, and so are empty
+    lines; the file may be gzip'd. Raises `VectorError`.
+    """
+    number = 0
+    try:
+        with path.open("rb") as file:
+            zipped = file.read(2) == _GZIP_MAGIC
+        with gzip.open(path) if zipped else path.open("rb") as lines:
+            while line := lines.readline(LONGEST_LINE):
+                number += 1
+                if line.strip():
+                    yield _read(line, path, number)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        raise VectorError(f"cannot be read: {reason}", source=str(path), line=number) from None
+
+
+def _read(line: bytes, path: Path, number: int) -> Sent:
+    try:
+        found: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise VectorError("not JSON", source=str(path), line=number) from None
+    try:
+        name, version, body = found["message"], found["version"], bytes.fromhex(found["hex"])
+    except (KeyError, TypeError, ValueError):
+        reason = 'not an object with "message", "version" and "hex"'
+        raise VectorError(reason, source=str(path), line=number) from None
+    if type(name) is not str or type(version) is not int or not 0 <= version <= HIGHEST:
+        reason = f"no message has the name {short(name)} and the version {short(version)}"
+        raise VectorError(reason, source=str(path), line=number)
+    return Sent(name, None, None, version, body)

@@ -1,0 +1,228 @@
+"""The fields of one version of a message as rows, and what differs between two versions."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from flexwire.errors import SpecError
+from flexwire.facts.units import shorten
+from flexwire.printable import printable
+from flexwire.schema.resolve import ZERO_UUID
+from flexwire.wire.schema import NullableStruct, Schema, struct_of
+from flexwire.wire.types import Array
+from flexwire.wire.varint import uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from flexwire.schema.spec import FieldSpec, MessageSpec
+    from flexwire.wire.schema import Field
+    from flexwire.wire.types import Type
+
+
+# A structure is written out wherever it stands, so a spec of few lines could fill a disk. What
+# Kafka released takes 90,000 characters at most, the texts about fields included.
+LARGEST = 1_000_000
+_ROW = 100
+_LONGEST_TEXT = 1000
+ASPECTS = ("type", "wire", "default", "properties")
+"""What can differ of a field between versions, as `FieldRow` names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A field of one version.
+
+    ``path`` are the names of the spec from the message on, with dots between; ``depth`` counts the
+    dots. ``type`` is the spec's word, ``wire`` says how it is written in this version, ``default``
+    is JSON or "zero uuid", ``properties`` are "nullable", "tag 0" and the like. ``versions`` and
+    ``about`` are the same in all versions.
+    """
+
+    path: str
+    name: str
+    depth: int
+    type: str
+    wire: str
+    default: str
+    properties: tuple[str, ...]
+    versions: str = ""
+    about: str = ""
+
+    @property
+    def aspects(self) -> tuple[str | tuple[str, ...], ...]:
+        """What can differ in another version, in the order of `ASPECTS`."""
+        return (self.type, self.wire, self.default, self.properties)
+
+
+class Room:
+    """How many characters the fields of a message may still take, over all its versions."""
+
+    def __init__(self, message: str, left: int = LARGEST) -> None:
+        self.message = message
+        self.left = left
+
+    def take(self, row: FieldRow) -> None:
+        """Make room for a field; raises `SpecError` if there is no room left."""
+        self.left -= _ROW + len(row.path) + len(row.default) + len(row.about)
+        if self.left < 0:
+            reason = f"its fields take more than {LARGEST:,} characters over all its versions"
+            raise SpecError(f"too large for a guide: {reason}", source=self.message)
+
+
+def make_rows(
+    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: Room
+) -> tuple[FieldRow, ...]:
+    """Give the fields that ``schema``, a version of ``spec``, has: inline ones, then tagged ones.
+
+    What is inside a structure follows the field that holds it. ``present`` has the versions of
+    every field, by structure and attribute. Raises `SpecError` where there are too many fields.
+    """
+    structs = spec.fields_by_structure()
+    specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
+
+    def walk(structure: Schema, prefix: str, depth: int) -> Iterator[FieldRow]:
+        for one in (*structure.inline, *structure.tagged.values()):
+            key = structure.name, one.attribute
+            row = _row(one, specs[key], prefix, depth, present[key])
+            room.take(row)
+            yield row
+            inner = struct_of(one.type)
+            if inner is not None:
+                yield from walk(inner, f"{row.path}.", depth + 1)
+
+    return tuple(walk(schema, "", 0))
+
+
+def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
+    return FieldRow(
+        path=prefix + one.name,
+        name=one.name,
+        depth=depth,
+        type=str(told.type),
+        wire=wire_form(one.type),
+        default=_text(_default(one.default)),
+        properties=tuple(_properties(one, told)),
+        versions=versions,
+        about=_text(told.about),
+    )
+
+
+def wire_form(kind: Type) -> str:
+    """How a field of the type is written.
+
+    >>> from flexwire.wire.types import String
+    >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
+    'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
+    >>> wire_form(NullableStruct(Schema(name="Cursor")))
+    'structure after an int8: -1 for null, else 1'
+    """
+    if isinstance(kind, Array):
+        return f"{kind.name} of {wire_form(kind.element)}"
+    if isinstance(kind, NullableStruct):
+        if kind.tagged:
+            return "structure after a varint: 0 for null, else 1"
+        return "structure after an int8: -1 for null, else 1"
+    return "structure" if isinstance(kind, Schema) else kind.name
+
+
+def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
+    if one.nullable:
+        yield "nullable"
+    if one.tag is not None:
+        yield f"tag {one.tag}"
+    if one.ignorable:
+        yield "ignorable"
+    if told.map_key:
+        yield "map key"
+    if told.entity_type:
+        yield told.entity_type
+
+
+def _default(value: Any) -> str:
+    """A default in JSON. A spec can give bytes no default but empty ones."""
+    if isinstance(value, uuid.UUID):
+        # In base64url it is 22 times the same letter.
+        if value == ZERO_UUID:
+            return "zero uuid"
+        value = uuid_text(value)
+    return json.dumps("" if isinstance(value, bytes) else value, ensure_ascii=False)
+
+
+def _text(text: str) -> str:
+    return printable(shorten(text, _LONGEST_TEXT))
+
+
+Kind = Literal["same", "changed", "added", "removed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What becomes of one field: ``old`` and ``new`` are places in the fields, None in neither.
+
+    ``aspects`` are those of `ASPECTS` that changed. A field that moved is removed and added.
+    """
+
+    old: int | None
+    new: int | None
+    aspects: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> Kind:
+        """What to call it."""
+        if self.old is None:
+            return "added"
+        if self.new is None:
+            return "removed"
+        return "changed" if self.aspects else "same"
+
+
+def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[Step]:
+    """Lead from the old fields to the new ones, in order: every field of both is in one step.
+
+    Fields are the same by their paths; as many as can be keep their order.
+    """
+    made = []
+    next_old = next_new = 0
+    for at_old, at_new in [*_kept(old, new), (len(old), len(new))]:
+        # What is gone stands before what came in its place.
+        made += [Step(place, None) for place in range(next_old, at_old)]
+        made += [Step(None, place) for place in range(next_new, at_new)]
+        if at_old < len(old):
+            made.append(Step(at_old, at_new, _changed(old[at_old], new[at_new])))
+        next_old, next_new = at_old + 1, at_new + 1
+    return made
+
+
+def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
+    pairs = zip(ASPECTS, old.aspects, new.aspects, strict=True)
+    return tuple(aspect for aspect, before, after in pairs if before != after)
+
+
+def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
+    """The longest list of fields that both have in the same order, as pairs of places."""
+    places = {row.path: place for place, row in enumerate(new)}
+    both = [(at, places[row.path]) for at, row in enumerate(old) if row.path in places]
+    # The longest run of ascending places in the new fields, by patience sorting: each pile's top
+    # is the lowest place that a run of that length can end with.
+    tops: list[int] = []
+    piles: list[int] = []
+    before: list[int] = []
+    for number, (_, place) in enumerate(both):
+        pile = bisect_left(tops, place)
+        before.append(piles[pile - 1] if pile else -1)
+        if pile == len(tops):
+            tops.append(place)
+            piles.append(number)
+        else:
+            tops[pile], piles[pile] = place, number
+    kept = []
+    number = piles[-1] if piles else -1
+    while number >= 0:
+        kept.append(both[number])
+        number = before[number]
+    return kept[::-1]

@@ -1,0 +1,424 @@
+"""The guide as files: every page, the style sheet, the scripts and the search index."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import flexwire
+from flexwire.extras import needed_by
+from flexwire.facts.units import TEXT_LIMIT, plural, safe
+from flexwire.printable import printable
+from flexwire.report.render import breakable
+from flexwire.specs.guide.rows import steps
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
+
+    from jinja2 import Environment
+
+    from flexwire.specs.guide.messages import Message, Version
+    from flexwire.specs.guide.rows import FieldRow, Step
+    from flexwire.specs.guide.traffic import Traffic
+
+
+# A step between two rows in the data of a page: what of it changed, as the bits of a number.
+_BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
+
+# What Windows takes for devices, whatever follows after a dot.
+_DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
+    f"{port}{number}" for port in ("com", "lpt") for number in range(10)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What holds for a whole version of a message."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """A step in words: the field that it is about, and for each aspect its old and new value."""
+
+    kind: str
+    row: FieldRow
+    values: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def only_wire(self) -> bool:
+        """Whether the field is only written differently."""
+        return [aspect for aspect, _, _ in self.values] == ["wire"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What changed in a version of a message since the one before it."""
+
+    message: Message
+    facts: tuple[tuple[str, str, str], ...]
+    told: tuple[Told, ...]
+
+    @property
+    def plain(self) -> tuple[Told, ...]:
+        """The changes that are more than another form on the wire."""
+        return tuple(one for one in self.told if not one.only_wire)
+
+    @property
+    def rewritten(self) -> tuple[Told, ...]:
+        """The fields that are only written differently."""
+        return tuple(one for one in self.told if one.only_wire)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page: an API with its request and response, or a message that belongs to no API."""
+
+    path: str
+    title: str
+    messages: tuple[Message, ...]
+
+    @property
+    def first(self) -> Message:
+        """The request, where there is one."""
+        return self.messages[0]
+
+    @cached_property
+    def numbers(self) -> tuple[int, ...]:
+        """The versions of its messages, lowest first."""
+        return tuple(sorted({number for one in self.messages for number in one.numbers}))
+
+    @property
+    def listeners(self) -> str:
+        """Where brokers and controllers listen for the request."""
+        return ", ".join(self.first.listeners)
+
+    @property
+    def marks(self) -> dict[int, tuple[str, ...]]:
+        """What there is to say of each version: that it is removed, deprecated or unstable."""
+        marks: dict[int, dict[str, None]] = {number: {} for number in self.numbers}
+        for message in self.messages:
+            for one in message.versions:
+                marks[one.number] |= dict.fromkeys(one.marks)
+        return {number: tuple(found) for number, found in marks.items()}
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether the newest release has no version of it."""
+        return not any(one.current for one in self.messages)
+
+    def history(self) -> Iterator[tuple[int | None, int, tuple[Change, ...]]]:
+        """The versions, highest first: the one before it, its number, and what changed."""
+        for old, new in reversed(list(zip((None, *self.numbers), self.numbers, strict=False))):
+            changes = () if old is None else tuple(self._changes(old, new))
+            yield old, new, changes
+
+    def _changes(self, old: int, new: int) -> Iterator[Change]:
+        for message in self.messages:
+            before, after = message.by_number.get(old), message.by_number.get(new)
+            if before and after:
+                yield Change(
+                    message,
+                    tuple(changed_facts(before, after, message)),
+                    tuple(tell(before.rows, after.rows, steps(before.rows, after.rows))),
+                )
+
+
+def make_pages(messages: Iterable[Message]) -> list[Page]:
+    """Group messages into pages, by title."""
+    grouped: dict[tuple[str, str], list[Message]] = {}
+    for one in sorted(messages, key=lambda one: (one.title, one.type.value)):
+        folder = "api" if one.is_api else "message"
+        grouped.setdefault((folder, one.title), []).append(one)
+    taken: set[str] = set()
+    return [
+        Page(_path(folder, title, taken), title, tuple(members))
+        for (folder, title), members in grouped.items()
+    ]
+
+
+def _path(folder: str, title: str, taken: set[str]) -> str:
+    """Give the path of a page, and reserve it: a site may be copied to any file system."""
+    # No title has a "_" in it.
+    name = f"{title}_" if title.lower() in _DEVICES else title
+    while f"{folder}/{name}".lower() in taken:
+        name += "_"
+    taken.add(f"{folder}/{name}".lower())
+    return f"{folder}/{name}.html"
+
+
+def facts(version: Version, message: Message) -> tuple[Fact, ...]:
+    """What holds for a version as a whole, and can differ from version to version."""
+    told = [Fact("Flexible", "yes" if version.flexible else "no")]
+    if version.header is not None:
+        told.append(Fact(f"{message.type.value.capitalize()} header", str(version.header)))
+    return tuple(told)
+
+
+def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tuple[str, str, str]]:
+    """The facts that differ: name, old value, new value."""
+    for before, after in zip(facts(old, message), facts(new, message), strict=True):
+        if before != after:
+            yield before.name, before.value, after.value
+
+
+def came(message: Message, row: FieldRow, oldest: str) -> str:
+    """Return the version that brought a field, with the first release that has it.
+
+    "" where the ``oldest`` release that is known has it already, or none has. A version that is
+    above those of the newest release will come after it.
+    """
+    first = next(one for one in message.versions if message.has(one.number, row.path))
+    if first.support.after:
+        return f"v{first.number}, after {first.support.after}"
+    release = next(iter(first.support.releases), oldest)
+    return "" if release == oldest else f"v{first.number}, in {release}"
+
+
+def tell(old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[Step]) -> Iterator[Told]:
+    """The steps that change something, in words."""
+    for step in way:
+        if step.old is None and step.new is not None:
+            yield Told(step.kind, new[step.new])
+        elif step.new is None and step.old is not None:
+            yield Told(step.kind, old[step.old])
+        elif step.aspects and step.old is not None and step.new is not None:
+            before, after = old[step.old], new[step.new]
+            values = [(one, word(before, one), word(after, one)) for one in step.aspects]
+            yield Told(step.kind, after, tuple(values))
+
+
+def word(row: FieldRow, aspect: str) -> str:
+    """An aspect of a row as text."""
+    value = getattr(row, aspect)
+    return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
+
+
+def comparisons(message: Message) -> dict[str, object]:
+    """What the page's script needs to show the changes between any two versions.
+
+    ``layouts`` numbers the layout of each version, ``steps`` has for two layouts "old-new" the
+    steps that change something: the place in the old table, that in the new one (-1 for none), and
+    the aspects as bits. ``facts`` has the changed facts of two versions whose facts are numbered
+    in ``states``.
+    """
+    layouts = _numbered([_aspects(one) for one in message.versions])
+    states = _numbered([facts(one, message) for one in message.versions])
+    found: dict[str, list[tuple[int, int, int]]] = {}
+    changed: dict[str, list[tuple[str, str, str]]] = {}
+    for at_new, new in enumerate(message.versions):
+        for at_old, old in enumerate(message.versions[:at_new]):
+            layout = layouts[at_old], layouts[at_new]
+            if layout[0] != layout[1] and "{}-{}".format(*layout) not in found:
+                found["{}-{}".format(*layout)] = _coded(old, new)
+            state = states[at_old], states[at_new]
+            if state[0] != state[1] and "{}-{}".format(*state) not in changed:
+                changed["{}-{}".format(*state)] = list(changed_facts(old, new, message))
+    return {
+        "side": message.type.value,
+        "name": message.name,
+        "versions": message.numbers,
+        "layouts": layouts,
+        "steps": found,
+        "states": states,
+        "facts": changed,
+    }
+
+
+def _numbered(values: Sequence[Hashable]) -> list[int]:
+    """The values as numbers, in the order in which they first come."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(one, len(numbers)) for one in values]
+
+
+def _aspects(version: Version) -> tuple[Hashable, ...]:
+    return tuple((row.path, row.aspects) for row in version.rows)
+
+
+def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
+    return [
+        (
+            -1 if step.old is None else step.old,
+            -1 if step.new is None else step.new,
+            sum(_BITS[aspect] for aspect in step.aspects),
+        )
+        for step in steps(old.rows, new.rows)
+        if step.kind != "same"
+    ]
+
+
+def spoken(numbers: Sequence[int]) -> str:
+    """Versions as they are usually written: "0-3,7", or a dash for none."""
+    return str(Versions.of(numbers)) if numbers else "\u2013"
+
+
+def write_index(pages: Sequence[Page], mark: str) -> str:
+    """Write the index as a script, because a page opened as a file can read no other kind of file.
+
+    A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
+    number of its page, place on the page]: that of the highest version that has it.
+    """
+    found: dict[str, list[list[object]]] = {
+        "pages": [
+            [
+                page.title,
+                "api" if page.first.is_api else page.first.type.value,
+                -1 if page.first.api_key is None else page.first.api_key,
+                page.path,
+                spoken(page.numbers),
+                [one.name for one in page.messages],
+            ]
+            for page in pages
+        ],
+        "fields": [
+            [row.path, row.type, number, place]
+            for number, page in enumerate(pages)
+            for message in page.messages
+            for row, place in _fields(message)
+        ],
+    }
+    # One line for each, so that two guides can be compared.
+    lists = ",\n".join(
+        f'"{name}": [\n' + ",\n".join(map(json.dumps, items)) + "\n]"
+        for name, items in found.items()
+    )
+    return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
+
+
+def place_of(number: int, message: Message, row: FieldRow) -> str:
+    """The name of a row's place on its page."""
+    return f"v{number}-{message.type.value}-{row.path}"
+
+
+def _fields(message: Message) -> Iterator[tuple[FieldRow, str]]:
+    seen: set[tuple[str, str]] = set()
+    for version in reversed(message.versions):
+        for row in version.rows:
+            if (row.path, row.type) not in seen:
+                seen.add((row.path, row.type))
+                yield row, place_of(version.number, message, row)
+
+
+MARK = "Written by `flexwire schema docs`; do not edit."
+"""What stands at the beginning of every file, so that a later run knows it for its own."""
+
+
+def render(
+    messages: Iterable[Message],
+    title: str,
+    releases: Sequence[str],
+    traffic: Traffic | None = None,
+) -> dict[str, str]:
+    """Give every file of the guide by its path.
+
+    ``title`` says where the messages are from, ``releases`` are those whose support is shown, one
+    at least, and ``traffic`` says who sends what. The same messages give the same files. Every text
+    is taken for hostile: it is escaped, and characters that do not print are shown. Raises
+    `FlexwireError` if Jinja2 is not installed.
+    """
+    pages = make_pages(messages)
+    releases = [printable(one) for one in releases]
+    environment = _environment()
+    shared = {
+        "mark": MARK,
+        "title": printable(title),
+        "releases": releases,
+        "flexwire_version": flexwire.__version__,
+        "paths": {page.path for page in pages},
+        "traffic": traffic,
+    }
+    made = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
+    for page in pages:
+        view = {
+            "page": page,
+            "root": "../",
+            "data": _data(page),
+            "namesakes": _namesakes(pages, page),
+        }
+        made[page.path] = _write(environment, "page.html.j2", shared | view)
+    made["search.js"] = write_index(pages, MARK)
+    made["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
+    # The look is the report's.
+    style = (
+        _file("flexwire.report", "report.css") + "\n" + _file("flexwire.specs.guide", "guide.css")
+    )
+    made["guide.css"] = f"/* {MARK} */\n{style}"
+    return made
+
+
+@cache
+def _environment() -> Environment:
+    with needed_by("the guide", "docs"):
+        from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415  optional
+    environment = Environment(
+        loader=PackageLoader("flexwire.specs.guide", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
+    environment.filters["breakable"] = breakable
+    environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
+    return environment
+
+
+def _write(environment: Environment, template: str, view: dict[str, Any]) -> str:
+    return environment.get_template(template).render(view).strip() + "\n"
+
+
+def _file(package: str, name: str) -> str:
+    return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
+
+
+def _shown(name: str) -> str:
+    """Return a foreign name that may be long: a page has it in every row of a client's fields."""
+    text: str = safe(name, TEXT_LIMIT)
+    return text
+
+
+def _run(releases: Sequence[str]) -> str:
+    """Releases in a row: the first and the last."""
+    return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
+
+
+def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
+    def key(page: Page) -> tuple[int, str]:
+        return (-1 if page.first.api_key is None else page.first.api_key, page.title)
+
+    apis = sorted((page for page in pages if page.first.is_api), key=key)
+    groups: dict[str, list[Page]] = {}
+    for page in pages:
+        if not page.first.is_api:
+            groups.setdefault(page.first.group, []).append(page)
+    return {
+        "root": "",
+        "apis": [page for page in apis if not page.is_removed],
+        "removed": [page for page in apis if page.is_removed],
+        "groups": sorted(groups.items()),
+        "pages": pages,
+        "releases": releases,
+        "layouts": sum(len(one.versions) for page in pages for one in page.messages),
+    }
+
+
+def _data(page: Page) -> str:
+    """The data of a page's script; "<" could end the element that it stands in."""
+    text = json.dumps([comparisons(one) for one in page.messages], separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def _namesakes(pages: Sequence[Page], page: Page) -> list[Page]:
+    """Other pages with the API's key: an api key outlives names."""
+    if page.first.api_key is None or not page.first.is_api:
+        return []
+    key = page.first.api_key
+    return [
+        one for one in pages if one is not page and one.first.is_api and one.first.api_key == key
+    ]

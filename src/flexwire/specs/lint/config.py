@@ -1,0 +1,181 @@
+"""Which rules are used, and in which files not: `flexwire.toml`, or `pyproject.toml`."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from flexwire.errors import FlexwireError
+from flexwire.schema.coerce import nearest
+from flexwire.schema.parse import Mode
+from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.lint.rule import Category
+from flexwire.specs.lint.rules import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from enum import Enum
+
+    from flexwire.specs.finding import Told
+
+ALL = "ALL"
+DEFAULT = "DEFAULT"
+_KEYS = ("use", "except", "ignore", "mode")
+
+
+class ConfigError(FlexwireError):
+    """A configuration that cannot be used: an unknown key or rule, or a wrong value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """The rules of one command, which a table of that name configures."""
+
+    table: str
+    rules: Callable[[], Mapping[str, Told]]
+    left_out: Enum | None = None
+    """The category that is used only where it is named."""
+
+    def defaults(self) -> frozenset[str]:
+        """Give the ids of the rules that are used by default."""
+        found = self.rules().items()
+        return frozenset(name for name, rule in found if rule.category is not self.left_out)
+
+
+LINT = Ruleset("lint", rules, Category.PEDANTIC)
+BREAKING = Ruleset("breaking", breaking_rules)
+_TABLES = (LINT.table, BREAKING.table)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What to look for.
+
+    ``ignored`` are rules with a pattern of paths from ``root`` on; in a pattern "*" stands for any
+    characters, slashes too, and a directory stands for all that is in it.
+    """
+
+    rules: frozenset[str] = field(default_factory=LINT.defaults)
+    mode: Mode = "strict"
+    ignored: tuple[tuple[frozenset[str], str], ...] = ()
+    root: Path = Path()
+
+    def ignores(self, rule: str, path: str) -> bool:
+        """Whether a rule is ignored in a file, or at such a path in git or a jar."""
+        patterns = [pattern for ids, pattern in self.ignored if rule in ids]
+        if patterns and Path(path).is_absolute():
+            path = os.path.relpath(path, self.root)
+        inside = Path(path).as_posix()
+        return any(
+            fnmatchcase(inside, pattern) or fnmatchcase(inside, f"{pattern}/*")
+            for pattern in patterns
+        )
+
+
+def find_config(start: Path) -> Path | None:
+    """The nearest `flexwire.toml`, or `pyproject.toml` that configures us, from ``start`` up."""
+    for directory in (start.absolute(), *start.absolute().parents):
+        if (own := directory / "flexwire.toml").is_file():
+            return own
+        if (shared := directory / "pyproject.toml").is_file() and _table(shared) is not None:
+            return shared
+    return None
+
+
+def read_config(path: Path, of: Ruleset = LINT) -> Config:
+    """Read ``[lint]`` of `flexwire.toml`, or ``[tool.flexwire.lint]`` of `pyproject.toml`.
+
+    For another set of rules, its table.
+
+    Raises `ConfigError`, with the nearest known name for an unknown one.
+    """
+    table = _table(path) or {}
+    where = f"{path}: " if path.name == "flexwire.toml" else f"{path}: tool.flexwire: "
+    _check_keys(table, _TABLES, where)
+    given = table.get(of.table, {})
+    if not isinstance(given, dict):
+        raise ConfigError(f"{where}{of.table} is a table, got {given!r}")
+    where += f"{of.table}: "
+    _check_keys(given, _KEYS, where)
+    mode = given.get("mode", "strict")
+    if mode not in get_args(Mode):
+        raise ConfigError(f"{where}mode {mode!r}; {nearest(str(mode), get_args(Mode))}")
+    used = choose(_names(given, "use", where), _names(given, "except", where), where, of)
+    ignored = tuple(_ignored(given.get("ignore", []), where, of))
+    return Config(used, mode, ignored, path.parent)
+
+
+def choose(
+    use: Iterable[str], leave_out: Iterable[str], where: str = "", of: Ruleset = LINT
+) -> frozenset[str]:
+    """Give the ids of rules and categories in ``use``, or the default ones, without the others.
+
+    Raises `ConfigError` for a name of neither.
+    """
+    used = frozenset(one for name in use for one in named(name, where, of)) or of.defaults()
+    return used - frozenset(one for name in leave_out for one in named(name, where, of))
+
+
+def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
+    """Give the ids of the rules of a category, of one rule, of "ALL" or of "DEFAULT"."""
+    if name == DEFAULT:
+        return of.defaults()
+    all_rules = of.rules()
+    ids = frozenset(
+        one for one, rule in all_rules.items() if name in (ALL, rule.category.name, one)
+    )
+    if not ids:
+        categories = dict.fromkeys(rule.category.name for rule in all_rules.values())
+        known = [ALL, DEFAULT, *categories, *all_rules]
+        hint = nearest(name, known)
+        if hint.startswith("known"):
+            command = f"flexwire schema {of.table} --explain ALL"
+            hint = f"'{command}' lists the rules and categories"
+            for other in (LINT, BREAKING):
+                if name in other.rules():
+                    hint = f"it is one of 'flexwire schema {other.table}'"
+        raise ConfigError(f"{where}no rule or category {name!r}; {hint}")
+    return ids
+
+
+def _table(path: Path) -> dict[str, Any] | None:
+    """The file, or the part of `pyproject.toml` that is ours; None where it has no such part."""
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise ConfigError(f"{path}: {reason or error}") from None
+    if path.name != "pyproject.toml":
+        return table
+    tool = table.get("tool")
+    ours = tool.get("flexwire") if isinstance(tool, dict) else None
+    return ours if isinstance(ours, dict) else None
+
+
+def _check_keys(table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ConfigError(f"{where}unknown key {key!r}; {nearest(key, known)}")
+
+
+def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
+    return _texts(table.get(key, []), f"{where}{key}")
+
+
+def _texts(value: object, where: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise ConfigError(f"{where} is a list of texts, got {value!r}")
+    return value
+
+
+def _ignored(value: object, where: str, of: Ruleset) -> Iterable[tuple[frozenset[str], str]]:
+    """A list of paths is for all rules; a table has rules or categories, and the paths of each."""
+    table = value if isinstance(value, dict) else {ALL: value}
+    for name, paths in table.items():
+        ids = named(name, f"{where}ignore: ", of)
+        for path in _texts(paths, f"{where}ignore"):
+            yield ids, path.rstrip("/")

@@ -1,0 +1,213 @@
+"""How findings are printed: one function for each format, which returns the whole text."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+from xml.sax.saxutils import escape, quoteattr
+
+import click
+
+from flexwire.printable import printable
+from flexwire.specs.finding import window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.specs.finding import Finding, Report, Told
+
+
+# Where nothing says how wide a line may be, excerpts still fit a screen.
+_WIDTH = 100
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
+
+
+def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
+    """Write the report; ``width`` is that of the terminal, None where there is none.
+
+    Without a terminal every finding begins with one line that has all of it.
+    """
+    lines: list[str] = []
+    for one in report.findings:
+        lines += [*_told(one, width, colour=colour), ""]
+    lines.append(_summary(report, colour=colour))
+    if report.unstable:
+        told = _count(report.unstable, "finding")
+        lines.append(f"{told} in unstable versions left out; --unstable shows them")
+    return "\n".join(lines) + "\n"
+
+
+def _told(one: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
+    place = f"{one.source}:{one.line}:{one.column}:"
+    whole = f"{place} {one.rule} {one.message}"
+    for line in [whole] if width is None else _wrapped(whole, width):
+        # The place begins a line; the rule begins one too, or follows the place.
+        told = line.replace(one.rule, _styled(one.rule, colour=colour, fg="red", bold=True), 1)
+        yield told.replace(place, _styled(place, colour=colour, bold=True), 1)
+    if one.excerpt:
+        yield from _excerpt(one, width or _WIDTH, colour=colour)
+
+
+def _excerpt(one: Finding, width: int, *, colour: bool) -> Iterator[str]:
+    """The line, and marks under the word or text that begins at the column."""
+    number = str(one.line)
+    text, at = window(one.excerpt, one.excerpt_column, width - len(number) - 5)
+    token = _TOKEN.match(text, at - 1)
+    marks = "^" * (len(token[0]) if token else 1)
+    for margin, shown in (
+        (number, text),
+        (" " * len(number), " " * (at - 1) + _styled(marks, colour=colour, fg="red", bold=True)),
+    ):
+        yield f"  {_styled(f'{margin} |', colour=colour, fg='blue')} {shown}"
+
+
+def _styled(text: str, *, colour: bool, fg: str | None = None, bold: bool = False) -> str:
+    return click.style(text, fg=fg, bold=bold) if colour else text
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _summary(report: Report, *, colour: bool) -> str:
+    files = _count(len(report.files), "file")
+    if not report.findings:
+        return _styled(f"{files}, no findings", colour=colour, fg="green")
+    told = _count(len(report.findings), "finding")
+    where = len({one.source for one in report.findings})
+    return f"{told} in {where} of {files}; '{report.command} --explain RULE' says why"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def to_json(report: Report) -> str:
+    """Write the findings with their places, which count from 1."""
+    found = [
+        {
+            "source": one.source,
+            "line": one.line,
+            "column": one.column,
+            "rule": one.rule,
+            "category": report.rules[one.rule].category.name,
+            "message": one.message,
+        }
+        for one in report.findings
+    ]
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def to_junit(report: Report) -> str:
+    """Write one suite; a file without findings is a test that passed."""
+    found: dict[str, list[Finding]] = {printable(name): [] for name in report.files}
+    for one in report.findings:
+        found.setdefault(one.source, []).append(one)
+    failed = sum(1 for findings in found.values() if findings)
+    counts = f'tests="{len(found)}" failures="{failed}" errors="0"'
+    name = quoteattr(report.command)
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f"<testsuites name={name} {counts}>",
+        f"  <testsuite name={name} {counts}>",
+    ]
+    for file, findings in found.items():
+        opened = f"    <testcase classname={quoteattr(report.command)} name={quoteattr(file)}"
+        if not findings:
+            lines.append(f"{opened}/>")
+            continue
+        # A test fails once: readers of the format count the first failure and drop others.
+        title = findings[0].rule if len(findings) == 1 else f"{len(findings)} findings"
+        text = "\n".join(map(str, findings))
+        facts = f"type={quoteattr(findings[0].rule)} message={quoteattr(title)}"
+        lines += [
+            f"{opened}>",
+            f"      <failure {facts}>{escape(text)}</failure>",
+            "    </testcase>",
+        ]
+    return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
+
+
+def to_sarif(report: Report) -> str:
+    """Write one run, with the pages of the rules that were broken."""
+    broken = sorted({one.rule for one in report.findings})
+    run = {
+        "tool": {
+            "driver": {
+                "name": "flexwire",
+                "version": version("flexwire"),
+                "rules": [_rule(one, report.rules[one]) for one in broken],
+            }
+        },
+        # Columns count characters, not the halves of UTF-16.
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(one, report.rules[one.rule], broken.index(one.rule)) for one in report.findings
+        ],
+    }
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run],
+    }
+    return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rule(name: str, rule: Told) -> dict[str, Any]:
+    return {
+        "id": name,
+        "shortDescription": {"text": rule.summary},
+        "fullDescription": {"text": rule.page},
+        "help": {"text": rule.page},
+        "defaultConfiguration": {"level": rule.level},
+        "properties": {"category": rule.category.name},
+    }
+
+
+def _result(one: Finding, rule: Told, index: int) -> dict[str, Any]:
+    region = {"startLine": one.line, "startColumn": one.column}
+    place = {"artifactLocation": {"uri": _uri(one.source)}, "region": region}
+    return {
+        "ruleId": one.rule,
+        "ruleIndex": index,
+        "level": rule.level,
+        "message": {"text": one.message},
+        "locations": [{"physicalLocation": place}],
+    }
+
+
+def _uri(source: str) -> str:
+    """A relative reference; what stands before a colon must not be taken for a scheme."""
+    uri = quote(source.replace("\\", "/"), safe="/")
+    return f"file://{uri}" if uri.startswith("/") else uri
+
+
+_COMMANDS = {"error": "error", "warning": "warning", "note": "notice"}
+# Source: GitHub's documentation of workflow commands; "%" comes first.
+_ESCAPES = {"%": "%25", "\r": "%0D", "\n": "%0A"}
+_PROPERTY_ESCAPES = _ESCAPES | {":": "%3A", ",": "%2C"}
+
+
+def to_github_actions(report: Report) -> str:
+    """Write one command for each finding."""
+    lines = []
+    for one in report.findings:
+        command = _COMMANDS[report.rules[one.rule].level]
+        place = f"file={_escaped(one.source, _PROPERTY_ESCAPES)},line={one.line},col={one.column}"
+        message = _escaped(one.message, _ESCAPES)
+        lines.append(f"::{command} {place},title={one.rule}::{message}\n")
+    return "".join(lines)
+
+
+def _escaped(text: str, escapes: dict[str, str]) -> str:
+    return "".join(escapes.get(one, one) for one in text)

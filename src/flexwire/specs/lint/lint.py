@@ -1,0 +1,127 @@
+"""Lint: every rule over every spec, and all that they find."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from flexwire.errors import SpecError
+from flexwire.schema.parse import parse_node
+from flexwire.schema.sources import LARGEST
+from flexwire.schema.spec import Position
+from flexwire.schema.text import MOST_PROBLEMS, SpecText
+from flexwire.specs.allow import Allowed
+from flexwire.specs.finding import Report, found
+from flexwire.specs.lint.message import Directory, Message
+from flexwire.specs.lint.rules import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from flexwire.schema.parse import Mode
+    from flexwire.schema.sources import Source
+    from flexwire.schema.text import Problem
+    from flexwire.specs.finding import Finding
+    from flexwire.specs.lint.config import Config
+    from flexwire.specs.lint.rule import Rule
+
+_UNUSED = "ALLOW_UNUSED"
+
+
+def lint(sources: Iterable[Source], config: Config) -> Report:
+    """Check specs, directory by directory: api keys and partners are those of one directory.
+
+    At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
+    """
+    directories: dict[str, list[Source]] = {}
+    for source in sources:
+        directories.setdefault(source.directory, []).append(source)
+    chosen = [rule for rule in rules().values() if rule.id in config.rules]
+    findings: list[Finding] = []
+    for members in directories.values():
+        findings += _lint_directory(members, chosen, config)
+    files = [source.name for members in directories.values() for source in members]
+    return Report(tuple(sorted(findings)), tuple(files), rules(), "flexwire schema lint")
+
+
+def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -> Iterator[Finding]:
+    ids = {rule.id for rule in chosen}
+    messages: dict[Message, Source] = {}
+    allowed: dict[Message, Allowed] = {}
+    broken = False
+    for source in sources:
+        message, problems = read_message(source, config.mode)
+        if message is None:
+            broken = True
+            yield from (one for one in problems if _is_asked_for(one.rule, source, ids, config))
+            continue
+        messages[message] = source
+        comments = allowed[message] = Allowed(message.allows)
+        problems += [one for rule in chosen for one in _found_in(message, rule)]
+        yield from (
+            one
+            for one in problems
+            if _is_asked_for(one.rule, source, ids, config) and not comments.takes(one)
+        )
+    whole = all(source.whole for source in sources) and not broken
+    directory = Directory(tuple(messages), whole)
+    for rule in chosen:
+        found_here = rule.directory(directory) if rule.directory else ()
+        for message, at, reason in islice(found_here, MOST_PROBLEMS):
+            finding = _finding(message.text, rule.id, reason, at)
+            asked_for = _is_asked_for(rule.id, messages[message], ids, config)
+            if asked_for and not allowed[message].takes(finding):
+                yield finding
+    # What was not looked for may be there.
+    judged = {rule.id for rule in chosen if whole or not rule.directory}
+    for message, source in messages.items():
+        if _is_asked_for(_UNUSED, source, ids, config):
+            yield from (
+                _finding(message.text, _UNUSED, f"no finding of {one.rule} here; remove it", one.at)
+                for one in islice(allowed[message].unused(), MOST_PROBLEMS)
+                if _is_asked_for(one.rule, source, judged, config)
+            )
+
+
+def _is_asked_for(rule: str, source: Source, ids: Collection[str], config: Config) -> bool:
+    return rule in ids and not config.ignores(rule, source.path)
+
+
+def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Finding]]:
+    """Read a spec as far as it can be read; gives what the parser has against it, too."""
+    if len(source.content) > LARGEST:
+        reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
+        return None, [found(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]
+    problems: list[Problem] = []
+    try:
+        text = SpecText(source.content.decode("utf-8"), source.name, problems)
+    except UnicodeDecodeError as error:
+        before = SpecText(source.content[: error.start].decode("utf-8"), source.name)
+        at = before.position(len(before.text))
+        return None, [_finding(before, "TEXT_NOT_JSON", f"not UTF-8: {error.reason}", at)]
+    message = None
+    unreadable = None
+    try:
+        root = text.read(whole=mode != "legacy")
+        spec = parse_node(text, root, mode=mode)
+        damaged = frozenset(one.owner for one in problems if one.owner and _damages(one))
+        message = Message(spec, text, root, mode, damaged)
+    except SpecError as error:
+        if len(problems) < MOST_PROBLEMS:
+            at = Position(error.line, error.column)
+            unreadable = _finding(text, "TEXT_NOT_JSON", error.reason, at)
+    told = [_finding(text, one.rule, one.reason, one.at) for one in problems]
+    return message, told + ([unreadable] if unreadable else [])
+
+
+def _damages(problem: Problem) -> bool:
+    return rules()[problem.rule].unreadable
+
+
+def _found_in(message: Message, rule: Rule) -> Iterator[Finding]:
+    for at, reason in islice(rule.message(message) if rule.message else (), MOST_PROBLEMS):
+        yield _finding(message.text, rule.id, reason, at)
+
+
+def _finding(text: SpecText, rule: str, reason: str, at: Position) -> Finding:
+    return found(text.source, at.line, at.column, rule, reason, text.line(at.line))

@@ -1,0 +1,197 @@
+"""A message spec as rules see it: its structures, its fields, and where each of them stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import MessageType, Position
+from flexwire.schema.text import Array, Object
+from flexwire.specs.allow import allows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.parse import Mode
+    from flexwire.schema.spec import FieldSpec, MessageSpec, StructSpec
+    from flexwire.schema.text import Node, SpecText
+    from flexwire.specs.allow import Allow
+    from flexwire.versions import Versions
+
+
+WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
+"""The types whose messages are known by an api key, which is unique in a directory and type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """Fields that stand together: the message's own, a common structure's, or a field's.
+
+    ``versions`` are those in which all that is around it is there. ``holder`` is the field that
+    gives an inline structure its fields; ``in_common`` says whether it is all part of a common one.
+    """
+
+    name: str
+    fields: tuple[FieldSpec, ...]
+    versions: Versions
+    position: Position
+    holder: FieldSpec | None = None
+    in_common: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """One spec, read although it may have problems.
+
+    ``damaged`` are the places of the objects that could not be read in full: of what they say only
+    the readable part is known, so rules do not judge them.
+    """
+
+    spec: MessageSpec
+    text: SpecText
+    root: Node
+    mode: Mode
+    damaged: frozenset[Position]
+
+    @property
+    def top(self) -> Position:
+        """Where the spec begins."""
+        return self.text.position(self.root.offset)
+
+    @property
+    def readable(self) -> bool:
+        """Whether the message's own members could be read, whatever its fields."""
+        return self.top not in self.damaged
+
+    @cached_property
+    def _objects(self) -> dict[Position, Object]:
+        return {self.text.position(one.offset): one for one in self.objects()}
+
+    def objects(self) -> Iterator[Object]:
+        """Every JSON object of the spec."""
+        pending = [self.root]
+        while pending:
+            node = pending.pop()
+            if isinstance(node, Object):
+                yield node
+                pending += [member.value for member in node.members.values()]
+            elif isinstance(node, Array):
+                pending += node.items
+
+    def at(self, one: FieldSpec | StructSpec | Structure | None, key: str) -> Position:
+        """Where the value of a member stands; where its object begins if it has no such member.
+
+        None stands for the message itself.
+        """
+        position = self.top if one is None else one.position
+        found = self._objects.get(position)
+        member = found.members.get(key) if found else None
+        return self.text.position(member.value.offset) if member else position
+
+    def has(self, one: FieldSpec | StructSpec | None, key: str) -> bool:
+        """Whether the spec has a member, whatever its value."""
+        return key in self._objects[self.top if one is None else one.position].members
+
+    @cached_property
+    def structures(self) -> tuple[Structure, ...]:
+        """Every structure that is given fields, the message first."""
+        spec = self.spec
+        valid = spec.valid_versions
+        outermost = [Structure(spec.name, spec.fields, valid, self.top)]
+        outermost += [
+            Structure(one.name, one.fields, valid & one.versions, one.position, in_common=True)
+            for one in spec.common_structs
+        ]
+        pending = list(reversed(outermost))
+        found = []
+        while pending:
+            structure = pending.pop()
+            found.append(structure)
+            pending += [
+                Structure(
+                    one.type.name,
+                    one.fields,
+                    structure.versions & one.versions,
+                    one.position,
+                    one,
+                    structure.in_common,
+                )
+                for one in reversed(structure.fields)
+                if one.fields
+            ]
+        return tuple(found)
+
+    def fields(self) -> Iterator[tuple[FieldSpec, Structure]]:
+        """Every field that could be read, with the structure it stands in."""
+        for structure in self.structures:
+            for one in structure.fields:
+                if one.position not in self.damaged:
+                    yield one, structure
+
+    @cached_property
+    def allows(self) -> tuple[Allow, ...]:
+        """The comments that allow something, or try to."""
+        return allows(self.text)
+
+    @cached_property
+    def nesting(self) -> Nesting:
+        """Which structures stand inside which."""
+        return Nesting(self)
+
+
+class Nesting:
+    """The structures of a message by name, each after those that stand inside it.
+
+    ``closing`` are the fields whose structure contains the structure they stand in. Nothing here
+    recurses: a spec may have thousands of structures, each inside the next.
+    """
+
+    def __init__(self, message: Message) -> None:
+        fields = message.spec.fields_by_structure()
+        self.fields = fields
+        self.order: list[str] = []
+        self.closing: list[FieldSpec] = []
+        opened: set[str] = set()
+        done: set[str] = set()
+        for outermost in fields:
+            if outermost in done:
+                continue
+            opened.add(outermost)
+            path = [(outermost, iter(fields[outermost]))]
+            while path:
+                name, rest = path[-1]
+                for one in rest:
+                    inner = one.type.name
+                    if inner in opened:
+                        self.closing.append(one)
+                    elif inner in fields and inner not in done:
+                        opened.add(inner)
+                        path.append((inner, iter(fields[inner])))
+                        break
+                else:
+                    path.pop()
+                    opened.remove(name)
+                    done.add(name)
+                    self.order.append(name)
+
+
+@dataclass(frozen=True, eq=False)
+class Directory:
+    """The messages of one directory, in the order of their files' names.
+
+    ``whole`` says that all its files were read, so that what is missing here is missing.
+    """
+
+    messages: tuple[Message, ...]
+    whole: bool
+
+    def pairs(self) -> Iterator[tuple[Message, Message]]:
+        """Each request with its response, where both are here and could be read."""
+        readable = [one for one in self.messages if one.readable and one.spec.api_key is not None]
+        responses = {
+            one.spec.api_key: one for one in readable if one.spec.type is MessageType.RESPONSE
+        }
+        for one in readable:
+            if one.spec.type is MessageType.REQUEST and one.spec.api_key in responses:
+                yield one, responses[one.spec.api_key]

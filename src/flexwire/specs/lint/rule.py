@@ -1,0 +1,54 @@
+"""What a rule is: an id, a category, a page, and how it finds what breaks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from flexwire.specs.finding import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.finding import Level
+    from flexwire.specs.lint.message import Directory, Message
+
+
+class Category(Enum):
+    """What a broken rule stops."""
+
+    SYNTAX = "the text cannot be read as a message spec"
+    GENERATOR = "Kafka's generator refuses the spec"
+    JAVA = "Kafka's generator writes Java that does not compile or run"
+    CONSISTENCY = "no tool refuses the spec, but it does not say what its author meant"
+    PEDANTIC = (
+        "a good habit that not all of Kafka's own specs have, and so not asked for by default"
+    )
+
+
+_LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDANTIC: "note"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rule(Page):
+    """One rule.
+
+    ``message`` looks at one message, ``directory`` at all those of a directory; a rule that has
+    neither is one of the parser's own.
+    """
+
+    category: Category
+    message: Callable[[Message], Iterator[tuple[Position, str]]] | None = None
+    directory: Callable[[Directory], Iterator[tuple[Message, Position, str]]] | None = None
+
+    @property
+    def level(self) -> Level:
+        """How grave a finding is."""
+        return _LEVELS.get(self.category, "error")
+
+    @property
+    def unreadable(self) -> bool:
+        """Whether breaking the rule leaves open what was meant."""
+        return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

@@ -1,0 +1,18 @@
+"""The rules of lint, one in each file: the file's name is the rule's id, its docstring its page."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+from flexwire.specs.finding import rules_of
+
+if TYPE_CHECKING:
+    from flexwire.specs.lint.rule import Rule
+
+
+@cache
+def rules() -> dict[str, Rule]:
+    """Every rule by its id, in alphabetical order."""
+    return rules_of(sys.modules[__name__])

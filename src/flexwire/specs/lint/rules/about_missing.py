@@ -1,0 +1,34 @@
+"""A field does not say what it is.
+
+Flagged:
+
+    { "name": "TopicId", "type": "uuid", "versions": "0+" }
+    ^
+
+Instead:
+
+    { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "The unique topic id." }
+
+Source: flexwire; the protocol guide is made of these texts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if not one.about.strip():
+            yield message.at(one, "about"), f"field {one.name} has no 'about'; say what it is"
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

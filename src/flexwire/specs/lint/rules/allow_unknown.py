@@ -1,0 +1,53 @@
+"""A comment for flexwire allows a rule that does not exist, or is not an "allow".
+
+It allows nothing, and the finding that it was meant for is still reported.
+
+Flagged:
+
+    // flexwire: allow ABOUT_MISING the name says it
+                       ^
+    { "name": "TopicId", "type": "uuid", "versions": "0+" }
+
+Instead:
+
+    // flexwire: allow ABOUT_MISSING the name says it
+    { "name": "TopicId", "type": "uuid", "versions": "0+" }
+
+Source: flexwire; the rules are those of `schema lint` and `schema breaking`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.errors import short
+from flexwire.schema.coerce import nearest
+from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.lint.rule import Category, Rule
+from flexwire.specs.lint.rules import rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    known = [*rules(), *breaking_rules()]
+    for one in message.allows:
+        if one.verb != "allow":
+            yield (
+                one.at,
+                f"expected 'allow', got {short(one.verb)}; write 'flexwire: allow RULE reason'",
+            )
+        elif not one.rule:
+            yield one.at, "no rule; write 'flexwire: allow RULE reason'"
+        elif one.rule not in known:
+            hint = nearest(one.rule, known)
+            if hint.startswith("known"):
+                hint = "--explain ALL lists them"
+            yield one.at, f"no rule {short(one.rule)}; {hint}"
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

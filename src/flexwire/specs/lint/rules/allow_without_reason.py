@@ -1,0 +1,38 @@
+"""A comment allows what a rule has against a line, and does not say why.
+
+It allows nothing. The next reader of the spec has to know whether the reason still holds.
+
+Flagged:
+
+    // flexwire: allow ABOUT_MISSING
+                       ^
+    { "name": "TopicId", "type": "uuid", "versions": "0+" }
+
+Instead:
+
+    // flexwire: allow ABOUT_MISSING the name says it
+    { "name": "TopicId", "type": "uuid", "versions": "0+" }
+
+Source: flexwire.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one in message.allows:
+        if one.verb == "allow" and one.rule and not one.reason:
+            yield one.at, f"{one.rule} is allowed without a reason; write it after the rule"
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

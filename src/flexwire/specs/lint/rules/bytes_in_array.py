@@ -1,0 +1,37 @@
+"""A field is an array of bytes.
+
+Flagged:
+
+    { "name": "Keys", "type": "[]bytes", "versions": "0+" }
+                              ^
+
+Instead:
+
+    { "name": "Keys", "type": "[]Key", "versions": "0+", "fields": [
+      { "name": "Key", "type": "bytes", "versions": "0+" }
+    ] }
+
+Source: the Java that Kafka's generator writes for it does not compile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if str(one.type) == "[]bytes":
+            reason = f"field {one.name} is an array of bytes, which Kafka's Java cannot hold"
+            yield message.at(one, "type"), f"{reason}; use an array of structures"
+
+
+RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

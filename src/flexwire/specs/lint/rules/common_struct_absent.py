@@ -1,0 +1,53 @@
+"""A field uses a common structure in versions that the structure does not have.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "0+", "fields": [
+        { "name": "Cursor", "type": "Cursor", "versions": "0+" }
+                                                          ^
+      ], "commonStructs": [
+        { "name": "Cursor", "versions": "1+", "fields": [
+          { "name": "Next", "type": "int32", "versions": "1+" }
+        ] }
+      ] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "0+", "fields": [
+        { "name": "Cursor", "type": "Cursor", "versions": "1+" }
+      ], "commonStructs": [
+        { "name": "Cursor", "versions": "1+", "fields": [
+          { "name": "Next", "type": "int32", "versions": "1+" }
+        ] }
+      ] }
+
+Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; where the structure
+ends too early, the Java refuses to read or write it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    common = {one.name: one for one in message.spec.common_structs}
+    for one, structure in message.fields():
+        used = common.get(one.type.name)
+        there = structure.versions & one.versions
+        if used and not there <= used.versions:
+            reason = f"field {one.name} is there in {there}, and structure {used.name}"
+            yield message.at(one, "versions"), f"{reason} in {used.versions} only"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,57 @@
+"""A common structure has a structure inside that is not common.
+
+All that common structures hold is common too, or primitive.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "Cursor", "type": "Cursor", "versions": "0+" }
+      ], "commonStructs": [
+        { "name": "Cursor", "versions": "0+", "fields": [
+          { "name": "Topic", "type": "Topic", "versions": "0+", "fields": [
+                                     ^
+            { "name": "Id", "type": "uuid", "versions": "0+" }
+          ] }
+        ] }
+      ] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "Cursor", "type": "Cursor", "versions": "0+" }
+      ], "commonStructs": [
+        { "name": "Cursor", "versions": "0+", "fields": [
+          { "name": "Topic", "type": "Topic", "versions": "0+" }
+        ] },
+        { "name": "Topic", "versions": "0+", "fields": [
+          { "name": "Id", "type": "uuid", "versions": "0+" }
+        ] }
+      ] }
+
+Source: Kafka's generator, "Unable to locate a specification for the structure X".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    common = {one.name for one in message.spec.common_structs}
+    for one, structure in message.fields():
+        if structure.in_common and one.type.is_struct and one.type.name not in common:
+            reason = f"structure {one.type.name} is used in a common structure and is not common"
+            yield message.at(one, "type"), f"{reason}; move it to 'commonStructs'"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,50 @@
+"""The key of a coordinator's record has versions, or a flexible one.
+
+Before a key stands its api key, and no version: so there is version 0 alone, and it never changes.
+
+Flagged:
+
+    { "name": "FooKey", "type": "coordinator-key", "apiKey": 1, "fields": [],
+      "validVersions": "0-1", "flexibleVersions": "none" }
+                       ^
+
+Instead:
+
+    { "name": "FooKey", "type": "coordinator-key", "apiKey": 1, "fields": [],
+      "validVersions": "0", "flexibleVersions": "none" }
+
+Source: Kafka's generator from 4.1 on, "The Versions must be set to `0` for messages", "The
+FlexibleVersions are not supported for messages".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import MessageType
+from flexwire.specs.lint.rule import Category, Rule
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    spec = message.spec
+    if not message.readable or spec.type is not MessageType.COORDINATOR_KEY:
+        return
+    if spec.valid_versions != Versions(0, 0):
+        reason = f"a coordinator key has no versions but 0, and {spec.name} {spec.valid_versions}"
+        yield message.at(None, "validVersions"), f"{reason}; write '0'"
+    if spec.flexible_versions:
+        reason = f"a coordinator key is never flexible, and {spec.name} is in"
+        yield (
+            message.at(None, "flexibleVersions"),
+            f"{reason} {spec.flexible_versions}; write 'none'",
+        )
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,41 @@
+"""The default of a uint32 is a decimal number above 2147483647.
+
+The number is copied into Java as it is, where it is too large for an int.
+
+Flagged:
+
+    { "name": "Crc", "type": "uint32", "versions": "0+", "default": "3000000000" }
+                                                                    ^
+
+Instead:
+
+    { "name": "Crc", "type": "uint32", "versions": "0+", "default": "0xb2d05e00" }
+
+Source: the Java that Kafka's generator writes for it does not compile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+from flexwire.wire.limits import INT32_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        digits = one.default.removeprefix("+")
+        if str(one.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
+            continue
+        if INT32_MAX < int(digits) < 2**32:
+            reason = f"default {digits} of {one.name} is not a Java int; write '{int(digits):#x}'"
+            yield message.at(one, "default"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -1,0 +1,45 @@
+"""A default is not a value of its field's type.
+
+Integers are decimal, or "0x" and hex digits, and fit the type; a bool is "true" or "false"; a uuid
+is 22 characters of base64url; arrays, structures and bytes have no default but "null" or nothing.
+
+Flagged:
+
+    { "name": "Id", "type": "int8", "versions": "0+", "default": "0x80" }
+                                                                 ^
+
+Instead:
+
+    { "name": "Id", "type": "int8", "versions": "0+", "default": "0x7f" }
+
+Source: Kafka's generator, "Invalid default for T field F". It takes "0x-5" and a uuid with hyphens,
+and writes Java that then fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.errors import SpecError
+from flexwire.schema.resolve import parse_default
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        # DEFAULT_NULL_MISPLACED says whether it can be null here.
+        if one.default == "null" and one.type.has_null:
+            continue
+        try:
+            parse_default(one)
+        except SpecError as error:
+            yield message.at(one, "default"), error.reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

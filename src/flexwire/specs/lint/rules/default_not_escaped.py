@@ -1,0 +1,42 @@
+r"""The default of a string has a quote, a backslash or a control character.
+
+The text is copied into a Java literal as it is.
+
+Flagged:
+
+    { "name": "Filter", "type": "string", "versions": "0+", "default": "\"*\"" }
+                                                                       ^
+
+Instead:
+
+    { "name": "Filter", "type": "string", "versions": "0+", "default": "*" }
+
+Source: the Java that Kafka's generator writes for it does not compile.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+_SPECIAL = re.compile(r'["\\\x00-\x1f]')
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        found = _SPECIAL.search(one.default) if str(one.type) == "string" else None
+        if found:
+            reason = f"default of {one.name} has {found[0]!r}, which would end a Java literal"
+            yield message.at(one, "default"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -1,0 +1,42 @@
+"""A default is null in versions in which the field cannot be null.
+
+A field has one default for all versions.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "0+", "nullableVersions": "1+",
+      "default": "null" }
+                 ^
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "0+", "nullableVersions": "0+",
+      "default": "null" }
+
+Source: Kafka's generator, "null cannot be the default for field F, because not all versions of this
+field are nullable." Records have the default null whatever the spec says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if one.default != "null" or not one.type.has_null or str(one.type) == "records":
+            continue
+        if not one.versions <= one.nullable_versions:
+            reason = f"field {one.name} is nullable in {one.nullable_versions}, not in all of"
+            yield message.at(one, "default"), f"{reason} {one.versions}; null cannot be its default"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

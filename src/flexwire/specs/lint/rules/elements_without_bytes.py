@@ -1,0 +1,63 @@
+"""The elements of an array take no bytes in a version.
+
+A count then says nothing about the bytes to come, and four bytes could ask for two billion
+elements. In a flexible version each element has a byte for its tagged fields.
+
+Flagged:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "0+", "fields": [
+                                ^
+      { "name": "Id", "type": "uuid", "versions": "1+" }
+    ] }
+
+Instead:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "1+", "fields": [
+      { "name": "Id", "type": "uuid", "versions": "1+" }
+    ] }
+
+Source: flexwire, which cannot lay out such a message; Kafka's generator takes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+    from flexwire.versions import Versions
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    nesting = message.nesting
+    if nesting.closing:
+        return
+    # For each structure the versions in which it takes a byte, as the bits of a number.
+    takes: dict[str, int] = {}
+    for name in nesting.order:
+        takes[name] = _bits(message.spec.flexible_versions)
+        for one in nesting.fields[name]:
+            inline = _bits(one.versions) & ~_bits(one.tagged_versions)
+            if one.type.name in nesting.fields and not one.type.is_array:
+                inline &= takes[one.type.name] | _bits(one.nullable_versions)
+            takes[name] |= inline
+    for one, structure in message.fields():
+        if one.type.is_array and one.type.name in nesting.fields:
+            there = _bits(structure.versions & one.versions)
+            without = there & ~takes[one.type.name]
+            if without:
+                version = (without & -without).bit_length() - 1
+                reason = f"elements of {one.name} take no bytes in version {version}"
+                yield message.at(one, "type"), reason
+
+
+def _bits(versions: Versions) -> int:
+    return (1 << versions.highest + 1) - (1 << versions.lowest) if versions else 0
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,0 +1,48 @@
+"""A field's entity type is that of another type.
+
+A transactionalId, groupId and topicName is a string, a producerId an int64, a brokerId an int32;
+of an array it is the elements.
+
+Flagged:
+
+    { "name": "Topic", "type": "uuid", "versions": "0+", "entityType": "topicName" }
+                                                                       ^
+
+Instead:
+
+    { "name": "Topic", "type": "string", "versions": "0+", "entityType": "topicName" }
+
+Source: Kafka's generator, "Field F has entity type E, but field type T, which does not match."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+_TYPES = {
+    "transactionalId": "string",
+    "groupId": "string",
+    "topicName": "string",
+    "producerId": "int64",
+    "brokerId": "int32",
+}
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        wanted = _TYPES.get(one.entity_type, one.type.name)
+        if wanted != one.type.name:
+            reason = f"a {one.entity_type} is a {wanted}, and field {one.name} is a {one.type}"
+            yield message.at(one, "entityType"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,47 @@
+"""A field is there in no version of its structure.
+
+Fields of versions that are no longer valid may stand in a spec; those of versions that are not yet
+valid are `FIELD_ABOVE_VALID`.
+
+Flagged:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "2+", "fields": [
+      { "name": "Name", "type": "string", "versions": "0-1" },
+                                                      ^
+      { "name": "Id", "type": "uuid", "versions": "2+" }
+    ] }
+
+Instead:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "2+", "fields": [
+      { "name": "Id", "type": "uuid", "versions": "2+" }
+    ] }
+
+Source: flexwire; Kafka's generator does not look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    valid = message.spec.valid_versions
+    for one, structure in message.fields():
+        # A structure with fields that is never there is STRUCT_NEVER_PRESENT.
+        if one.fields or not structure.versions or structure.versions & one.versions:
+            continue
+        if one.versions & valid:
+            reason = f"field {one.name} is there in {one.versions}, and structure"
+            yield message.at(one, "versions"), f"{reason} {structure.name} in {structure.versions}"
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

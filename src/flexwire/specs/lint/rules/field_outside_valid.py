@@ -1,0 +1,43 @@
+"""A field is there in no valid version of its message, but was in one that is no longer valid.
+
+It is left over where versions are removed, and does no harm.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "2-3",
+      "flexibleVersions": "2+", "fields": [
+      { "name": "RackId", "type": "string", "versions": "0-1", "about": "The rack." }
+                                                        ^
+    ] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1, "validVersions": "2-3",
+      "flexibleVersions": "2+", "fields": [] }
+
+Source: flexwire; Kafka's ShareFetchRequest.json has a field of version 0, which it had removed.
+What begins above the valid versions is `FIELD_ABOVE_VALID`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    valid = message.spec.valid_versions
+    for one, _ in message.fields():
+        if one.versions and one.versions.highest < valid.lowest:
+            reason = f"field {one.name} is there in {one.versions}; valid are {valid}; remove it"
+            yield message.at(one, "versions"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,0 +1,41 @@
+"""An array of a primitive type has fields.
+
+They are read and dropped.
+
+Flagged:
+
+    { "name": "Topics", "type": "[]string", "versions": "0+", "fields": [
+                                                                        ^
+      { "name": "Id", "type": "uuid", "versions": "0+" }
+    ] }
+
+Instead:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "0+", "fields": [
+      { "name": "Id", "type": "uuid", "versions": "0+" }
+    ] }
+
+Source: flexwire; Kafka's generator looks only at what is not an array.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if one.fields and one.type.is_array and not one.type.is_struct:
+            reason = f"elements of {one.name} are {one.type.name} and have no fields"
+            yield message.at(one, "fields"), f"{reason}; name a structure"
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,0 +1,40 @@
+"""A file is not named for its message.
+
+Flagged:
+
+    // Foo.json
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+              ^
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Instead:
+
+    // FooRequest.json
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Source: flexwire; of Kafka's own files QuorumState.json and ZkMigrationRecord.json hold others.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    file = PurePosixPath(message.text.source.replace("\\", "/")).name
+    if message.readable and file.endswith(".json") and file != f"{message.spec.name}.json":
+        reason = f"message {message.spec.name} is in {file}; rename one of them"
+        yield message.at(None, "name"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

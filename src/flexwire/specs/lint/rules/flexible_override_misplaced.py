@@ -1,0 +1,39 @@
+"""A field that is neither string nor bytes has flexible versions of its own.
+
+Only a length can be compact or not. Kafka needed this for one field: the request header's ClientId,
+which a broker must be able to read in versions it does not know.
+
+Flagged:
+
+    { "name": "Ids", "type": "[]int32", "versions": "0+", "flexibleVersions": "none" }
+                                                                              ^
+
+Instead:
+
+    { "name": "Ids", "type": "[]int32", "versions": "0+" }
+
+Source: Kafka's generator, "Invalid flexibleVersions override for F. Only fields of type string or
+bytes can specify a flexibleVersions override."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if one.flexible_versions is not None and str(one.type) not in {"string", "bytes"}:
+            reason = f"field {one.name} is a {one.type}; only a string or bytes may have"
+            yield message.at(one, "flexibleVersions"), f"{reason} 'flexibleVersions'"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

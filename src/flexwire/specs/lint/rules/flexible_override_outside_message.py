@@ -1,0 +1,37 @@
+"""A field is flexible in versions in which its message is not.
+
+Flagged:
+
+    { "name": "Name", "type": "string", "versions": "0+", "flexibleVersions": "0+" }
+                                                                              ^
+
+Instead:
+
+    { "name": "Name", "type": "string", "versions": "0+", "flexibleVersions": "1+" }
+
+Source: Kafka's generator, "flexible versions … not a subset of the flexible versions for the
+message as a whole".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    flexible = message.spec.flexible_versions
+    for one, _ in message.fields():
+        if one.flexible_versions is not None and not one.flexible_versions <= flexible:
+            reason = f"field {one.name} is flexible in {one.flexible_versions}"
+            yield message.at(one, "flexibleVersions"), f"{reason}, and the message in {flexible}"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,27 @@
+"""A message does not say which of its versions are flexible.
+
+Flexible versions have compact types and tagged fields. A new message has them from version 0 on;
+one that never will says "none". Mode `legacy` takes a message that says nothing as "none", as
+Kafka did before 3.0.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+    ^
+      "validVersions": "0", "fields": [] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Source: Kafka's generator, "You must specify a value for flexibleVersions. Please use 0+ for all new
+messages."
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

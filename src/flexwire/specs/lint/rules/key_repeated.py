@@ -1,0 +1,23 @@
+"""An object has the same key twice.
+
+Jackson takes the last one without a word, so the first is only there to mislead.
+
+Flagged:
+
+    { "name": "Id", "type": "int32", "versions": "0+", "about": "The id.",
+      "type": "int64" }
+      ^
+
+Instead:
+
+    { "name": "Id", "type": "int64", "versions": "0+", "about": "The id." }
+
+Source: flexwire; DescribeTopicPartitionsRequest.json of 3.8 has "versions" twice.
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.PEDANTIC)

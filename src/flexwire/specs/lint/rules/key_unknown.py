@@ -1,0 +1,24 @@
+"""A key is not one that specs have.
+
+Keys are written in one way, capitals included. What a misspelt key says is lost, or changes the
+bytes: a field without its `taggedVersions` is not tagged.
+
+Flagged:
+
+    { "name": "Id", "type": "int32", "versions": "0+", "ignoreable": true }
+                                                       ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "0+", "ignorable": true }
+
+Source: Kafka's generator, UnrecognizedPropertyException. Mode `draft` has the keys of KIP-482's
+first draft.
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

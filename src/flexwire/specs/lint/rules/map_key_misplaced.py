@@ -1,0 +1,39 @@
+"""A field of the message itself is a map key.
+
+Keys are of the elements of an array.
+
+Flagged:
+
+    { "name": "Name", "type": "string", "versions": "0+", "mapKey": true }
+                                                                    ^
+
+Instead:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "0+", "fields": [
+      { "name": "Name", "type": "string", "versions": "0+", "mapKey": true }
+    ] }
+
+Source: Kafka's generator, "Cannot set mapKey on top level fields."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, structure in message.fields():
+        if one.map_key and structure.position == message.top:
+            reason = f"field {one.name} of the message itself cannot be a key; remove 'mapKey'"
+            yield message.at(one, "mapKey"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

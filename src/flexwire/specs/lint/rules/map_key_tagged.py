@@ -1,0 +1,42 @@
+"""A map key is a tagged field.
+
+A tagged field may be absent, and a key may not.
+
+Flagged:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "1+", "fields": [
+      { "name": "Name", "type": "string", "versions": "1+", "mapKey": true,
+                                                                      ^
+        "tag": 0, "taggedVersions": "1+" }
+    ] }
+
+Instead:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "1+", "fields": [
+      { "name": "Name", "type": "string", "versions": "1+", "mapKey": true }
+    ] }
+
+Source: Kafka's generator, "Tagged fields cannot be used as keys."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if one.map_key and one.tag is not None:
+            reason = f"map key {one.name} is tagged; a key cannot be left out"
+            yield message.at(one, "mapKey"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

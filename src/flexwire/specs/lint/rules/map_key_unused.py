@@ -1,0 +1,43 @@
+"""A structure has a map key and is in no array.
+
+Keys make a collection of an array's elements; a single structure has no use for them.
+
+Flagged:
+
+    { "name": "Topic", "type": "Topic", "versions": "0+", "fields": [
+      { "name": "Name", "type": "string", "versions": "0+", "mapKey": true }
+                                                                      ^
+    ] }
+
+Instead:
+
+    { "name": "Topics", "type": "[]Topic", "versions": "0+", "fields": [
+      { "name": "Name", "type": "string", "versions": "0+", "mapKey": true }
+    ] }
+
+Source: flexwire; Kafka's generator does not look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    in_arrays = {one.type.name for one in message.spec.walk() if one.type.is_array}
+    for one, structure in message.fields():
+        # At the top it is MAP_KEY_MISPLACED.
+        if one.map_key and structure.position != message.top and structure.name not in in_arrays:
+            reason = f"no array has elements of {structure.name}; {one.name} is the key of nothing"
+            yield message.at(one, "mapKey"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

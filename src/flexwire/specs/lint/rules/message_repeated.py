@@ -1,0 +1,49 @@
+"""Two files of a directory hold messages of the same name.
+
+The class of one overwrites that of the other.
+
+Flagged:
+
+    // FooRecord.json
+    { "name": "FooRecord", "type": "metadata", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+    // GooRecord.json
+    { "name": "FooRecord", "type": "metadata", "apiKey": 2,
+              ^
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Instead:
+
+    // FooRecord.json
+    { "name": "FooRecord", "type": "metadata", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+    // GooRecord.json
+    { "name": "GooRecord", "type": "metadata", "apiKey": 2,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
+
+Source: flexwire; Kafka's generator does not look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Directory, Message
+
+
+def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+    first: dict[str, Message] = {}
+    for message in directory.messages:
+        before = first.setdefault(message.spec.name, message)
+        if before is not message and message.readable:
+            reason = f"message {message.spec.name} is already that of {before.text.source}"
+            yield message, message.at(None, "name"), f"{reason}; rename one"
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, directory=_check)

@@ -1,0 +1,23 @@
+"""A name is not letters and digits with a letter first.
+
+A field's name becomes a Java member and a key in JSON. The names of messages and structures become
+classes, and their files are named for them; they may have "_" too.
+
+Flagged:
+
+    { "name": "topic_id", "type": "uuid", "versions": "0+" }
+              ^
+
+Instead:
+
+    { "name": "TopicId", "type": "uuid", "versions": "0+" }
+
+Source: Kafka's generator, "Invalid field name".
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

@@ -1,0 +1,46 @@
+"""A field's name is a word of the Java language.
+
+Kafka's Java has a member of that name with a small letter first.
+
+Flagged:
+
+    { "name": "Default", "type": "int32", "versions": "0+" }
+              ^
+
+Instead:
+
+    { "name": "DefaultValue", "type": "int32", "versions": "0+" }
+
+Source: the Java that Kafka's generator writes for it does not compile.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+_KEYWORDS = re.compile(
+    "abstract|assert|boolean|break|byte|case|catch|char|class|const|continue|default|do|double|else"
+    "|enum|extends|false|final|finally|float|for|goto|if|implements|import|instanceof|int|interface"
+    "|long|native|new|null|package|private|protected|public|return|short|static|strictfp|super"
+    "|switch|synchronized|this|throw|throws|transient|true|try|void|volatile|while"
+)
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if _KEYWORDS.fullmatch(one.json_name):
+            reason = f"{one.json_name!r} is a word of the Java language; rename {one.name}"
+            yield message.at(one, "name"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -1,0 +1,42 @@
+"""The name of a message or a field begins with a small letter.
+
+Names are written in camel case with a capital first; JSON and Java make the first letter small.
+
+Flagged:
+
+    { "name": "topicId", "type": "uuid", "versions": "0+", "about": "The topic." }
+              ^
+
+Instead:
+
+    { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "The topic." }
+
+Source: flexwire; nearly all of Kafka's own specs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    if message.readable and message.spec.name[0].islower():
+        yield message.at(None, "name"), _reason(message.spec.name)
+    for one, _ in message.fields():
+        if one.name[0].islower():
+            yield message.at(one, "name"), _reason(one.name)
+
+
+def _reason(name: str) -> str:
+    return f"{name!r} begins with a small letter; write {name[0].upper() + name[1:]!r}"
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

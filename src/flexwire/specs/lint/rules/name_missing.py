@@ -1,0 +1,20 @@
+"""A message, a structure or a field has no name.
+
+Flagged:
+
+    { "type": "int32", "versions": "0+" }
+    ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "0+" }
+
+Source: Kafka's generator, NullPointerException for `name`.
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

@@ -1,0 +1,26 @@
+"""Two fields of a structure have the same name.
+
+Names that differ in capitals alone count as the same: the JSON form, Java's members and Python's
+attributes could not hold both.
+
+Flagged:
+
+    { "name": "TopicId", "type": "uuid", "versions": "0+" },
+    { "name": "topicId", "type": "int32", "versions": "0+" }
+    ^
+
+Instead:
+
+    { "name": "TopicId", "type": "uuid", "versions": "0+" },
+    { "name": "TopicNumber", "type": "int32", "versions": "0+" }
+
+Source: Kafka's generator, "In S, field F has a duplicate name F. All field names must be unique.";
+where capitals differ, it writes Java that does not compile.
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.GENERATOR)

@@ -1,0 +1,38 @@
+"""A field is nullable in versions in which it is not there.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "2+", "nullableVersions": "0+",
+                                                                                ^
+      "about": "The rack." }
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "2+", "nullableVersions": "2+",
+      "about": "The rack." }
+
+Source: flexwire; some of Kafka's own specs say "0+" of fields that came later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, structure in message.fields():
+        there = structure.versions
+        if not one.nullable_versions & there <= one.versions:
+            reason = f"field {one.name} is nullable in {one.nullable_versions}, and there in"
+            yield message.at(one, "nullableVersions"), f"{reason} {one.versions} only"
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,0 +1,52 @@
+"""A request and its response are flexible in different versions.
+
+Both headers go by one version, and a client that writes compact types reads them too.
+
+Flagged:
+
+    // FooRequest.json
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "1+", "fields": [] }
+    // FooResponse.json
+    { "name": "FooResponse", "type": "response", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "2+", "fields": [] }
+                                                  ^
+
+Instead:
+
+    // FooRequest.json
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "1+", "fields": [] }
+    // FooResponse.json
+    { "name": "FooResponse", "type": "response", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "1+", "fields": [] }
+
+Source: flexwire; true of all releases of Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Directory, Message
+
+
+def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+    for request, response in directory.pairs():
+        valid = request.spec.valid_versions
+        asked = request.spec.flexible_versions & valid
+        answered = response.spec.flexible_versions & valid
+        if asked != answered:
+            reason = (
+                f"{response.spec.name} is flexible in {answered}, {request.spec.name} in {asked}"
+            )
+            yield response, response.at(None, "flexibleVersions"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, directory=_check)

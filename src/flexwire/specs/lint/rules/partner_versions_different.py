@@ -1,0 +1,48 @@
+"""A request and its response have different valid versions.
+
+A response has the version of its request, so each version of the one needs the other.
+
+Flagged:
+
+    // FooRequest.json
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "0+", "fields": [] }
+    // FooResponse.json
+    { "name": "FooResponse", "type": "response", "apiKey": 1,
+      "validVersions": "0-2", "flexibleVersions": "0+", "fields": [] }
+                       ^
+
+Instead:
+
+    // FooRequest.json
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "0+", "fields": [] }
+    // FooResponse.json
+    { "name": "FooResponse", "type": "response", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "0+", "fields": [] }
+
+Source: flexwire; true of all releases of Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Directory, Message
+
+
+def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+    for request, response in directory.pairs():
+        asked, answered = request.spec.valid_versions, response.spec.valid_versions
+        if asked != answered:
+            reason = f"{response.spec.name} is valid in {answered}, {request.spec.name} in {asked}"
+            yield response, response.at(None, "validVersions"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, directory=_check)

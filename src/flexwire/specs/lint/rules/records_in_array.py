@@ -1,0 +1,37 @@
+"""A field is an array of records.
+
+Flagged:
+
+    { "name": "Batches", "type": "[]records", "versions": "0+" }
+                                 ^
+
+Instead:
+
+    { "name": "Batches", "type": "[]Batch", "versions": "0+", "fields": [
+      { "name": "Records", "type": "records", "versions": "0+", "nullableVersions": "0+" }
+    ] }
+
+Source: Kafka's generator, "Unsupported field type records".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if str(one.type) == "[]records":
+            reason = f"field {one.name} is an array of records; use an array of structures"
+            yield message.at(one, "type"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

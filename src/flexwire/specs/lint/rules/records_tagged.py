@@ -1,0 +1,36 @@
+"""A field of records is tagged.
+
+Flagged:
+
+    { "name": "Records", "type": "records", "versions": "1+", "nullableVersions": "1+",
+      "tag": 0, "taggedVersions": "1+" }
+             ^
+
+Instead:
+
+    { "name": "Records", "type": "records", "versions": "1+", "nullableVersions": "1+" }
+
+Source: Kafka's generator, "Unsupported attempt to declare field `F` with `records` type as a tagged
+field."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if str(one.type) == "records" and one.tag is not None:
+            yield message.at(one, "tag"), f"field {one.name} is records, which cannot be tagged"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

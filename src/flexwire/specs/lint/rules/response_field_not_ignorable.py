@@ -1,0 +1,57 @@
+"""A field of a response is missing in its lower versions and is not ignorable.
+
+A broker that sets the field cannot answer in a version without it: writing fails, and the client
+gets no answer. So code has to look at the version before it sets the field. An ignorable field is
+left out instead.
+
+Flagged:
+
+    { "name": "FooResponse", "type": "response", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "2+", "fields": [
+        { "name": "ErrorMessage", "type": "string", "versions": "3+" }
+        ^
+      ] }
+
+Instead:
+
+    { "name": "FooResponse", "type": "response", "apiKey": 1,
+      "validVersions": "0-3", "flexibleVersions": "2+", "fields": [
+        { "name": "ErrorMessage", "type": "string", "versions": "3+", "ignorable": true }
+      ] }
+
+Not flagged: a field of a structure that the lower versions do not have either; a field of a common
+structure, which may be used in later versions only; a field that later versions lack, because its
+value has a new place there; a field of a request, where failing tells the client what the broker
+cannot do.
+
+Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code looks at the version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.spec import MessageType
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    if not message.readable or message.spec.type is not MessageType.RESPONSE:
+        return
+    for one, structure in message.fields():
+        having = (one.versions | one.tagged_versions) & structure.versions
+        if one.ignorable or not having or having.lowest == structure.versions.lowest:
+            continue
+        if not structure.in_common:
+            lacking = f"version {structure.versions.lowest} of {message.spec.name} lacks"
+            reason = f"{lacking} {one.name}, which is not ignorable; make it so"
+            yield one.position, reason
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,0 +1,49 @@
+"""A structure contains itself.
+
+Neither Kafka's generator nor flexwire can lay it out, not even where an empty array would end it.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "Root", "type": "Node", "versions": "0+" }
+      ], "commonStructs": [
+        { "name": "Node", "versions": "0+", "fields": [
+          { "name": "Children", "type": "[]Node", "versions": "0+" }
+                                        ^
+        ] }
+      ] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "Nodes", "type": "[]Node", "versions": "0+" }
+      ], "commonStructs": [
+        { "name": "Node", "versions": "0+", "fields": [
+          { "name": "Children", "type": "[]int32", "versions": "0+" }
+        ] }
+      ] }
+
+Source: Kafka's generator, NullPointerException in SchemaGenerator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one in message.nesting.closing:
+        yield message.at(one, "type"), f"structure {one.type.name} contains itself"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,55 @@
+"""Two fields use the same structure, and it is not a common one.
+
+A structure that a field gives its fields inline is that field's own.
+
+Flagged:
+
+    { "name": "First", "type": "Range", "versions": "0+", "fields": [
+      { "name": "Offset", "type": "int64", "versions": "0+" }
+    ] },
+    { "name": "Last", "type": "Range", "versions": "0+" }
+                              ^
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "First", "type": "Range", "versions": "0+" },
+        { "name": "Last", "type": "Range", "versions": "0+" }
+      ], "commonStructs": [
+        { "name": "Range", "versions": "0+", "fields": [
+          { "name": "Offset", "type": "int64", "versions": "0+" }
+        ] }
+      ] }
+
+Source: Kafka's generator, "Struct X was specified twice."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import FieldSpec, Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    common = {one.name for one in message.spec.common_structs}
+    first: dict[str, FieldSpec] = {}
+    for one, structure in message.fields():
+        name = one.type.name
+        if not one.type.is_struct or name in common or structure.in_common:
+            continue
+        before = first.setdefault(name, one)
+        # Where both have fields it is STRUCT_REPEATED.
+        if before is not one and not (before.fields and one.fields):
+            reason = f"structure {name} is field {before.name}'s; move it to 'commonStructs'"
+            yield message.at(one, "type"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,55 @@
+"""A structure is nowhere given fields.
+
+A slip in a structure's name makes a new, empty structure.
+
+Flagged:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "First", "type": "Cursor", "versions": "0+" },
+        { "name": "Last", "type": "Curser", "versions": "0+" }
+                                  ^
+      ], "commonStructs": [
+        { "name": "Cursor", "versions": "0+", "fields": [
+          { "name": "Next", "type": "int32", "versions": "0+" }
+        ] }
+      ] }
+
+Instead:
+
+    { "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": [
+        { "name": "First", "type": "Cursor", "versions": "0+" },
+        { "name": "Last", "type": "Cursor", "versions": "0+" }
+      ], "commonStructs": [
+        { "name": "Cursor", "versions": "0+", "fields": [
+          { "name": "Next", "type": "int32", "versions": "0+" }
+        ] }
+      ] }
+
+Source: flexwire, which cannot lay out such a message; Kafka's generator takes it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    known = message.nesting.fields
+    for one, structure in message.fields():
+        # In a common structure it is COMMON_STRUCT_INCOMPLETE.
+        if one.type.is_struct and one.type.name not in known and not structure.in_common:
+            reason = f"structure {one.type.name} is nowhere given fields"
+            yield message.at(one, "type"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -1,0 +1,32 @@
+"""More than 100 structures stand inside each other.
+
+A reader of such a message needs as many calls inside each other.
+
+Source: flexwire, which cannot lay out such a message; Kafka's generator does not look.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.resolve import MOST_NESTED
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    nesting = message.nesting
+    depths: dict[str, int] = {}
+    for name in nesting.order:
+        inner = (depths.get(one.type.name, 0) for one in nesting.fields[name])
+        depths[name] = 1 + max(inner, default=0)
+    if max(depths.values()) > MOST_NESTED:
+        yield message.top, f"more than {MOST_NESTED} structures inside each other"
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

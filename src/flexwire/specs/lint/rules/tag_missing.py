@@ -1,0 +1,20 @@
+"""A field has tagged versions and no tag.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "taggedVersions": "1+" }
+                                                                              ^
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
+
+Source: Kafka's generator, "does not specify a tag, but specifies tagged versions".
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.GENERATOR)

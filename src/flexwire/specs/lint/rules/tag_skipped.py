@@ -1,0 +1,50 @@
+"""The tags of a structure leave a number out.
+
+Tags count up from 0 in each structure, over all versions. Those below 128 take one byte on the
+wire, so none is wasted. KIP-482's first draft has no such rule.
+
+Flagged:
+
+    { "name": "ClusterId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" },
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 2, "taggedVersions": "1+" }
+                                                                   ^
+
+Instead:
+
+    { "name": "ClusterId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" },
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 1, "taggedVersions": "1+" }
+
+Source: Kafka's generator, "the tag IDs are not contiguous. Make use of tag i before using any
+higher tag IDs."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    if message.mode == "draft":
+        return
+    for structure in message.structures:
+        # A tag that could not be read may be the one that is looked for.
+        if any(one.position in message.damaged for one in structure.fields):
+            continue
+        tags = {one.tag: one for one in structure.fields if one.tag is not None}
+        free = next(tag for tag in range(len(tags) + 1) if tag not in tags)
+        above = [tag for tag in tags if tag > free]
+        if above:
+            one = tags[min(above)]
+            reason = f"tag {free} is not used in {structure.name}; give it to {one.name}"
+            yield message.at(one, "tag"), f"{reason}, not {one.tag}"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

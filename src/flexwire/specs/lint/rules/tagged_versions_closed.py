@@ -1,0 +1,38 @@
+"""The tagged versions of a field end.
+
+A field that is tagged stays so: a tag cannot be given back.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "1-3", "tag": 0, "taggedVersions": "1-3" }
+                                                                                         ^
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
+
+Source: Kafka's generator, "taggedVersions must be either none, or an open-ended range".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        tagged = one.tagged_versions
+        if tagged and not tagged.open_ended and message.has(one, "taggedVersions"):
+            reason = f"tagged versions {tagged} of {one.name} end; write '{tagged.lowest}+'"
+            yield message.at(one, "taggedVersions"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

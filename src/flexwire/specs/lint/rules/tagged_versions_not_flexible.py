@@ -1,0 +1,41 @@
+"""A field is tagged in versions that are not flexible.
+
+Versions that are not flexible have no section for tagged fields.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "0+", "tag": 0, "taggedVersions": "0+" }
+                                                                                        ^
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
+
+Source: Kafka's generator, "specifies tagged versions that are not a subset of the flexible
+versions"; those of the field itself, where it has them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        flexible = message.spec.flexible_versions
+        if one.flexible_versions is not None:
+            flexible = one.flexible_versions
+        if not one.tagged_versions <= flexible:
+            reason = f"tagged versions {one.tagged_versions} of {one.name} are not all flexible"
+            yield message.at(one, "taggedVersions"), f"{reason}; flexible are {flexible}"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,40 @@
+"""A tagged field is nullable in some of its tagged versions.
+
+A tagged value would be laid out in two ways under one tag. It is nullable in all or in none.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "nullableVersions": "2+",
+                                                                                ^
+      "tag": 0, "taggedVersions": "1+" }
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "nullableVersions": "1+",
+      "tag": 0, "taggedVersions": "1+" }
+
+Source: Kafka's generator, "Either all tagged versions must be nullable, or none must be."
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        both = one.nullable_versions & one.tagged_versions
+        if both and both != one.tagged_versions:
+            reason = f"field {one.name} is tagged in {one.tagged_versions} and nullable in {both}"
+            yield message.at(one, "nullableVersions"), f"{reason}; make it all of them, or none"
+
+
+RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -1,0 +1,28 @@
+"""Something follows the end of the spec.
+
+A file holds one JSON object. Kafka's generator ignored the rest before 3.0; so does mode `legacy`.
+
+Flagged:
+
+    {
+      "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": []
+    }]
+     ^
+
+Instead:
+
+    {
+      "name": "FooRequest", "type": "request", "apiKey": 1,
+      "validVersions": "0", "flexibleVersions": "0+", "fields": []
+    }
+
+Source: Kafka's generator, FAIL_ON_TRAILING_TOKENS; DescribeProducersRequest.json of 2.8 ends so.
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

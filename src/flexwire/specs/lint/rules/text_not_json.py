@@ -1,0 +1,23 @@
+"""A file is not JSON.
+
+Message specs are UTF-8 text, JSON with `//` and `/* */` comments. There are no trailing commas, no
+single quotes and no `#` comments. Nothing else can be said of a file until it can be read.
+
+Flagged:
+
+    { "name": "Id", "type": "int32", "versions": "0+", }
+                                                       ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "0+" }
+
+Source: the options that Kafka's generator sets for Jackson; files above 1 MiB are not read here.
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

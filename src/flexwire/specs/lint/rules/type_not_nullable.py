@@ -1,0 +1,22 @@
+"""A type that has no null is said to be nullable.
+
+Strings, bytes, records, arrays and structures can be null; numbers, booleans and uuids cannot.
+
+Flagged:
+
+    { "name": "Id", "type": "int32", "versions": "0+", "nullableVersions": "1+" }
+                                                                           ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "0+", "default": "-1" }
+
+Source: Kafka's generator, "Type T cannot be nullable."
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.GENERATOR)

@@ -1,0 +1,62 @@
+"""A number or a boolean is written as a text, or a tag as a fraction.
+
+Jackson reads them all; other readers of specs may not.
+
+Flagged:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "about": "The rack.",
+      "tag": "0", "taggedVersions": "1+" }
+             ^
+
+Instead:
+
+    { "name": "RackId", "type": "string", "versions": "1+", "about": "The rack.",
+      "tag": 0, "taggedVersions": "1+" }
+
+Source: flexwire; BrokerHeartbeatRequest.json has "tag": "0", and DeleteTopicsResponse.json
+"ignorable": "true".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.text import Kind, Scalar
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+_KINDS = {
+    "apiKey": Kind.NUMBER,
+    "tag": Kind.NUMBER,
+    "ignorable": Kind.BOOLEAN,
+    "mapKey": Kind.BOOLEAN,
+    "zeroCopy": Kind.BOOLEAN,
+    "latestVersionUnstable": Kind.BOOLEAN,
+    "type": Kind.STRING,
+    "versions": Kind.STRING,
+    "validVersions": Kind.STRING,
+}
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one in message.objects():
+        for key in _KINDS.keys() & one.members.keys():
+            value, kind = one.members[key].value, _KINDS[key]
+            if not isinstance(value, Scalar) or value.kind is Kind.NULL:
+                continue
+            if value.kind is not kind or (key in {"tag", "apiKey"} and not _whole(value.text)):
+                at = message.text.position(value.offset)
+                yield at, f"{key!r} is {kind.value}, and this is {value.kind.value}"
+
+
+def _whole(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -1,0 +1,59 @@
+"""A version range is written backwards.
+
+It means no version at all, so that what has it is never there.
+
+Flagged:
+
+    { "name": "Id", "type": "int32", "versions": "3-1" }
+                                                 ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "1-3" }
+
+Source: flexwire; Kafka's generator reads "3-1" as "none".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.schema.text import Scalar
+from flexwire.specs.lint.rule import Category, Rule
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+_KEYS = {
+    "validVersions",
+    "deprecatedVersions",
+    "versions",
+    "nullableVersions",
+    "taggedVersions",
+    "flexibleVersions",
+    "versionsWithOptional",
+}
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one in message.objects():
+        for key in _KEYS & one.members.keys():
+            value = one.members[key].value
+            if isinstance(value, Scalar) and _backwards(value.text.strip()):
+                at = message.text.position(value.offset)
+                yield at, f"{key} {value.text!r} are backwards, which means no version at all"
+
+
+def _backwards(text: str) -> bool:
+    try:
+        return text not in ("", "none", "null") and not Versions.parse(text)
+    except ValueError:
+        return False
+
+
+RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

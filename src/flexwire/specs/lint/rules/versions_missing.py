@@ -1,0 +1,23 @@
+"""A message has no valid versions, or a structure or field no versions.
+
+A tagged field may leave them out: it is then there in its tagged versions. One that has fields of
+its own may not, in mode `strict`, because Kafka's generator overlooks the tagged versions there.
+
+Flagged:
+
+    { "name": "Id", "type": "int32" }
+    ^
+
+Instead:
+
+    { "name": "Id", "type": "int32", "versions": "0+" }
+
+Source: Kafka's generator, "You must specify the version of the X structure."
+"""
+
+from __future__ import annotations
+
+from flexwire.specs.lint.rule import Category, Rule
+
+# The parser finds it.
+RULE = Rule(__name__, __doc__, Category.SYNTAX)

@@ -1,0 +1,37 @@
+"""A tagged field is to be read without a copy.
+
+Flagged:
+
+    { "name": "Key", "type": "bytes", "versions": "1+", "zeroCopy": true,
+                                                                    ^
+      "tag": 0, "taggedVersions": "1+" }
+
+Instead:
+
+    { "name": "Key", "type": "bytes", "versions": "1+",
+      "tag": 0, "taggedVersions": "1+" }
+
+Source: the Java that Kafka's generator writes for it does not compile.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from flexwire.specs.lint.rule import Category, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from flexwire.schema.spec import Position
+    from flexwire.specs.lint.message import Message
+
+
+def _check(message: Message) -> Iterator[tuple[Position, str]]:
+    for one, _ in message.fields():
+        if one.zero_copy and one.tag is not None and str(one.type) == "bytes":
+            reason = f"tagged field {one.name} cannot be read without a copy; remove 'zeroCopy'"
+            yield message.at(one, "zeroCopy"), reason
+
+
+RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -1,0 +1,151 @@
+"""What a tap is told, from the command line to its processes: each option stands here once.
+
+A field has its type and default, and an `Option` where one option of the command line says it. A
+field that several options make up, as ``security``, has these in `flexwire.cli.tap`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.arguments import to_int
+from flexwire.errors import ArgumentError
+from flexwire.tap.limits import MOST_HELD
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from flexwire.capture.files.comments import CaptureFilter
+    from flexwire.capture.files.kept_files import KeepLimit
+    from flexwire.client.notation import HostPort
+    from flexwire.tap.listeners import PortRange
+    from flexwire.tap.security import TapSecurity
+    from flexwire.tap.stamping import Stamping
+
+MIB: Final = 1024 * 1024
+DEFAULT_FILE_BYTES: Final = 64 * MIB
+MOST_PROCESSES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How the command line says a field.
+
+    ``least`` and ``most`` are the range of a number, without ``least`` itself where it is ``open``.
+    The field is the number times ``unit``. The default is the field's own, and shown if it is a
+    number.
+    """
+
+    flag: str
+    help: str
+    least: int | None = None
+    most: int | None = None
+    is_open: bool = False
+    unit: int = 1
+
+
+def _told(default: Any, flag: str, help: str, **how: Any) -> Any:  # noqa: A002 - as click has it
+    """Return a field that an option of the command line says."""
+    return field(default=default, metadata={"option": Option(flag, help, **how)})
+
+
+def check_share(share: float) -> float:
+    """Return a share of connections; `ArgumentError` unless it is above 0 and at most 1."""
+    if not 0 < share <= 1:
+        raise ArgumentError(f"expected a share above 0 and at most 1, got {share}")
+    return share
+
+
+# The command line reads this file to show its help, and loads nothing of the tap for that.
+def _everything_kept() -> KeepLimit:
+    from flexwire.capture.files.kept_files import NO_LIMIT  # noqa: PLC0415 - see above
+
+    return NO_LIMIT
+
+
+def _all_frames() -> CaptureFilter:
+    from flexwire.capture.files.comments import ALL_FRAMES  # noqa: PLC0415 - see above
+
+    return ALL_FRAMES
+
+
+def _sent_frame_limit() -> int:
+    from flexwire.protocol import SENT_FRAME_LIMIT  # noqa: PLC0415 - see above
+
+    return SENT_FRAME_LIMIT
+
+
+def _no_tls() -> TapSecurity:
+    from flexwire.tap.security import PLAIN  # noqa: PLC0415 - see above
+
+    return PLAIN
+
+
+@dataclass(frozen=True, slots=True)
+class TapConfig:
+    """What `flexwire.tap.Tap` is told; it says what each option means.
+
+    Raises `ArgumentError` for a number that is out of its range.
+    """
+
+    listen: HostPort
+    upstream: HostPort
+    out: Path
+    _: KW_ONLY
+    advertised_host: str | None = _told(
+        None,
+        "--advertised-host",
+        "The name by which clients reach the tap.  "
+        "[default: as they came, or the host of --listen]",
+    )
+    keep_addresses: bool = _told(
+        False,
+        "--keep-addresses",
+        "Leave the addresses that brokers advertise as they are: for a tap beside each broker, "
+        "which has the broker's own name and port.",
+    )
+    max_bytes: int = _told(
+        DEFAULT_FILE_BYTES,
+        "--rotate",
+        "Begin a new file after this many MiB; SIGHUP begins one at once.",
+        least=1,
+        unit=MIB,
+    )
+    keep: KeepLimit = field(default_factory=_everything_kept)
+    sample: float = _told(
+        1.0,
+        "--sample",
+        "Capture this share of the connections, each as a whole, and pass on the others. The "
+        "capture says so, and every report of it.",
+        least=0,
+        most=1,
+        is_open=True,
+    )
+    processes: int = _told(
+        1,
+        "--processes",
+        "Carry connections in so many processes, for as many cores; --keep-mib, --keep-files "
+        "and --metrics are for all of them.",
+        least=1,
+        most=MOST_PROCESSES,
+    )
+    most_held: int = _told(
+        MOST_HELD,
+        "--hold-mib",
+        "Hold at most this many MiB of unfinished frames, over all connections. Beyond that "
+        "frames pass, and the capture has only their beginning; both are counted.",
+        least=1,
+        unit=MIB,
+    )
+    only: CaptureFilter = field(default_factory=_all_frames)
+    ports: PortRange | None = None
+    security: TapSecurity = field(default_factory=_no_tls)
+    stamping: Stamping | None = None
+    prefix: str = "tap"
+    frame_limit: int = field(default_factory=_sent_frame_limit)
+
+    def __post_init__(self) -> None:
+        to_int(self.most_held, "most_held", least=1)
+        to_int(self.processes, "processes", least=1)
+        check_share(self.sample)

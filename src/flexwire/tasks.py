@@ -1,0 +1,116 @@
+"""Tasks of Spark that run on the catalog of the process that planned them, and their batches."""
+
+from __future__ import annotations
+
+import gc
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructField
+
+from flexwire.errors import AnalysisError
+from flexwire.schema.catalog import catalog, use_carried
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from flexwire.schema.catalog import Carried
+
+    Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+KEEPS_MEMORY: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
+"""What has Arrow's memory pool keep what is free, where a Python worker starts with it.
+
+Otherwise it goes back to the system after a hundredth of a second, and clearing it anew takes a
+sixth of all the time that a task has.
+"""
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return the same schema as Spark has it; every column may be null."""
+    return from_arrow_schema(schema)
+
+
+def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    """Return a batch of rows, which are tuples in the order of the schema's columns."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Return whether a session is Spark Connect's, which has no ``sparkContext``."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def map_in_arrow(rows: DataFrame, task: Task, schema: pa.Schema | StructType) -> DataFrame:
+    """Give ``rows.mapInArrow(task)``, whose workers use this process's catalog.
+
+    A catalog of one's own travels with the task, about 120 kB: no worker needs its directory, and
+    none takes what is missing there from the bundled one. Columns of other names than the schema's,
+    or in another order, are an `AnalysisError`.
+    """
+    run = partial(_run, catalog().carried, task, schema.names)
+    return rows.mapInArrow(run, spark_schema(schema) if isinstance(schema, pa.Schema) else schema)
+
+
+def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
+    """Give columns for the schema of `map_in_arrow` where a task passes them through.
+
+    Any may be null then: a batch that is made of columns does not say that one never is.
+    """
+    fields = map(rows.schema.__getitem__, names)
+    return [StructField(one.name, one.dataType) for one in fields]
+
+
+class _Worker:
+    """This process, where it is a worker of Spark: how many tasks began in it, and the last one."""
+
+    tasks = 0
+    attempt: int | None = None
+
+
+def spare_modules() -> None:
+    """Have Python's collector pass over what lives in a worker as a task begins.
+
+    Spark collects garbage after each task. With all modules that are imported by then this takes
+    0.04 CPU seconds, in which half a million records are counted. What is spared is never collected
+    again, so it is done in a worker's first, second, fourth, eighth task and so on: that is after
+    modules were imported and garbage collected, and what a task keeps in circles adds up to little.
+    May be called for each batch of a task. Outside of tasks nothing is done.
+    """
+    task = TaskContext.get()
+    if task is None or task.taskAttemptId() == _Worker.attempt:
+        return
+    _Worker.attempt = task.taskAttemptId()
+    _Worker.tasks += 1
+    if _Worker.tasks.bit_count() == 1:
+        gc.freeze()
+
+
+def begin_task() -> None:
+    """Make this process, as a task begins in it, what our tasks want of a worker.
+
+    Arrow uses one thread, as Spark runs as many tasks as there are processors.
+    """
+    spare_modules()
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+
+
+def _run(
+    carried: Carried | None, task: Task, names: list[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    spare_modules()
+    use_carried(carried)
+    for batch in task(batches):
+        if batch.schema.names != names:
+            # Spark takes columns by position; of its 4.0 no setting says otherwise.
+            raise AnalysisError(f"expected the columns {names}, got {batch.schema.names}")
+        yield batch

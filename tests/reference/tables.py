@@ -1,0 +1,197 @@
+"""The rows of every table of an analysis by plain Python, one row after the other.
+
+Bodies and records are objects (`flexwire.tables.messages.Bodies`, `object_rows`); nothing here
+knows of columns, ranges or the survey.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pyarrow as pa
+
+from flexwire.capture.pairing.state import FAILED
+from flexwire.records.inflation import INFLATION, Inflation
+from flexwire.tables.frames import DECODED, LENIENT, OF_BODY
+from flexwire.tables.keys import FRAME_KEY
+from flexwire.tables.message_schema import NEEDED, table_schema
+from flexwire.tables.records import object_rows
+from flexwire.tables.schema import (
+    CONNECTIONS_TABLE,
+    FRAMES_TABLE,
+    PACKETS_TABLE,
+    RECORDS,
+)
+from flexwire.tables.spec_places import KNOWN_TOPICS, RECORDS_FIELDS, TOPIC_NAMES_MESSAGE
+from tests.reference.frames import NO_BROKERS, captured, paired_rows
+from tests.tables.carrying import NO_ID
+from tests.tables.message_frames import by_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from flexwire.capture.reassembly.connections import Brokers, CapturedConnection
+    from flexwire.tables.spec_places import RecordsField
+    from tests.reference.frames import Note, Row
+
+    Tables = dict[str, list[Row]]
+
+SOFTWARE_MESSAGE = "ApiVersionsRequest"
+"""Where a client says what software it is, since version 3 (KIP-511)."""
+_CONNECTION = re.compile(r"^(.*)>(.*?)(#\d+)?$")
+_RENAMED = {"first_us": "first_time", "last_us": "last_time"}
+
+
+def tables(
+    files: Iterable[str | Path],
+    brokers: Brokers = NO_BROKERS,
+    *,
+    release: str | None = None,
+    show_credentials: bool = False,
+    inflation: Inflation = INFLATION,
+) -> Tables:
+    """Return the rows of all tables of an analysis, by path; messages keep their record bytes.
+
+    Where ``inflation`` is held, each batch is.
+    """
+    found = captured(files, brokers, show_credentials=show_credentials)
+    paired = paired_rows(found.frames, found.connections, show_credentials=show_credentials)
+    messages = {
+        name: message_rows(
+            (row for row in paired if row["body"] == name),
+            name,
+            release=release,
+            show_credentials=show_credentials,
+        )
+        for name in sorted({row["body"] for row in paired} - {None})
+    }
+    records = [
+        row
+        for where in RECORDS_FIELDS
+        for row in record_rows(
+            messages.get(where.message, []),
+            where,
+            topic_names(messages.get(TOPIC_NAMES_MESSAGE, [])),
+            inflation,
+        )
+    ]
+    outcomes = {key_of(row): row for rows in messages.values() for row in rows}
+    software = software_of(messages.get(SOFTWARE_MESSAGE, []))
+    return {
+        "frames": as_stored(
+            (frame_row(row, outcomes.get(key_of(row)), software) for row in paired), FRAMES_TABLE
+        ),
+        "connections": as_stored(map(connection_row, found.connections), CONNECTIONS_TABLE),
+        "packets": as_stored(map(packet_row, found.notes), PACKETS_TABLE),
+        "records": as_stored(records, RECORDS),
+        **{f"messages/{name}": rows for name, rows in messages.items()},
+    }
+
+
+def as_stored(rows: Iterable[Row], schema: pa.Schema) -> list[Row]:
+    """Return rows as their table gives them back; a column that is not named is null."""
+    stored: list[Row] = pa.Table.from_pylist(list(rows), schema).to_pylist()
+    return stored
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """Return what tells a frame from all others."""
+    return tuple(row[name] for name in FRAME_KEY)
+
+
+def message_rows(
+    paired: Iterable[Row], name: str, *, release: str | None = None, show_credentials: bool = False
+) -> list[Row]:
+    """Return the rows of one message's table, from the paired frames that carry it."""
+    rows = [{one: row.get(one) for one in NEEDED.names} for row in paired]
+    frames = pa.RecordBatch.from_pylist(rows, NEEDED)
+    made = by_objects(frames, name, release, show=show_credentials)
+    assert made.schema == table_schema(name, release)
+    told: list[Row] = made.to_pylist()
+    return told
+
+
+def topic_names(metadata: Iterable[Row]) -> dict[str, str]:
+    """Return the names of topics by id; of two names of one id the last in their order."""
+    found: dict[str, str] = {}
+    for row in metadata:
+        for topic in (row["body"] or {}).get("topics") or ():
+            identity, name = topic["topic_id"], topic["name"]
+            if identity is not None and name is not None:
+                found[identity] = max(name, found.get(identity, name))
+    return found | KNOWN_TOPICS
+
+
+def record_rows(
+    messages: Iterable[Row], where: RecordsField, names: Mapping[str, str], inflation: Inflation
+) -> Iterator[Row]:
+    """Yield the rows of records that a message carries, one partition after the other."""
+    for row in messages:
+        of_frame = {
+            name: row[name]
+            for name in ("connection", "direction", "frame_index", "time", "client_id")
+        }
+        for topic in (row["body"] or {}).get(where.topics) or ():
+            name = _text(topic.get(where.topic_name)) if where.topic_name else None
+            identity = _text(topic.get(where.topic_id)) if where.topic_id else None
+            if name is None and identity is not None:
+                name = names.get(identity)
+            for partition in topic.get(where.partitions) or ():
+                told = {
+                    "source": where.source,
+                    **of_frame,
+                    "topic": name,
+                    "topic_id": identity,
+                    "partition": partition[where.partition],
+                }
+                data = partition[where.records] or b""
+                for record, _ in object_rows(data, inflation=inflation):
+                    yield told | dict(zip(RECORDS.names[len(told) :], record, strict=True))
+
+
+def _text(value: str | None) -> str | None:
+    # A version has either name or id, and says "" or the zero uuid for the other.
+    return None if value in {"", NO_ID} else value
+
+
+def software_of(requests: Iterable[Row]) -> dict[str, tuple[str, str | None]]:
+    """Return the software of each connection's client, by its first request that names it."""
+    found: dict[str, tuple[str, str | None]] = {}
+    for row in sorted(requests, key=lambda row: row["frame_index"]):
+        body = row["body"] or {}
+        if body.get("client_software_name"):
+            told = body["client_software_name"], body["client_software_version"] or None
+            found.setdefault(row["connection"], told)
+    return found
+
+
+def frame_row(
+    paired: Row, outcome: Row | None, software: Mapping[str, tuple[str, str | None]]
+) -> Row:
+    """Return the row of a frame; ``outcome`` is its row in its message's table."""
+    row = {**paired, "bytes": paired["payload"]}
+    if outcome is not None:
+        row |= {name: outcome[name] for name in OF_BODY}
+        broken = FAILED if row["body_version"] is None else LENIENT
+        row["outcome"] = DECODED if row["error"] is None else broken
+    if row["outcome"] in {None, DECODED}:
+        row["bytes"] = None
+    ends = _CONNECTION.match(row["connection"])
+    row["client"], row["broker"] = ends.groups()[:2] if ends else ("", "")
+    row["api_name"] = row["message"] and re.sub("(Request|Response)$", "", row["message"])
+    name, version = software.get(row["connection"], (None, None))
+    return row | {"client_software_name": name, "client_software_version": version}
+
+
+def connection_row(connection: CapturedConnection) -> Row:
+    """Return the row of a connection."""
+    facts = msgspec.structs.asdict(connection)
+    return {_RENAMED.get(name, name): value for name, value in facts.items()}
+
+
+def packet_row(note: Note) -> Row:
+    """Return the row of a note about a file's packets."""
+    return note._asdict()

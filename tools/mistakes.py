@@ -1,0 +1,264 @@
+"""Plants mistakes in the source, one after the other, and says which of them the tests catch.
+
+    python -m tools.mistakes --draw 40 --into mistakes.jsonl
+    python -m tools.mistakes --plant mistakes.jsonl --results before.jsonl
+
+A change to the tests must catch what was caught before it. So draw the mistakes once, plant them
+with the tests of before and after, and compare both results. A mistake is one operator, number or
+condition of a module that is another one. Its tests are those that name the module, or else those
+of its room. They run in a copy of the checkout, on the kernels that are compiled: mistakes are
+drawn outside ``kernels/``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tools.environment import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+SOURCE: Final = Path("src", "flexwire")
+LEFT_OUT: Final = (
+    "kernels",
+    "wire/limits.py",
+    "wire/batch_layout.py",
+    "logs/segment_layout.py",
+    "__main__.py",
+    "moved.py",
+)
+"""Kernels are compiled from these, for a minute after each change; the last two are lists."""
+
+MINUTES: Final = "10"
+"""How long the tests of one mistake may take: a mistake may be a loop without an end."""
+
+ROOMS: Final = {"client": "net", "tap": "net", "logs": "capture", "survey": "tables"}
+"""The folders of tests that have another name than their room."""
+
+SPARK_FILES: Final = 3
+"""A module that more files of tests with Spark name is what they all stand on: a few of them tell,
+and all would take minutes."""
+
+_COMPARED: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
+    ast.Lt: ("<", "<="),
+    ast.LtE: ("<=", "<"),
+    ast.Gt: (">", ">="),
+    ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="),
+    ast.NotEq: ("!=", "=="),
+    ast.Is: (" is ", " is not "),
+    ast.IsNot: (" is not ", " is "),
+    ast.In: (" in ", " not in "),
+    ast.NotIn: (" not in ", " in "),
+}
+_COUNTED: Final[dict[type[ast.operator], tuple[str, str]]] = {
+    ast.Add: ("+", "-"),
+    ast.Sub: ("-", "+"),
+    ast.Mult: ("*", "+"),
+    ast.FloorDiv: ("//", "*"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One line of a file, and what it says instead."""
+
+    path: str
+    line: int
+    right: str
+    wrong: str
+    tests: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the tests said of a mistake, and the processor time that they took."""
+
+    mistake: Mistake
+    is_caught: bool
+    cpu_seconds: float
+    told: str
+
+
+def main() -> None:
+    """Draw mistakes, or plant those that were drawn."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--draw", type=int, help="how many mistakes to draw, of all rooms")
+    parser.add_argument("--seed", default="mistakes", help="what the draw depends on")
+    parser.add_argument("--into", type=Path, help="the file for the mistakes that are drawn")
+    parser.add_argument("--plant", type=Path, help="the file of the mistakes to plant")
+    parser.add_argument("--results", type=Path, help="the file for what the tests said")
+    asked = parser.parse_args()
+    if asked.draw and asked.into:
+        chance = random.Random(asked.seed)  # noqa: S311 - no secret is drawn
+        mistakes = draw(asked.draw, chance)
+        asked.into.write_text("".join(json.dumps(asdict(one)) + "\n" for one in mistakes))
+    if asked.plant and asked.results:
+        found = [json.loads(line) for line in asked.plant.read_text().splitlines()]
+        with asked.results.open("a") as results:
+            for result in plant(Mistake(**one) for one in found):
+                results.write(json.dumps(asdict(result)) + "\n")
+                results.flush()
+
+
+def draw(count: int, chance: random.Random) -> list[Mistake]:
+    """Return so many mistakes, as many of one room as of any other, within one."""
+    rooms: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted((ROOT / SOURCE).rglob("*.py")):
+        inner = path.relative_to(ROOT / SOURCE)
+        if not inner.as_posix().startswith(LEFT_OUT):
+            # The rooms of Spark are as large as others.
+            depth = 2 if inner.parts[0] == "spark" else 1
+            rooms["/".join(inner.parts[:depth][: len(inner.parts) - 1])].append(path)
+    named = _named()
+    found: list[Mistake] = []
+    while len(found) < count:
+        for paths in rooms.values():
+            path = chance.choice(paths)
+            mistakes = [*mistakes_of(path)]
+            if mistakes and len(found) < count:
+                one = chance.choice(mistakes)
+                tests = tests_of(path, named)
+                found.append(Mistake(one.path, one.line, one.right, one.wrong, tests))
+    return found
+
+
+def mistakes_of(path: Path) -> Iterator[Mistake]:
+    """Yield each mistake that one change to a line of the file is."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    for node in ast.walk(ast.parse(text)):
+        for begin, end, right, wrong in _changes(node):
+            if begin.end_lineno == end.lineno:
+                number = begin.end_lineno or 0
+                line = lines[number - 1].encode()
+                between = line[begin.end_col_offset : end.col_offset].decode()
+                if between.count(right) == 1:
+                    # Offsets of the parser count bytes.
+                    changed = (
+                        line[: begin.end_col_offset]
+                        + between.replace(right, wrong).encode()
+                        + line[end.col_offset :]
+                    )
+                    name = path.relative_to(ROOT).as_posix()
+                    yield Mistake(name, number, line.decode(), changed.decode())
+
+
+def _changes(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, str, str]]:
+    """Yield what stands between two expressions, and what could stand there by mistake."""
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        right, wrong = _COMPARED[type(node.ops[0])]
+        yield node.left, node.comparators[0], right, wrong
+    elif isinstance(node, ast.BoolOp):
+        words = (" and ", " or ") if isinstance(node.op, ast.And) else (" or ", " and ")
+        yield node.values[0], node.values[1], *words
+    elif isinstance(node, ast.BinOp) and type(node.op) in _COUNTED:
+        right, wrong = _COUNTED[type(node.op)]
+        yield node.left, node.right, right, wrong
+
+
+def _named() -> dict[str, str]:
+    """Return the text of every file of tests that needs nothing from elsewhere."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / "tests").rglob("test_*.py"))
+        if not {"kafka", "browser", "house"} & {*path.relative_to(ROOT).parts}
+    }
+
+
+def tests_of(path: Path, named: dict[str, str]) -> tuple[str, ...]:
+    """Return the files of tests that name a module, those without Spark first; else its room's."""
+    parts = path.relative_to(ROOT / SOURCE).with_suffix("").parts
+    module = ".".join(("flexwire", *parts)).removesuffix(".__init__")
+    parent, _, name = module.rpartition(".")
+    sign = re.compile(
+        rf"\b{re.escape(module)}\b|from {re.escape(parent)} import [^)]*\b{name}\b|/{name}\.py\b"
+    )
+    found = [
+        test
+        for test, text in named.items()
+        if test.endswith(f"/test_{name}.py") or sign.search(text)
+    ]
+    for depth in range(len(parts) - 1, 0, -1):
+        room = "/".join(("tests", ROOMS.get(parts[0], parts[0]), *parts[1:depth])) + "/"
+        found = found or [test for test in named if test.startswith(room)]
+    starts = [test for test in found if "mark.spark" in named[test]]
+    starts.sort(
+        key=lambda test: (f"/test_{name}.py" not in test, f"/{parts[0]}/" not in test, test)
+    )
+    return (*(test for test in found if test not in starts), *starts[:SPARK_FILES])
+
+
+def plant(mistakes: Iterable[Mistake]) -> Iterator[Result]:
+    """Plant each mistake in a copy of this checkout, and yield what its tests say."""
+    with tempfile.TemporaryDirectory() as room:
+        copy = Path(room, "copy")
+        names = subprocess.run(
+            ["git", "ls-files", "-z"],  # noqa: S607 - it is the git that made the checkout
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for name in filter(None, names.stdout.split("\0")):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+        (copy / ".venv").symlink_to(ROOT / ".venv")
+        for one in mistakes:
+            yield _planted(one, copy)
+
+
+def _planted(mistake: Mistake, copy: Path) -> Result:
+    path = copy / mistake.path
+    sound = path.read_text(encoding="utf-8")
+    lines = sound.splitlines(keepends=True)
+    places = [number for number, line in enumerate(lines) if line.rstrip("\n") == mistake.right]
+    if not places:
+        raise LookupError(f"{mistake.path} has no line {mistake.right!r} any more")
+    nearest = min(places, key=lambda place: abs(place + 1 - mistake.line))
+    lines[nearest] = mistake.wrong + "\n"
+    path.write_text("".join(lines), encoding="utf-8")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    options = ("-n", "0", "-x", "-q", "--no-header", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *mistake.tests],
+        cwd=copy,
+        # Processes of the tests are to make the mistake too.
+        env={**os.environ, "PYTHONPATH": str(copy / "src"), "FLEXWIRE_TEST_MINUTES": MINUTES},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    path.write_text(sound, encoding="utf-8")
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    told = [line for line in done.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    last = [*done.stdout.splitlines(), done.stderr[-200:]][-2:]
+    result = Result(mistake, done.returncode != 0, round(seconds, 1), " ".join(told or last))
+    print(  # noqa: T201 - it is what the command is for
+        "caught" if result.is_caught else "NOT CAUGHT",
+        f"{mistake.path}:{mistake.line}",
+        result.told,
+    )
+    return result
+
+
+if __name__ == "__main__":
+    main()

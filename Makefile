@@ -50,7 +50,7 @@ help:
 	@echo "make trial  the audit on trial: what it foresees of clients, Kafka's and others', old and new, and what"
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
-	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: five minutes"
+	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
 	@echo "make try-wheel  the tests of all that runs on kernels on that wheel where numba is not, guard pages"
 	@echo "            included, on the interpreters of PYTHONS: half an hour each"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
@@ -112,9 +112,9 @@ kernels: environment
 classes: environment
 	.venv/bin/python -c 'from flexwire.spark.archive import make_archive; from flexwire.spark.settings import SMALL_JAVA; make_archive(SMALL_JAVA)'
 
-# It takes the C compiler and binutils of the machine.
+# For the machine's own Python. `pip wheel` alone would do it: what make adds is the proof.
 wheel: environment
-	.venv/bin/python -m tools.wheel --check
+	.venv/bin/python -m tools.package.wheel
 
 try-wheel: wheel
 	.venv/bin/python -m tools.try_wheel dist/flexwire-*-manylinux_2_17_$(shell uname -m).whl --python $(PYTHONS) \
@@ -168,6 +168,9 @@ lock: environment
 	.venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --constraint requirements.lock \
 	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
 	  --output-file tools/site/requirements.lock tools/site/requirements.in
+	echo ziglang | .venv/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+	  --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+	  --output-file tools/package/zig.lock -
 
 clean:
 	rm -rf out .build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

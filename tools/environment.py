@@ -2,7 +2,8 @@
 
 Run by `make` with the interpreter that `.venv` is to be made of, so it imports nothing but the
 standard library. A stamp in `.venv` says what was installed: the interpreter and place it was made
-for, and a digest of all that decides its contents.
+for, and a digest of all that decides its contents. Another stamp does the same for the kernels,
+which are compiled beside their sources.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -24,6 +30,12 @@ MADE_FOR = VENV / ".made-for"
 STAMP = VENV / ".installed"
 LOCK = ROOT / "requirements.lock"
 DECIDES = ("requirements.lock", "pyproject.toml", "tools/environment.py")
+# Which kernels were compiled, and what they are compiled from.
+COMPILED = VENV / ".kernels"
+KERNELS = ROOT / "src" / "flexwire" / "kernels"
+COMPILES = ("setup.py", "tools/package/extension.py")
+# Where the machine has no C compiler.
+ZIG = ROOT / "tools" / "package" / "zig.lock"
 
 
 def main() -> None:
@@ -33,11 +45,11 @@ def main() -> None:
     # `make run` and `make test` may be started at once; the second waits for the first.
     with (build / "environment.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted = digest()
-        if PYTHON.exists() and read(MADE_FOR) == identity() and read(STAMP) == wanted:
-            return
-        make()
-        STAMP.write_text(wanted)
+        wanted = digest(ROOT / name for name in DECIDES)
+        if not PYTHON.exists() or read(MADE_FOR) != identity() or read(STAMP) != wanted:
+            make()
+            STAMP.write_text(wanted)
+        compile_kernels()
 
 
 def make() -> None:
@@ -58,9 +70,28 @@ def make() -> None:
     install("--require-hashes", "--requirement", build_tools())
     install("--require-hashes", "--requirement", LOCK)
     say("installing flexwire")
-    install("--no-deps", "--editable", ROOT)
+    # Kernels are compiled below, those that changed only.
+    install("--no-deps", "--editable", ROOT, FLEXWIRE_KERNELS="off")
     say("looking for Java")
     run(PYTHON, "-m", "flexwire.spark.java")
+
+
+def compile_kernels() -> None:
+    """Compile the kernels whose sources changed; FLEXWIRE_BUILD names another kind of build."""
+    sources = sorted(one for one in KERNELS.rglob("*.*") if one.suffix in {".pyx", ".pxd", ".h"})
+    of_sources = digest([*(ROOT / name for name in COMPILES), *sources])
+    wanted = f"{identity()} {os.environ.get('FLEXWIRE_BUILD', '')} {of_sources}"
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    made = [one.with_suffix(suffix).exists() for one in sources if one.suffix == ".pyx"]
+    if all(made) and read(COMPILED) == wanted:
+        return
+    COMPILED.unlink(missing_ok=True)
+    if "CC" not in os.environ and not any(shutil.which(one) for one in ("cc", "gcc", "clang")):
+        say("this machine has no C compiler: installing zig's (100 MB)")
+        install("--require-hashes", "--requirement", ZIG)
+    say("compiling kernels")
+    run(PYTHON, "setup.py", "--quiet", "build_ext", "--inplace")
+    COMPILED.write_text(wanted)
 
 
 def identity() -> str:
@@ -84,12 +115,12 @@ def is_ours() -> bool:
     return answer.stdout.strip() == sys.version.split()[0]
 
 
-def digest() -> str:
-    """All that decides what is installed, as one SHA-256 in hex."""
+def digest(files: Iterable[Path]) -> str:
+    """The names and contents of files, as one SHA-256 in hex."""
     sha = hashlib.sha256()
-    for name in DECIDES:
-        content = (ROOT / name).read_bytes()
-        sha.update(f"{name} {len(content)}\n".encode())
+    for path in files:
+        content = path.read_bytes()
+        sha.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode())
         sha.update(content)
     return sha.hexdigest()
 
@@ -108,18 +139,20 @@ def build_tools() -> Path:
     return path
 
 
-def install(*arguments: str | Path) -> None:
+def install(*arguments: str | Path, **variables: str) -> None:
     """Run pip's install, without questions or advice, building with what is installed already."""
     options = ("--disable-pip-version-check", "--no-input", "--quiet", "--no-build-isolation")
-    run(PYTHON, "-m", "pip", "install", *options, *arguments)
+    run(PYTHON, "-m", "pip", "install", *options, *arguments, **variables)
 
 
-def run(*command: str | Path) -> None:
+def run(*command: str | Path, **variables: str) -> None:
     """Run a command that has to succeed; its own output says why it did not."""
     # A user's PYTHONPATH or own packages must not stand in for the environment's.
     environment = {k: v for k, v in os.environ.items() if k not in {"PYTHONPATH", "PYTHONHOME"}}
-    environment |= {"PYTHONNOUSERSITE": "1", "PIP_USER": "0"}
-    answer = subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
+    environment |= {"PYTHONNOUSERSITE": "1", "PIP_USER": "0", **variables}
+    answer = subprocess.run(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, check=False
+    )
     if answer.returncode:
         sys.exit(f"error: {' '.join(map(str, command[:4]))} … failed ({answer.returncode})")
 

@@ -50,8 +50,9 @@ def test_a_text_that_looks_like_a_request_is_none() -> None:
 
 def test_the_wheel_installs_it_where_man_looks() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    shared = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-data"]
-    assert shared == {"docs/man/flexwire.1": "share/man/man1/flexwire.1"}
+    assert settings["tool"]["setuptools"]["data-files"] == {
+        "share/man/man1": ["docs/man/flexwire.1"]
+    }
 
 
 def _leaves(command: click.Command, name: str) -> list[tuple[str, click.Command]]:

@@ -1,0 +1,98 @@
+"""The build backend: setuptools, with zig as the compiler where the machine has none.
+
+What is built twice has the same bytes: without ``SOURCE_DATE_EPOCH`` every file has one time.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import platform
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from setuptools import build_meta
+from setuptools.build_meta import (
+    get_requires_for_build_sdist,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+
+from tools.package.extension import has_compiler, place
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_sdist",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+# A zip can hold no time before 1980; this one is hatchling's.
+EPOCH = "1580601600"
+# The machines that `ziglang` has wheels for. Elsewhere pip would fail for want of it.
+ZIG = {"aarch64", "amd64", "arm64", "x86_64"}
+_Settings = dict[str, Any] | None
+
+
+def get_requires_for_build_wheel(config_settings: _Settings = None) -> list[str]:
+    """Return what building a wheel takes besides `build-system.requires`."""
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler()]
+
+
+def get_requires_for_build_editable(config_settings: _Settings = None) -> list[str]:
+    """Return what an editable install takes besides `build-system.requires`."""
+    return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler()]
+
+
+def build_wheel(
+    wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
+) -> str:
+    """Build a wheel, with kernels if anything here compiles them; return its name."""
+    os.environ.setdefault("SOURCE_DATE_EPOCH", EPOCH)
+    # setuptools would pack what an earlier build left there.
+    for left in Path(place()).glob("lib*"):
+        shutil.rmtree(left)
+    return str(build_meta.build_wheel(wheel_directory, config_settings, metadata_directory))
+
+
+def build_editable(
+    wheel_directory: str, config_settings: _Settings = None, metadata_directory: str | None = None
+) -> str:
+    """Build what an editable install installs, and the kernels beside their sources."""
+    return str(build_meta.build_editable(wheel_directory, config_settings, metadata_directory))
+
+
+def build_sdist(sdist_directory: str, config_settings: _Settings = None) -> str:
+    """Build an archive of the sources; return its name."""
+    name = str(build_meta.build_sdist(sdist_directory, config_settings))
+    path = Path(sdist_directory, name)
+    path.write_bytes(_normal(path.read_bytes(), int(os.environ.get("SOURCE_DATE_EPOCH", EPOCH))))
+    return name
+
+
+def _compiler() -> list[str]:
+    wanted = os.environ.get("FLEXWIRE_KERNELS") != "off" and not has_compiler()
+    return ["ziglang"] if wanted and platform.machine().lower() in ZIG else []
+
+
+def _normal(archive: bytes, time: int) -> bytes:
+    """Return the same archive without who packed it and when, in the order of its names."""
+    packed = io.BytesIO()
+    with (
+        tarfile.open(fileobj=io.BytesIO(archive)) as given,
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=time) as zipped,
+        tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as taken,
+    ):
+        for member in sorted(given.getmembers(), key=lambda one: one.name):
+            member.mtime, member.uid, member.gid, member.uname, member.gname = time, 0, 0, "", ""
+            member.mode = 0o755 if member.mode & 0o100 else 0o644
+            member.pax_headers = {}
+            taken.addfile(member, given.extractfile(member) if member.isfile() else None)
+    return packed.getvalue()

@@ -1,0 +1,162 @@
+"""Builds the kernels: every ``.pyx`` below ``src/flexwire/kernels``, by Cython and a C compiler.
+
+``setup.py`` hands this to setuptools. The compiler is the machine's (``CC``, cc, gcc or clang), or
+zig from the package ``ziglang`` where the machine has none. A machine that can compile nothing gets
+the package without kernels, and is told so. So does one where ``FLEXWIRE_KERNELS=off`` is set.
+``FLEXWIRE_BUILD`` names another kind of build than the one that is released: ``trace``, whose
+kernels a person steps through, or ``sanitized``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from setuptools import Extension
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError, ExecError, PlatformError
+
+KERNELS = Path("src", "flexwire", "kernels")
+# What no extension can be built without: the compiler, the linker, and Python's headers.
+_PROBE = "#include <Python.h>\nint probe(void) { return (int)Py_REFCNT(Py_None); }\n"
+
+
+class Kind(NamedTuple):
+    """A kind of build."""
+
+    compiled: tuple[str, ...]
+    """What the compiler is told."""
+    linked: tuple[str, ...] = ()
+    """What the linker is told."""
+    traced: bool = False
+    """Whether Python's tracing, and so a debugger, sees each line of a kernel."""
+
+
+# gcc supposes this of structs that a function fills by their address.
+_QUIET = ("-Wno-maybe-uninitialized", "-Wno-unknown-warning-option")
+_SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+# No `-march`: what a processor may lack is asked for when the kernels run.
+KINDS = {
+    "release": Kind(("-O3", "-g0")),
+    "trace": Kind(("-O0", "-g"), traced=True),
+    "sanitized": Kind(("-O1", "-g", "-fno-omit-frame-pointer", *_SANITIZERS), _SANITIZERS),
+}
+
+
+def kind() -> Kind:
+    """Return the kind of build that the environment asks for."""
+    name = os.environ.get("FLEXWIRE_BUILD") or "release"
+    if name not in KINDS:
+        sys.exit(f"error: FLEXWIRE_BUILD is one of {', '.join(KINDS)}; got {name!r}")
+    return KINDS[name]
+
+
+def place() -> str:
+    """Return the directory that a build of this kind has for itself."""
+    return f".build/setuptools/{os.environ.get('FLEXWIRE_BUILD') or 'release'}"
+
+
+def extensions() -> list[Extension]:
+    """Return an extension for each ``.pyx`` there is, none if kernels are off."""
+    if os.environ.get("FLEXWIRE_KERNELS") == "off":
+        return []
+    chosen = kind()
+    # A change of what the compiler is told compiles all again.
+    depends = sorted(str(one) for one in (*KERNELS.rglob("*.h"), Path(__file__)))
+    return [
+        Extension(
+            ".".join(source.relative_to("src").with_suffix("").parts),
+            [str(source)],
+            include_dirs=[str(KERNELS), "src"],
+            define_macros=[("CYTHON_TRACE_NOGIL", "1")] if chosen.traced else [],
+            extra_compile_args=[*chosen.compiled, *_QUIET],
+            extra_link_args=list(chosen.linked),
+            depends=depends,
+        )
+        for source in sorted(KERNELS.rglob("*.pyx"))
+    ]
+
+
+def has_compiler() -> bool:
+    """Return whether the machine itself has a C compiler."""
+    if sys.platform == "win32":
+        return shutil.which("clang-cl") is not None
+    return "CC" in os.environ or any(shutil.which(one) for one in ("cc", "gcc", "clang"))
+
+
+class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
+    """Compiles the kernels side by side, if this machine can compile anything."""
+
+    extensions: list[Extension]
+
+    def run(self) -> None:
+        """Build with the compiler there is."""
+        with tempfile.TemporaryDirectory() as folder:
+            if sys.platform != "win32" and not has_compiler() and find_spec("ziglang"):
+                os.environ["CC"] = str(_zig(Path(folder)))
+                os.environ.setdefault("ZIG_GLOBAL_CACHE_DIR", folder)
+            super().run()
+
+    def build_extensions(self) -> None:
+        """Compile all extensions, or none if a file of one line cannot be compiled."""
+        if self.extensions and (reason := self._lacking()) is not None:
+            self.warn(f"flexwire is installed without kernels and runs slower: {reason}")
+            self.extensions = []
+        self._write()
+        # A compiler is a process, so threads suffice for all processors.
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(self.build_extension, self.extensions))
+
+    def _write(self) -> None:
+        """Have Cython write the C of all extensions that are newer than theirs."""
+        if not self.extensions:
+            return
+        # A build without kernels takes no Cython.
+        cythonize: Any = import_module("Cython.Build").cythonize
+
+        chosen = kind()
+        written: list[Extension] = cythonize(
+            self.extensions,
+            force=self.force,
+            quiet=not self.verbose,
+            include_path=["src"],
+            # Apart from the sources.
+            build_dir=self.build_temp,
+            compiler_directives={"linetrace": True, "binding": True} if chosen.traced else {},
+        )
+        for extension, one in zip(self.extensions, written, strict=True):
+            extension.sources, extension.depends = one.sources, one.depends
+
+    def _lacking(self) -> str | None:
+        """Return what is missing to build an extension; None if nothing is."""
+        compiler: Any = self.compiler
+        try:
+            if compiler.compiler_type == "msvc":
+                compiler.initialize()
+                compiler.cc = shutil.which("clang-cl")
+                if compiler.cc is None:
+                    return "on Windows they are compiled by clang-cl, which is not in PATH"
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "probe.c").write_text(_PROBE, encoding="utf-8")
+                made = compiler.compile([f"{folder}/probe.c"], output_dir=folder)
+                compiler.link_shared_object(made, f"{folder}/probe.so")
+        except (CCompilerError, ExecError, PlatformError) as error:
+            return f"they need a C compiler and Python's headers ({error})"
+        return None
+
+
+def _zig(folder: Path) -> Path:
+    """Write a program that is zig's C compiler; return its path."""
+    program = folder / "cc"
+    command = shlex.join([sys.executable, "-m", "ziglang", "cc"])
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
+    program.chmod(0o700)
+    return program

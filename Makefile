@@ -125,6 +125,7 @@ lint: environment
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	PATH="$(CURDIR)/.venv/bin:$$PATH" cython-lint src/flexwire/kernels
 
 environment:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "flexwire needs Python 3.11 or newer, and $(PYTHON) is %d.%d; name another: make PYTHON=python3.12" % sys.version_info[:2])'

@@ -40,8 +40,8 @@ class Kind(NamedTuple):
     """Whether Python's tracing, and so a debugger, sees each line of a kernel."""
 
 
-# gcc supposes this of structs that a function fills by their address.
-_QUIET = ("-Wno-maybe-uninitialized", "-Wno-unknown-warning-option")
+# A header has more than each kernel takes, and gcc does not follow an address into a function.
+_QUIET = ("-Wno-unused-function", "-Wno-maybe-uninitialized", "-Wno-unknown-warning-option")
 _SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 # No `-march`: what a processor may lack is asked for when the kernels run.
 KINDS = {

@@ -6,7 +6,16 @@
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from flexwire.kernels.cursor cimport LONGEST, left, load_int16, load_int32, load_int64, load_uint16, load_uint32, unlikely
+from flexwire.kernels.cursor cimport (
+    LONGEST,
+    left,
+    load_int16,
+    load_int32,
+    load_int64,
+    load_uint16,
+    load_uint32,
+    unlikely,
+)
 
 # What a field is on the wire: `flexwire.kernels.wire.operations` says it of each.
 cdef enum:

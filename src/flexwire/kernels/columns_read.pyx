@@ -6,7 +6,7 @@ anything; so it can be run again once a column has grown. A row that is refused 
 becomes null.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
 from flexwire.kernels.columns cimport (
@@ -26,7 +26,6 @@ from flexwire.kernels.columns cimport (
     INTERLEAVED,
     JUMP,
     MARKER,
-    MISSING,
     NEXT,
     NO_ITEMS,
     NO_TEXT,
@@ -80,8 +79,6 @@ from flexwire.kernels.cursor cimport (
     load_int16,
     load_int32,
     load_int64,
-    load_uint16,
-    load_uint32,
     read_groups,
     read_length,
     read_varint,
@@ -142,8 +139,8 @@ cdef inline Ending put_text(
 cdef Ending fill(Run *run, const Default *default, int64_t count, int64_t index) noexcept nogil:
     """Put defaults into their columns."""
     cdef Column *column
-    cdef int64_t number
-    for number in range(count):
+    cdef int64_t _
+    for _ in range(count):
         column = column_at(run.columns, default.column)
         if default.kind == NUMBER or default.kind == NULL_NUMBER:
             store_native(column.data + column.width * index, column.width, default.value)

@@ -66,7 +66,6 @@ from flexwire.kernels.columns cimport (
     Column,
     Default,
     FillOperation,
-    KnownTag,
     NumberRow,
     NumbersOperation,
     Operation,

@@ -5,7 +5,7 @@ Before a batch is begun every column has room for all its bytes, so that nothing
 within it. A batch counts as a whole or not at all.
 """
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
 from flexwire.kernels.batches cimport (

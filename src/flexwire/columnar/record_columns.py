@@ -203,6 +203,8 @@ _FLAGS = {
 _BYTES = ("key", "value", "header key", "header value")
 _HEADERS = "headers"
 _MARGIN = 1.2
+# What gives the rooms that columns are filled in.
+allocate_room = pa.allocate_buffer
 
 
 class Hints:
@@ -237,7 +239,7 @@ class Columns:
         self._columns = columns
         self._hints = hints
         self._check_crc = check_crc
-        self._run = run = extension("records_read").RecordColumns(pa.allocate_buffer, limits, rows)
+        self._run = run = extension("records_read").RecordColumns(allocate_room, limits, rows)
         if "offset" in columns:
             run.add_offset()
         if "timestamp" in columns:
@@ -302,12 +304,11 @@ class Columns:
         return _batch_column(name, batches, batches["rows"])
 
     def _timestamps(self, rows: int) -> pa.Array:
-        valid = None
-        if self._run.nulls("timestamp"):
-            moments = np.frombuffer(self._run.rooms["timestamp"], np.int64, rows)
-            valid = moments != INT64_MIN
-            moments[~valid] = 0
-        return _moments(self._buffer("timestamp", 8 * rows), rows, valid)
+        if not self._run.nulls("timestamp"):
+            return _moments(self._buffer("timestamp", 8 * rows), rows, None)
+        moments = np.frombuffer(self._run.rooms["timestamp"], np.int64, rows)
+        valid = moments != INT64_MIN
+        return _moments(pa.py_buffer(np.where(valid, moments, 0)), rows, valid)
 
     def _binary(self, column: str, rows: int) -> pa.Array:
         valid = None

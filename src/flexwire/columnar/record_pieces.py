@@ -89,9 +89,7 @@ class PieceReader:
         for table in self._tables():
             found = table
             while len(found):
-                last, is_compressed = self._scanner.group(found, MOST_ENOUGH)
-                if is_compressed:
-                    last = self._inflater.inflate_group(found[:last], MOST_ENOUGH)
+                last = self._inflater.inflate_group(found, MOST_ENOUGH)
                 yield from self._read(found[:last])
                 found = found[last:]
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.batch_table import BATCH
-from flexwire.columnar.program import bits
+from flexwire.columnar.program import allocate, bits
 from flexwire.columnar.record_columns import batch_fact
 from flexwire.kernels.engine import extension
 
@@ -83,8 +83,9 @@ class RecordSums:
         self._told = sorted({_FACTS[one] for one in self._facts if one in _FACTS})
         self._numbers: dict[bytes, int] = {}
         self._batches: list[Words] = []
-        self._sums: Words = np.frombuffer(pa.allocate_buffer(_MOST * SUM.itemsize), SUM)
-        index = np.zeros(2 * _MOST, np.int64)
+        self._sums: Words = allocate(_MOST * SUM.itemsize).view(SUM)
+        index = allocate(2 * _MOST * 8)
+        index[:] = 0
         by_key, by_value = (one in self._groups for one in (KEY_SIZE, VALUE_SIZE))
         room = extension("record_sums")
         self._run = room and room.RecordSummer(self._sums, index, by_key, by_value)

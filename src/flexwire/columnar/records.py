@@ -110,6 +110,10 @@ class Inflater:
         ``budget``;
         a batch that does not inflate gets a ``count`` that is refused.
         """
+        last, is_compressed = extension("batches").group(table, enough)
+        return self._inflate(table[:last], enough) if is_compressed else last
+
+    def _inflate(self, table: Words, enough: int) -> int:
         compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
         todo = _Todo(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
@@ -348,9 +352,7 @@ class RecordReader:
             self._found = self._scan()
             self._skip(self._found)
         if len(self._found):
-            last, is_compressed = self._batches.group(self._found, self._group)
-            if is_compressed:
-                last = self._inflater.inflate_group(self._found[:last], self._group)
+            last = self._inflater.inflate_group(self._found, self._group)
             group, self._found = self._found[:last], self._found[last:]
             self._read_group(group)
             self._group = _GROUP

@@ -23,6 +23,7 @@ from flexwire.kernels.cursor cimport (
 cdef extern from "crc32c.h" nogil:
     void crc32c_begin()
     uint32_t crc32c(const uint8_t *at, const uint8_t *end)
+    int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *found)
 
 cdef extern from *:
     """

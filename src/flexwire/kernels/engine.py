@@ -25,9 +25,6 @@ _KERNEL = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 Kernel = Callable[[int, int, int], int]
 # The kernels by the module and function that each is; numba loads a module's at once.
 KERNELS = {
-    "decode": ("columns.reading", "decode"),
-    "encode": ("columns.writing", "encode"),
-    "measure": ("columns.writing", "measure"),
     "inflate_batches": ("records.inflating", "inflate"),
     "bound_zstd": ("records.bounding", "bound"),
     "plan_frames": ("capture.framing", "plan"),
@@ -86,14 +83,13 @@ def _found(name: str) -> Kernel | None:
         return None
     if name in _BUILT:
         room, function = _BUILT[name]
-        with suppress(ImportError):
-            built: Callable[[int], int] = getattr(
-                import_module(f"flexwire.kernels.{room}"), function
-            )
-            return lambda words, _unused, _also_unused: built(words)
-    module, function = KERNELS[name]
-    together = [one for where, one in KERNELS.values() if where == module]
-    wanted = [(f"flexwire.kernels.{module}", one) for one in together]
+        if (module := extension(room)) is None:
+            return None
+        built: Callable[[int], int] = getattr(module, function)
+        return lambda words, _unused, _also_unused: built(words)
+    file, function = KERNELS[name]
+    together = [one for where, one in KERNELS.values() if where == file]
+    wanted = [(f"flexwire.kernels.{file}", one) for one in together]
     with suppress(OSError):
         found = addresses(wanted)
         return _KERNEL(found[together.index(function)])

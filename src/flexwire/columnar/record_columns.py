@@ -62,6 +62,8 @@ class Texts:
         >>> Texts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
         """
+        if len(numbers) == 1 and counts[0] <= MOST_OF_TEXTS // self._longest:
+            return self._same(int(numbers[0]), int(counts[0]))
         rows, most = int(counts.sum()), MOST_OF_TEXTS // self._longest
         if rows > most:
             each = np.repeat(numbers.astype(np.int8), counts)
@@ -94,6 +96,7 @@ class Texts:
 
 MOMENT = pa.timestamp("us", tz="UTC")
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), ("value", pa.binary())])
+_HEADER_FIELDS = list(_HEADER)
 RECORD_COLUMNS = {
     "offset": pa.int64(),
     "timestamp": MOMENT,
@@ -271,7 +274,7 @@ class Columns:
 
     def to_arrow(self, batches: Words) -> Iterator[pa.RecordBatch]:
         """Give the records so far, those of the batches given: nearly always as one batch."""
-        self._learn(int((batches["end"] - batches["start"]).sum()))
+        self._learn(extension("batches").bounds(batches)[1])
         made = [self._column(name, batches) for name in self._columns]
         schema = schema_of(self._columns)
         if any(isinstance(one, pa.ChunkedArray) for one in made):
@@ -297,10 +300,9 @@ class Columns:
         if name == "headers":
             count = self._run.headers
             inner = [self._binary(one, count) for one in ("header key", "header value")]
-            kind = RECORD_COLUMNS[name]
-            items = pa.StructArray.from_arrays(inner, fields=list(kind.value_type))
-            offsets = self._buffer(name, 4 * rows + 4)
-            return pa.Array.from_buffers(kind, rows, [None, offsets], children=[items])
+            items = pa.StructArray.from_arrays(inner, fields=_HEADER_FIELDS)
+            buffers = [None, self._buffer(name, 4 * rows + 4)]
+            return pa.Array.from_buffers(RECORD_COLUMNS[name], rows, buffers, children=[items])
         return _batch_column(name, batches, batches["rows"])
 
     def _timestamps(self, rows: int) -> pa.Array:

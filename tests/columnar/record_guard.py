@@ -13,16 +13,18 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 
 from flexwire.columnar import record_columns, record_sums, records
 from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.columnar.record_sums import RecordSums
 from flexwire.columnar.records import Inflater, RecordReader, Wanted
-from flexwire.kernels.records.columns_layout import B_END, B_START, SPARE
 from flexwire.records import Record, encode_batch
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
 
+# Behind its capacity a column of bytes has so many bytes, which may be written.
+SPARE = 64
 # Offsets and flags of a column take the most: four bytes for each two of the data.
 LONGEST = 40_000
 _BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
@@ -38,9 +40,16 @@ class Rooms:
 
     def take(self, size: int) -> Any:
         """Give a room that ends, but for alignment, at its guard."""
+        return _array(self._next(size), size)
+
+    def take_buffer(self, size: int) -> pa.Buffer:
+        """Give such a room as a buffer."""
+        return pa.foreign_buffer(self._next(size), size, self)
+
+    def _next(self, size: int) -> int:
         pages = self.pages[self.taken % len(self.pages)]
         self.taken += 1
-        return _array(pages.end - size + self.short, size)
+        return pages.end - size + self.short
 
 
 def _array(address: int, size: int) -> Any:
@@ -86,7 +95,7 @@ def main(rounds: int, lie: str | None) -> None:
         wanted = Wanted(columns=columns, check_crc=False)
         inflater = source.choice([Inflater, _Elsewhere])
         with (
-            patch.object(record_columns, "allocate", rooms.take),
+            patch.object(record_columns, "allocate_room", rooms.take_buffer),
             patch.object(record_sums, "allocate", rooms.take),
             patch.object(records, "Inflater", inflater),
         ):
@@ -114,10 +123,10 @@ class _Elsewhere(Inflater):
     def inflate_group(self, table: Any, enough: int) -> int:
         last = super().inflate_group(table, enough)
         batch = table[last - 1]
-        start, end = (int(batch[word // 8]) for word in (B_START, B_END))
+        start, end = int(batch["start"]), int(batch["end"])
         if start < end:
             begin = self._pages.put(ctypes.string_at(start, end - start))
-            batch[B_START // 8], batch[B_END // 8] = begin, begin + end - start
+            batch["start"], batch["end"] = begin, begin + end - start
         return last
 
 

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 from flexwire.columnar import batch_digests
-from flexwire.columnar.batch_digests import KEYS_DTYPE, BatchDigests, class_of, hash_of, least_of
+from flexwire.columnar.batch_digests import (
+    KEYS_DTYPE,
+    SIZES,
+    BatchDigests,
+    class_of,
+    hash_of,
+    least_of,
+)
 from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels.engine import kernel
-from flexwire.kernels.records.digesting_layout import SIZES
+from flexwire.kernels.engine import extension
 from flexwire.records import Compression, Record, encode_batch
 from flexwire.records.decode import extents
 
@@ -63,7 +69,7 @@ def digested(data: bytes, **wanted: Any) -> tuple[list[dict[str, Any]], list[Any
 
 
 def by_objects(data: bytes, **wanted: Any) -> Any:
-    with patch("flexwire.columnar.records.kernel", return_value=None):
+    with patch("flexwire.columnar.records.extension", return_value=None):
         return digested(data, **wanted)
 
 
@@ -142,4 +148,4 @@ def test_a_class_of_sizes_begins_with_its_least() -> None:
 
 
 def test_the_kernel_is_there() -> None:
-    assert kernel("digest_records") is not None, "kernels run on every machine that runs the tests"
+    assert extension("record_sums") is not None, "kernels run on every machine that runs the tests"

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels.engine import kernel
-from flexwire.kernels.records.columns_layout import FIRST_MILLISECOND, LAST_MILLISECOND, SPARE
+from flexwire.kernels.engine import extension
+from flexwire.wire.limits import FIRST_MILLISECOND, LAST_MILLISECOND
 from flexwire.wire.varint import write_varint
 from tests.columnar.test_records import ALL, in_columns, in_objects
 from tests.each import each
@@ -17,6 +17,8 @@ from tests.records import batches as by_hand
 # On both sides of every length that a zig-zag number can have up to four bytes.
 EDGES: list[int] = [number for bits in (6, 13, 20) for number in (2**bits - 1, 2**bits)]
 DELTAS = [0, -1, *EDGES, *(-1 - edge for edge in EDGES)]
+# Behind a column so many bytes more may be written, as text is copied in chunks.
+SPARE = 64
 LENGTHS: list[int | None] = [None, 0, 1, SPARE - 1, SPARE, SPARE + 1, 511, 512, 513, *EDGES[:4]]
 CASES = {
     "deltas": [
@@ -81,7 +83,7 @@ def agree(data: bytes) -> tuple[int, int]:
 
 
 def test_the_kernels_are_asked() -> None:
-    assert kernel("read_records") is not None
+    assert extension("records_read") is not None
 
 
 @pytest.mark.parametrize("name", CASES)

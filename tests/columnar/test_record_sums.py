@@ -14,7 +14,7 @@ from flexwire.columnar import record_sums
 from flexwire.columnar.record_sums import RecordSums, is_sums
 from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.errors import RecordError
-from flexwire.kernels.engine import kernel
+from flexwire.kernels.engine import extension
 from flexwire.records import Compression, Record, decode_batches, encode_batch
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_what_the_kernel_counts_objects_count(seed: int) -> None:
 
 def test_without_kernels_all_are_rows() -> None:
     data = batch(random.Random(1), 50, [None, 3])
-    with patch("flexwire.columnar.records.kernel", return_value=None):
+    with patch("flexwire.columnar.records.extension", return_value=None):
         *found, rows = counted(data)
     assert rows == 50
     assert tuple(found) == expected(data)
@@ -219,4 +219,4 @@ def test_sizes_without_end_take_no_more_memory() -> None:
 
 
 def test_the_kernel_is_there() -> None:
-    assert kernel("sum_records") is not None, "the kernels run on every machine that runs the tests"
+    assert extension("record_sums") is not None, "kernels run on every machine that tests"

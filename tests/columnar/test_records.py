@@ -21,7 +21,7 @@ from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
-from flexwire.kernels.engine import kernel
+from flexwire.kernels.engine import extension
 from flexwire.logs.segments import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.records import (
     Compression,
@@ -47,10 +47,10 @@ Row = tuple[Any, ...]
 @pytest.fixture(params=["kernels", "no kernels"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "kernels":
-        assert kernel("read_records") is not None
+        assert extension("records_read") is not None
         return
-    for room in (records, record_encoding):
-        monkeypatch.setattr(room, "kernel", lambda _: None)
+    monkeypatch.setattr(records, "extension", lambda _: None)
+    monkeypatch.setattr(record_encoding, "extension", lambda _: None)
 
 
 def rows_of(batch: pa.RecordBatch) -> list[Row]:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.columnar import record_pieces
-from flexwire.kernels.engine import kernel
+from flexwire.kernels.engine import extension
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.records import Compression, Record, encode_batch
@@ -49,9 +49,9 @@ NAMES = {"id-1": "orders", "id-2": "zahlungen", "": "never", NO_ID: "never"}
 @pytest.fixture(params=["kernels", "no kernels"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "kernels":
-        assert kernel("scan_pieces") is not None
+        assert extension("batches") is not None
         return
-    monkeypatch.setattr(record_pieces, "kernel", lambda _: None)
+    monkeypatch.setattr(record_pieces, "extension", lambda _: None)
 
 
 def check(

@@ -6,16 +6,13 @@ batch, and what the kernel refuses as the object that was read instead; both bec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.program import address, allocate
-from flexwire.columnar.record_columns import take_batches
 from flexwire.kernels.columns import hashing_layout as H  # noqa: N812 - a word in front of some ten
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as H is one
-from flexwire.kernels.records import digesting_layout as D  # noqa: N812 - as H is one
+from flexwire.kernels.engine import extension
 from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
     CONTROL_MASK,
@@ -37,7 +34,6 @@ MOST_KEYS: Final = 1 << 20
 """So many keys are handed over at once, 32 MB of them; of one batch more, where it has more."""
 # So many batches are held, and then given.
 _MOST_BATCHES: Final = 1 << 16
-_WORD: Final = 8
 _MASK: Final = (1 << 64) - 1
 _MAGIC, _OUTCOME = "magic", "outcome"
 
@@ -45,26 +41,34 @@ KEYS_DTYPE: Final = np.dtype(
     [("hash", "<u8"), ("other", "<u8"), ("offset", "<i8"), ("size", "<i8")]
 )
 """A key: both halves of its hash, the offset of its record, and the bytes of that."""
-_OF_HEADER: Final = {
-    "size": L.B_SIZE,
-    "base_offset": L.B_BASE_OFFSET,
-    "partition_leader_epoch": L.B_EPOCH,
-    "attributes": L.B_ATTRIBUTES,
-    "max_timestamp": L.B_MAX_TIMESTAMP,
-    "producer_id": L.B_PRODUCER,
-    "producer_epoch": L.B_PRODUCER_EPOCH,
-    "base_sequence": L.B_SEQUENCE,
-}
-_OF_RECORDS: Final = {
-    "records": D.G_RECORDS,
-    "key_bytes": D.G_KEY_BYTES,
-    "value_bytes": D.G_VALUE_BYTES,
-    "null_keys": D.G_NULL_KEYS,
-    "tombstones": D.G_TOMBSTONES,
-    "record_headers": D.G_HEADERS,
-    "oldest": D.G_OLDEST,
-    "newest": D.G_NEWEST,
-}
+_OF_HEADER: Final = (
+    "size",
+    "base_offset",
+    "partition_leader_epoch",
+    "attributes",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+_OF_RECORDS: Final = (
+    "records",
+    "key_bytes",
+    "value_bytes",
+    "null_keys",
+    "tombstones",
+    "record_headers",
+    "oldest",
+    "newest",
+)
+DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
+"""What a batch's records come to. A tombstone is a record with a key and a null for its value; of
+timestamps these are the lowest and the highest in milliseconds, those that are -1 left out."""
+# Sizes below _EXACT are a class each; above that there are _HALF classes up to each power of two.
+_HALF: Final = 64
+_EXACT: Final = 2 * _HALF
+SIZES: Final = _HALF * 26
+"""The classes of sizes: as many as sizes of 31 bits have."""
 _PLACE: Final = ("position", _MAGIC, "last_offset", "uncompressed_size")
 _FACTS: Final = (*_PLACE, *_OF_HEADER, *_OF_RECORDS, _OUTCOME)
 
@@ -80,8 +84,6 @@ class BatchDigests:
     the digests of some batches as soon as they are made, an array of each fact by its name.
     """
 
-    kernel: ClassVar = "digest_records"
-
     def __init__(
         self,
         keys: Callable[[Words], None],
@@ -91,9 +93,8 @@ class BatchDigests:
         heard: Callable[[dict[str, Words]], None] | None = None,
     ) -> None:
         self.at = 0
-        self.sizes: Words = np.zeros(D.SIZES, np.int64)
+        self.sizes: Words = np.zeros(SIZES, np.int64)
         """How many records there are of each class of sizes."""
-        self.words: Words = np.zeros(D.DIGESTING // _WORD, np.int64)
         self.skipped: list[Words] = []
         """Where batches stand that have no record that is wanted, and how many bytes they have."""
         self._keys_done = keys
@@ -105,65 +106,60 @@ class BatchDigests:
         self._kept_keys = 0
         self._rows: list[dict[str, Words]] = []
         self._count = 0
-        self._digests: Words = np.zeros((0, D.DIGEST // _WORD), np.int64)
-        self._keys: Words = np.zeros(0, np.int64)
-        self._set(D.D_SIZES, address(self.sizes))
-        self._set(D.D_SEED, seed - (1 << 64) if seed >> 63 else seed)
-
-    def _set(self, word: int, value: int) -> None:
-        self.words[word // _WORD] = value
-
-    def get(self, word: int) -> int:
-        """Give a word of the run."""
-        return int(self.words[word // _WORD])
+        self._digests: Words = np.zeros(0, DIGEST)
+        self._keys: Words = np.zeros(0, KEYS_DTYPE)
+        room = extension("record_sums")
+        self._run = room and room.BatchDigester(self.sizes, seed)
 
     @property
     def has_room(self) -> bool:
         """Whether more batches can be held; else the digests are to be taken first."""
         return self._count < _MOST_BATCHES
 
-    def begin(self, batches: Words, first: int, data: Words, *, check: bool) -> None:
-        """Have batches of a table digested, from the first on; ``check`` their crcs too."""
+    def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
+        """Say which records are digested: lowest and highest offset, then timestamp."""
+        if self._run is not None:
+            self._run.want(limits, check_crc)
+
+    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+        """Digest batches of a table, from the first on, as `Columns.read` reads them."""
         self._make_room(batches[first])
-        self._digests = np.zeros((len(batches), D.DIGEST // _WORD), np.int64)
-        take_batches(self.words, batches, first, data, check=check)
-        self._set(D.D_DIGESTS, address(self._digests))
+        self._digests = np.zeros(len(batches), DIGEST)
+        found: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
+        return found
 
     def _make_room(self, batch: Words) -> None:
         """Have room for the keys of a batch at least."""
-        size = int(batch[L.B_END // _WORD] - batch[L.B_START // _WORD])
-        count = min(max(0, int(batch[L.B_COUNT // _WORD])), size // LEAST_RECORD)
-        if count > self.get(D.D_CAPACITY) - self.get(D.D_USED):
+        size = int(batch["end"] - batch["start"])
+        count = min(max(0, int(batch["count"])), size // LEAST_RECORD)
+        if count > self._run.capacity - self._run.used:
             self.finish()
-        if count > self.get(D.D_CAPACITY) or not self.get(D.D_CAPACITY):
-            capacity = max(count, MOST_KEYS)
-            self._keys = allocate(capacity * D.KEY)
-            self._set(D.D_KEYS, address(self._keys))
-            self._set(D.D_CAPACITY, capacity)
+        if count > self._run.capacity or not self._run.capacity:
+            room = pa.allocate_buffer(max(count, MOST_KEYS) * KEYS_DTYPE.itemsize)
+            self._keys = np.frombuffer(room, KEYS_DTYPE)
+            self._run.take_keys(self._keys)
 
     def finish(self) -> None:
         """Hand over the keys that there are."""
-        used = self.get(D.D_USED)
-        if used:
-            self._keys_done(self._keys[: used * D.KEY].view(KEYS_DTYPE))
-            self._set(D.D_USED, 0)
-            self._kept_keys = 0
+        if self._run is not None and self._run.used:
+            self._keys_done(self._keys[: self._run.used])
+            self._run.used = self._kept_keys = 0
 
     def counted(self, batches: Words, first: int) -> None:
         """Hear that batches of the table, from the ``first`` row on, were done with."""
         digests = self._digests[first : first + len(batches)]
-        kept = batches[:, L.B_SKIP // _WORD] == 0
+        kept = batches["is_skipped"] == 0
         # Of the others there may be none that is wanted either.
-        kept &= (digests[:, D.G_RECORDS // _WORD] > 0) | (batches[:, L.B_COUNT // _WORD] == 0)
+        kept &= (digests["records"] > 0) | (batches["count"] == 0)
         if not kept.all():
-            self._skip(batches[~kept, L.B_POSITION // _WORD], batches[~kept, L.B_SIZE // _WORD])
+            self._skip(batches["position"][~kept], batches["size"][~kept])
         batches, digests = batches[kept], digests[kept]
-        rows = {name: batches[:, word // _WORD].copy() for name, word in _OF_HEADER.items()}
-        rows |= {name: digests[:, word // _WORD].copy() for name, word in _OF_RECORDS.items()}
-        rows["position"] = batches[:, L.B_POSITION // _WORD] + self.at
+        rows = {name: batches[name].copy() for name in _OF_HEADER}
+        rows |= {name: digests[name].copy() for name in _OF_RECORDS}
+        rows["position"] = batches["position"] + self.at
         rows[_MAGIC] = np.full(len(batches), RECORD_BATCH)
-        rows["last_offset"] = rows["base_offset"] + batches[:, L.B_LAST_DELTA // _WORD]
-        inflated = batches[:, L.B_END // _WORD] - batches[:, L.B_START // _WORD]
+        rows["last_offset"] = rows["base_offset"] + batches["last_offset_delta"]
+        inflated = batches["end"] - batches["start"]
         rows["uncompressed_size"] = inflated + HEADER_SIZE
         rows[_OUTCOME] = self._outcome(rows)
         self._keep_settled(rows)
@@ -179,16 +175,16 @@ class BatchDigests:
     def _keep_settled(self, rows: dict[str, Words]) -> None:
         """Drop the keys of batches that are not settled; those of these rows came last."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
-        used = self.get(D.D_USED)
+        used = self._run.used
         if not is_settled.all():
             counts = np.where(
                 rows["attributes"] & CONTROL_MASK == 0, rows["records"] - rows["null_keys"], 0
             )
-            own = self._keys[: used * D.KEY].view(KEYS_DTYPE)[self._kept_keys :]
+            own = self._keys[self._kept_keys : used]
             kept = own[np.repeat(is_settled, counts)]
             own[: len(kept)] = kept
             used = self._kept_keys + len(kept)
-            self._set(D.D_USED, used)
+            self._run.used = used
         self._kept_keys = used
 
     def _skip(self, positions: Words, sizes: Words) -> None:
@@ -259,8 +255,8 @@ def class_of(size: int) -> int:
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)
     """
-    halvings = max(0, size.bit_length() - D.EXACT.bit_length() + 1)
-    return D.HALF * halvings + (size >> halvings)
+    halvings = max(0, size.bit_length() - _EXACT.bit_length() + 1)
+    return _HALF * halvings + (size >> halvings)
 
 
 def least_of(kind: int) -> int:
@@ -269,8 +265,8 @@ def least_of(kind: int) -> int:
     >>> [least_of(class_of(one)) for one in (0, 127, 129, 1001)]
     [0, 127, 128, 1000]
     """
-    halvings = max(0, kind // D.HALF - 1)
-    return (kind - D.HALF * halvings) << halvings
+    halvings = max(0, kind // _HALF - 1)
+    return (kind - _HALF * halvings) << halvings
 
 
 def hash_of(key: bytes, seed: int) -> tuple[int, int]:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 
 _ENDS = 2
 
+_KNOWN_COLUMNS = RECORD_COLUMNS | BATCH_COLUMNS
+
 
 def versions_of(
     message: MessageLike,
@@ -94,13 +96,12 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
 
 def column_names(columns: object) -> tuple[str, ...]:
     """Give the columns of records that are asked for."""
-    known = RECORD_COLUMNS | BATCH_COLUMNS
     names = to_list(columns, "columns", "a list of names")
     if not names:
         raise refuse("columns", "one at least", columns)
     for name in names:
-        if not isinstance(name, str) or name not in known:
-            raise refuse("columns", f"names of {', '.join(known)}", name)
+        if not isinstance(name, str) or name not in _KNOWN_COLUMNS:
+            raise refuse("columns", f"names of {', '.join(_KNOWN_COLUMNS)}", name)
     return tuple(names)
 
 

@@ -549,8 +549,14 @@ def _unused(node: Node, count: int, within: Words | None) -> pa.Array:
 
 def buffer(array: Words, size: int) -> pa.Buffer:
     """Give the first ``size`` bytes of an array."""
+    return trimmed(pa.py_buffer(array), size)
+
+
+def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
+    """Give the first ``size`` bytes of a room."""
+    part = room.slice(0, size)
     # A buffer that is mostly air would be kept as long as the column.
-    return pa.py_buffer(array[:size].copy() if len(array) > 2 * size + 4096 else array[:size])
+    return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 
 def bits(flags: Words) -> pa.Buffer:

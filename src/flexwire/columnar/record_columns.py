@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from flexwire.columnar.program import MOST, address, allocate, bits, buffer
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.kernels.records.columns_layout import FIRST_MILLISECOND, LAST_MILLISECOND
+from flexwire.columnar.program import MOST, bits, trimmed
+from flexwire.kernels.engine import extension
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
@@ -31,9 +30,10 @@ from flexwire.wire.batch_layout import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
+from flexwire.wire.limits import FIRST_MILLISECOND, INT64_MIN, LAST_MILLISECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from flexwire.records import Record, RecordBatch
 
@@ -62,6 +62,8 @@ class Texts:
         >>> Texts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
         """
+        if len(numbers) == 1 and counts[0] <= MOST_OF_TEXTS // self._longest:
+            return self._same(int(numbers[0]), int(counts[0]))
         rows, most = int(counts.sum()), MOST_OF_TEXTS // self._longest
         if rows > most:
             each = np.repeat(numbers.astype(np.int8), counts)
@@ -94,6 +96,7 @@ class Texts:
 
 MOMENT = pa.timestamp("us", tz="UTC")
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), ("value", pa.binary())])
+_HEADER_FIELDS = list(_HEADER)
 RECORD_COLUMNS = {
     "offset": pa.int64(),
     "timestamp": MOMENT,
@@ -184,31 +187,27 @@ OF_BATCH: dict[str, Callable[[RecordBatch], Any]] = {
 _COMPRESSIONS, _TIMESTAMP_TYPES = Texts(COMPRESSIONS), Texts(TimestampType)
 _CREATE_TIME = list(TimestampType).index(TimestampType.CREATE_TIME)
 _APPEND_TIME = list(TimestampType).index(TimestampType.LOG_APPEND_TIME)
-_WORD = 8
 _NUMBERS = {
-    "batch_position": L.B_POSITION,
-    "batch_size": L.B_SIZE,
-    "base_offset": L.B_BASE_OFFSET,
-    "partition_leader_epoch": L.B_EPOCH,
-    "max_timestamp": L.B_MAX_TIMESTAMP,
-    "producer_id": L.B_PRODUCER,
-    "producer_epoch": L.B_PRODUCER_EPOCH,
-    "base_sequence": L.B_SEQUENCE,
+    "batch_position": "position",
+    "batch_size": "size",
+    "base_offset": "base_offset",
+    "partition_leader_epoch": "partition_leader_epoch",
+    "max_timestamp": "max_timestamp",
+    "producer_id": "producer_id",
+    "producer_epoch": "producer_epoch",
+    "base_sequence": "base_sequence",
 }
 _FLAGS = {
     "is_transactional": TRANSACTIONAL_MASK,
     "is_control": CONTROL_MASK,
     "has_delete_horizon": DELETE_HORIZON_MASK,
 }
-_BYTES = {"key": L.R_KEY, "value": L.R_VALUE}
-# Columns of bytes, and what counts their rows.
-_COUNTERS = {
-    L.R_KEY: L.R_ROWS,
-    L.R_VALUE: L.R_ROWS,
-    L.R_HEADER_KEY: L.R_HEADERS,
-    L.R_HEADER_VALUE: L.R_HEADERS,
-}
+# Columns of bytes.
+_BYTES = ("key", "value", "header key", "header value")
+_HEADERS = "headers"
 _MARGIN = 1.2
+# What gives the rooms that columns are filled in.
+allocate_room = pa.allocate_buffer
 
 
 class Hints:
@@ -216,89 +215,68 @@ class Hints:
 
     def __init__(self) -> None:
         # Before anything is known, each column could take it all.
-        self.share = dict.fromkeys((*_COUNTERS, L.R_HEADERS), 1.0)
+        self.share = dict.fromkeys((*_BYTES, _HEADERS), 1.0)
 
-    def room(self, column: int, size: int, largest: int) -> int:
+    def room(self, column: str, size: int, largest: int) -> int:
         """Give how much room to make: what is likely, and for one batch more whatever it holds."""
         return min(MOST, int(self.share[column] * _MARGIN * size) + largest, size + largest)
-
-
-def take_batches(words: Words, batches: Words, first: int, data: Words, *, check: bool) -> None:
-    """Say in the words of a run which batches of a table it takes; ``check`` their crcs too."""
-    for word, value in (
-        (L.R_TABLE, address(batches)),
-        (L.R_FIRST, first),
-        (L.R_BATCHES, len(batches)),
-        (L.R_DATA, address(data)),
-        (L.R_CHECK, check),
-    ):
-        words[word // _WORD] = value
 
 
 class Columns:
     """Room for the records of some batches, at least for one of them; a kernel fills it.
 
-    ``rows`` is how many records they have, ``size`` how many bytes, ``largest`` how many of these
-    one batch has.
+    ``limits`` are the lowest and highest offset and timestamp that are wanted. ``bounds`` is how
+    many records the batches have at most, how many bytes, and how many of these the largest has.
     """
 
     def __init__(
-        self, columns: Collection[str], rows: int, size: int, largest: int, hints: Hints
+        self,
+        columns: Sequence[str],
+        limits: tuple[int, int, int, int],
+        bounds: tuple[int, int, int],
+        hints: Hints,
+        *,
+        check_crc: bool,
     ) -> None:
-        self.words = np.zeros(L.READ // _WORD, np.int64)
-        self._kept: dict[int, Words] = {}
+        rows, size, largest = bounds
+        self._columns = columns
         self._hints = hints
-        self._set(L.R_ROWS_CAPACITY, rows)
+        self._check_crc = check_crc
+        self._run = run = extension("records_read").RecordColumns(allocate_room, limits, rows)
         if "offset" in columns:
-            self._room(L.R_OFFSETS, 8 * rows)
+            run.add_offset()
         if "timestamp" in columns:
-            self._room(L.R_TIMESTAMPS, 8 * rows)
-        for name, column in _BYTES.items():
-            if name in columns:
-                self._bytes(column, rows, hints.room(column, size, largest))
+            run.add_timestamp()
+        if "key" in columns:
+            run.add_key(hints.room("key", size, largest))
+        if "value" in columns:
+            run.add_value(hints.room("value", size, largest))
         # A record header has a byte at least for its key's length and one for its value's.
-        headers = hints.room(L.R_HEADERS, size, largest) // 2
-        self._set(L.R_HEADERS_CAPACITY, headers)
+        run.count_headers(hints.room(_HEADERS, size, largest) // 2)
         if "headers" in columns:
-            self._room(L.R_HEADER_OFFSETS, 4 * rows + 4)
-            for column in (L.R_HEADER_KEY, L.R_HEADER_VALUE):
-                self._bytes(column, headers, hints.room(column, size, largest))
+            sizes = [hints.room(one, size, largest) for one in ("header key", "header value")]
+            run.add_headers(*sizes)
 
-    def _set(self, word: int, value: int) -> None:
-        self.words[word // _WORD] = value
+    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+        """Read batches of a table, from the first on, whose positions count from ``data``.
 
-    def begin(self, batches: Words, first: int, data: Words, *, check: bool) -> None:
-        """Have batches of a table read, from the first on; ``check`` their crcs too."""
-        take_batches(self.words, batches, first, data, check=check)
-        self._set(L.R_DATA_END, address(data) + len(data))
-
-    def get(self, word: int) -> int:
-        """Give a word of the run."""
-        return int(self.words[word // _WORD])
-
-    def _room(self, word: int, size: int) -> None:
-        room = self._kept[word] = allocate(max(size, _WORD))
-        # Where there are offsets, this is the first.
-        room[:_WORD] = 0
-        self._set(word, address(room))
-
-    def _bytes(self, column: int, rows: int, size: int) -> None:
-        self._room(column + L.K_DATA, size + L.SPARE)
-        self._set(column + L.K_CAPACITY, size)
-        self._room(column + L.K_OFFSETS, 4 * rows + 4)
-        self._room(column + L.K_VALID, rows)
+        Gives the row of the batch where that stopped, and whether it was refused; else there is no
+        room for it, or it is the end of the table.
+        """
+        found: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
+        return found
 
     @property
     def rows(self) -> int:
         """How many records there are so far."""
-        return self.get(L.R_ROWS)
+        rows: int = self._run.rows
+        return rows
 
-    def to_arrow(self, columns: Sequence[str], batches: Words) -> Iterator[pa.RecordBatch]:
+    def to_arrow(self, batches: Words) -> Iterator[pa.RecordBatch]:
         """Give the records so far, those of the batches given: nearly always as one batch."""
-        self._learn(int((batches[:, L.B_END // _WORD] - batches[:, L.B_START // _WORD]).sum()))
-        counts = batches[:, L.B_ROWS // _WORD]
-        made = [self._column(name, batches, counts) for name in columns]
-        schema = schema_of(columns)
+        self._learn(extension("batches").bounds(batches)[1])
+        made = [self._column(name, batches) for name in self._columns]
+        schema = schema_of(self._columns)
         if any(isinstance(one, pa.ChunkedArray) for one in made):
             yield from pa.Table.from_arrays(made, schema=schema).to_batches()
         else:
@@ -306,50 +284,44 @@ class Columns:
 
     def _learn(self, size: int) -> None:
         share = self._hints.share
-        share[L.R_HEADERS] = 2 * self.get(L.R_HEADERS) / max(size, 1)
-        for column, counter in _COUNTERS.items():
-            if (offsets := self._kept.get(column + L.K_OFFSETS)) is not None:
-                share[column] = _end(offsets, self.get(counter)) / max(size, 1)
+        share[_HEADERS] = 2 * self._run.headers / max(size, 1)
+        for column in _BYTES:
+            if (column, "data") in self._run.rooms:
+                share[column] = self._run.used(column) / max(size, 1)
 
-    def _column(self, name: str, batches: Words, counts: Words) -> pa.Array:
-        rows = self.rows
+    def _column(self, name: str, batches: Words) -> pa.Array:
+        rows = self._run.rows
         if name == "offset":
-            data = self._buffer(L.R_OFFSETS, 8 * rows)
-            return pa.Array.from_buffers(pa.int64(), rows, [None, data])
+            return pa.Array.from_buffers(pa.int64(), rows, [None, self._buffer(name, 8 * rows)])
         if name == "timestamp":
-            valid = None
-            if self.get(L.R_NO_MOMENTS):
-                moments = self._kept[L.R_TIMESTAMPS][: 8 * rows].view(np.int64)
-                valid = moments != L.NO_MOMENT
-                moments[~valid] = 0
-            return _moments(self._buffer(L.R_TIMESTAMPS, 8 * rows), rows, valid)
+            return self._timestamps(rows)
         if name in _BYTES:
-            return self._binary(_BYTES[name], rows)
+            return self._binary(name, rows)
         if name == "headers":
-            count = self.get(L.R_HEADERS)
-            inner = [self._binary(one, count) for one in (L.R_HEADER_KEY, L.R_HEADER_VALUE)]
-            kind = RECORD_COLUMNS[name]
-            items = pa.StructArray.from_arrays(inner, fields=list(kind.value_type))
-            offsets = self._buffer(L.R_HEADER_OFFSETS, 4 * rows + 4)
-            return pa.Array.from_buffers(kind, rows, [None, offsets], children=[items])
-        return _batch_column(name, batches, counts)
+            count = self._run.headers
+            inner = [self._binary(one, count) for one in ("header key", "header value")]
+            items = pa.StructArray.from_arrays(inner, fields=_HEADER_FIELDS)
+            buffers = [None, self._buffer(name, 4 * rows + 4)]
+            return pa.Array.from_buffers(RECORD_COLUMNS[name], rows, buffers, children=[items])
+        return _batch_column(name, batches, batches["rows"])
 
-    def _binary(self, column: int, rows: int) -> pa.Array:
-        offsets = self._kept[column + L.K_OFFSETS]
-        used = _end(offsets, rows)
+    def _timestamps(self, rows: int) -> pa.Array:
+        if not self._run.nulls("timestamp"):
+            return _moments(self._buffer("timestamp", 8 * rows), rows, None)
+        moments = np.frombuffer(self._run.rooms["timestamp"], np.int64, rows)
+        valid = moments != INT64_MIN
+        return _moments(pa.py_buffer(np.where(valid, moments, 0)), rows, valid)
+
+    def _binary(self, column: str, rows: int) -> pa.Array:
         valid = None
-        if self.get(column + L.K_NULLS):
-            valid = bits(self._kept[column + L.K_VALID][:rows])
-        ends = self._buffer(column + L.K_OFFSETS, 4 * rows + 4)
-        data = self._buffer(column + L.K_DATA, used)
+        if self._run.nulls(column):
+            valid = bits(np.frombuffer(self._run.rooms[column, "valid"], np.uint8, rows))
+        ends = self._buffer((column, "offsets"), 4 * rows + 4)
+        data = self._buffer((column, "data"), self._run.used(column))
         return pa.Array.from_buffers(pa.binary(), rows, [valid, ends, data])
 
-    def _buffer(self, word: int, size: int) -> pa.Buffer:
-        return buffer(self._kept[word], size)
-
-
-def _end(offsets: Words, rows: int) -> int:
-    return int(offsets[4 * rows : 4 * rows + 4].view(np.int32)[0])
+    def _buffer(self, room: str | tuple[str, str], size: int) -> pa.Buffer:
+        return trimmed(self._run.rooms[room], size)
 
 
 def _moments(data: pa.Buffer, rows: int, valid: Words | None) -> pa.Array:
@@ -358,7 +330,7 @@ def _moments(data: pa.Buffer, rows: int, valid: Words | None) -> pa.Array:
 
 def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     """Give a fact of the batches for each of their records."""
-    attributes = batches[:, L.B_ATTRIBUTES // _WORD]
+    attributes = batches["attributes"]
     if name == "timestamp_type":
         is_append = attributes & TIMESTAMP_TYPE_MASK != 0
         return _TIMESTAMP_TYPES.repeated(np.where(is_append, _APPEND_TIME, _CREATE_TIME), counts)
@@ -369,9 +341,9 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     elif name == "magic":
         facts = np.full(len(batches), RECORD_BATCH)
     elif name == "last_offset":
-        facts = batches[:, L.B_BASE_OFFSET // _WORD] + batches[:, L.B_LAST_DELTA // _WORD]
+        facts = batches["base_offset"] + batches["last_offset_delta"]
     else:
-        facts = batches[:, _NUMBERS[name] // _WORD]
+        facts = batches[_NUMBERS[name]]
     repeated = np.repeat(facts, counts)
     if name == "max_timestamp":
         valid = to_moments(repeated)

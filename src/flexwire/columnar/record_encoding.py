@@ -11,12 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse, to_int
-from flexwire.columnar.program import address, allocate
+from flexwire.columnar.program import allocate
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
-from flexwire.kernels.engine import Kernel, kernel
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - in front of some thirty
+from flexwire.kernels.engine import extension
 from flexwire.records import Record
 from flexwire.records.body import write_records
 from flexwire.records.compression import checked_level
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
 
     Words = np.ndarray[Any, Any]
 
-_WORD = 8
 # What the wire counts time in.
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
 _PAIR = pa.struct([("key", pa.binary()), ("value", pa.binary())])
@@ -176,14 +174,10 @@ class _Group:
 
     def _seal(self) -> bool:
         """Have the kernel put the crcs into the headers; whether it can."""
-        if (seal := kernel("seal_records")) is None:
+        if (room := extension("records_write")) is None:
             return False
-        words = np.zeros(L.WRITE // _WORD, np.int64)
-        extents = np.stack([self.starts, self.ends], axis=1)
-        words[L.W_OUT // _WORD] = address(self.out)
-        words[L.W_TABLE // _WORD] = address(extents)
-        words[L.W_BATCHES // _WORD] = len(extents)
-        return bool(seal(address(words), 0, 0))
+        room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
+        return True
 
     def _put_crcs(self) -> None:
         crcs = [
@@ -221,41 +215,17 @@ class _Source:
             validate_nulls(one, path)
         self.offsets = _offsets(chunk, before, rows)
         self.timestamps = _timestamps(chunk, rows)
-        self._kernel = kernel("write_records")
-        self._words = np.zeros(L.WRITE // _WORD, np.int64)
-        self._fill()
-
-    def _set(self, word: int, value: int) -> None:
-        self._words[word // _WORD] = value
-
-    def _fill(self) -> None:
-        self._set(L.W_OFFSETS, address(self.offsets))
-        self._set(L.W_TIMESTAMPS, address(self.timestamps))
-        self._bytes(L.W_KEY, self.key)
-        self._bytes(L.W_VALUE, self.value)
-        if self.headers is not None:
-            offsets = self.headers.buffers()[1]
-            if offsets:
-                self._set(L.W_HEADER_OFFSETS, offsets.address + 4 * self.headers.offset)
-            self._set(L.W_HEADERS, len(self.headers.values))
-            self._bytes(L.W_HEADER_KEY, self._header_parts[0])
-            self._bytes(L.W_HEADER_VALUE, self._header_parts[1])
-
-    def _bytes(self, column: int, array: pa.Array) -> None:
-        valid, offsets, data = array.buffers()
-        self._set(column + L.V_OFFSETS, offsets.address + 4 * array.offset if offsets else 0)
-        self._set(column + L.V_DATA, data.address if data else 0)
-        self._set(column + L.V_SIZE, data.size if data else 0)
-        if array.null_count:
-            self._set(column + L.V_VALID, valid.address)
-            self._set(column + L.V_BIT, array.offset)
+        room = extension("records_write")
+        columns = (self.offsets, self.timestamps, self.key, self.value)
+        headers = () if self.headers is None else (self.headers, *self._header_parts)
+        self._writer = room and room.RecordWriter(*columns, *headers)
 
     def groups(self) -> Iterator[_Group]:
         """Write all rows, some batches at a time."""
         first, rows = 0, len(self.offsets)
         while first < rows:
             last = min(rows, first + max(self.each, _GROUP // self.each * self.each))
-            group = self._run(self._kernel, first, last) if self._kernel else None
+            group = self._run(first, last) if self._writer else None
             if group is None:
                 last = min(first + self.each, rows)
                 group = self._ask(first, last)
@@ -269,27 +239,14 @@ class _Source:
             out, extents[:, 0], extents[:, 1], firsts, lasts, self.offsets, self.timestamps
         )
 
-    def _run(self, write: Kernel, first: int, last: int) -> _Group | None:
+    def _run(self, first: int, last: int) -> _Group | None:
         """Have the kernel write batches; None where it refuses the first."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None
         room = allocate(most + HEADER_SIZE * batches)
-        extents = np.empty((batches, L.EXTENT // _WORD), np.int64)
-        for word, value in (
-            (L.W_FIRST, first),
-            (L.W_ROWS, last),
-            (L.W_EACH, self.each),
-            (L.W_GAP, HEADER_SIZE),
-            (L.W_OUT, address(room)),
-            (L.W_CAPACITY, len(room)),
-            (L.W_USED, 0),
-            (L.W_TABLE, address(extents)),
-            (L.W_BATCHES, 0),
-        ):
-            self._set(word, value)
-        write(address(self._words), 0, 0)
-        written = int(self._words[L.W_BATCHES // _WORD])
+        extents = np.empty((batches, 2), np.int64)
+        written = self._writer.write(first, last, self.each, HEADER_SIZE, room, extents)
         return self._group(room, extents[:written], first, last) if written else None
 
     def _most(self, first: int, last: int) -> int | None:

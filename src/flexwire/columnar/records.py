@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import google_crc32c
 import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import to_buffer, to_choice, to_flag, to_int, to_kind
+from flexwire.columnar.batch_table import (
+    BATCH,
+    COUNT_REFUSED,
+    BatchHeaders,
+    headers_of,
+    new_table,
+)
 from flexwire.columnar.decoding import column_names, range_of
 from flexwire.columnar.program import address, allocate
 from flexwire.columnar.record_columns import RECORD_COLUMNS, Columns, Hints, from_batch, schema_of
 from flexwire.errors import RecordError
-from flexwire.kernels.engine import Kernel, kernel
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - as L is one
+from flexwire.kernels.engine import extension, kernel
+from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - a word in front of some ten
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
 from flexwire.records.batch import OBJECT_COST, object_budget
 from flexwire.records.compression import inflate, inflate_into
@@ -26,11 +31,9 @@ from flexwire.records.record import COMPRESSIONS
 from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
-    CRC_START,
     ENTRY,
     GZIP,
     HEADER_SIZE,
-    LEAST_RECORD,
     LZ4,
     MAGIC_AT,
     RECORD_BATCH,
@@ -53,9 +56,7 @@ MOST_ENOUGH = 1 << 24
 # Behind them there is room for a batch of so many bytes.
 _SPARE = 4 << 20
 
-_FACTS = (L.B_POSITION // _WORD, L.B_SIZE // _WORD, L.B_SKIP // _WORD)
-_COUNT, _BUDGET = L.B_COUNT // _WORD, L.B_BUDGET // _WORD
-_START, _END = L.B_START // _WORD, L.B_END // _WORD
+_FACTS = ("position", "size", "is_skipped")
 
 
 @dataclass(slots=True)
@@ -77,10 +78,10 @@ class _Todo:
 
     def put(self, table: Words, budget: int) -> None:
         """Tell the table."""
-        table[self.rows, _START] = self.starts
-        table[self.rows, _END] = self.ends
-        table[self.rows, _BUDGET] = budget
-        table[self.refused, _COUNT] = L.COUNT_REFUSED
+        table["start"][self.rows] = self.starts
+        table["end"][self.rows] = self.ends
+        table["budget"][self.rows] = budget
+        table["count"][self.refused] = COUNT_REFUSED
 
 
 class Inflater:
@@ -105,17 +106,17 @@ class Inflater:
     def inflate_group(self, table: Words, enough: int) -> int:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
-        Gives the row after them. Sets where their records stand, B_START and B_END, and B_BUDGET;
-        a batch that does not inflate gets a B_COUNT that is refused.
+        Gives the row after them. Sets where their records stand, ``start`` and ``end``, and
+        ``budget``;
+        a batch that does not inflate gets a ``count`` that is refused.
         """
-        sizes = table[:, L.B_SIZE // _WORD]
-        table[:, _BUDGET] = sizes
-        table = table[: 1 + int(np.searchsorted(np.cumsum(sizes)[:-1], enough))]
-        compressions = table[:, L.B_ATTRIBUTES // _WORD] & COMPRESSION_MASK
-        if not compressions.any():
-            return len(table)
+        last, is_compressed = extension("batches").group(table, enough)
+        return self._inflate(table[:last], enough) if is_compressed else last
+
+    def _inflate(self, table: Words, enough: int) -> int:
+        compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
-        todo = _Todo(compressions.tolist(), *(table[:, word].tolist() for word in _FACTS))
+        todo = _Todo(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
         if ZSTD in todo.compressions:
             todo.bounds = _zstd_bounds(table)
         row = total = 0
@@ -196,10 +197,10 @@ class Inflater:
 def _hold(table: Words, compressions: Words, ratio: int) -> None:
     """Refuse compressed batches beyond ``ratio`` times their bytes, and bound their records."""
     rows = np.flatnonzero(compressions)
-    most = table[rows, L.B_SIZE // _WORD] * ratio
-    is_beyond = table[rows, _END] - table[rows, _START] > most
-    table[rows[is_beyond], _COUNT] = L.COUNT_REFUSED
-    table[rows, _BUDGET] = np.minimum(table[rows, _BUDGET], most // OBJECT_COST)
+    most = table["size"][rows] * ratio
+    is_beyond = table["end"][rows] - table["start"][rows] > most
+    table["count"][rows[is_beyond]] = COUNT_REFUSED
+    table["budget"][rows] = np.minimum(table["budget"][rows], most // OBJECT_COST)
 
 
 def _zstd_bounds(table: Words) -> list[int]:
@@ -261,25 +262,15 @@ class Wanted:
         high = [INT64_MAX if one is None else one for one in (self.offsets[1], self.timestamps[1])]
         return low[0], high[0], low[1], high[1]
 
+    @property
+    def has_ranges(self) -> bool:
+        """Whether there is a record that is not in the ranges."""
+        return self.limits != (INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
+
     def keeps(self, record: Record) -> bool:
         """Whether a record is in the ranges."""
         low, high, first, last = self.limits
         return low <= record.offset <= high and first <= record.timestamp <= last
-
-
-class BatchHeaders(NamedTuple):
-    """What some headers of batches say, an array of each; those of messages have no attributes.
-
-    The count of records is -1 of a message that wraps others, as it does not say how many.
-    """
-
-    positions: Words
-    sizes: Words
-    base_offsets: Words
-    last_offsets: Words
-    attributes: Words
-    producer_ids: Words
-    counts: Words
 
 
 class RecordReader:
@@ -328,18 +319,15 @@ class RecordReader:
         self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
         self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
         self._search = BatchSearch(_Memory(self._data))
-        # Both or neither.
-        self._scan_kernel, self._read_kernel = kernel("scan_records"), kernel("read_records")
+        self._batches = extension("batches")
         self._sums: Counting | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
-        self._found: Words = np.empty((0, L.BATCH // _WORD), np.int64)
+        self._found: Words = np.empty(0, BATCH)
         # Where scanning found what is not for the kernels.
         self._other = -1
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
         self.hints = Hints() if hints is None else hints
-        # Whether the kernel checks crcs, which is soonest.
-        self._kernel_checks = False
         self._group = _FIRST_GROUP if hints is None else _GROUP
 
     def count_into(self, sums: Counting) -> None:
@@ -347,8 +335,8 @@ class RecordReader:
 
         What is given besides these are sums for which there was no more room.
         """
-        self._sums, self._read_kernel = sums, kernel(sums.kernel)
-        set_limits(sums.words, self.wanted)
+        self._sums = sums
+        sums.want(self.wanted.limits, check_crc=self.wanted.check_crc)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         while self._ready or self.position < len(self._data):
@@ -360,8 +348,8 @@ class RecordReader:
     def _advance(self) -> None:
         """Read the next group of batches, or the next batch that is not for the kernels."""
         is_scanned = len(self._found) > 0 or self.position == self._other
-        if self._scan_kernel is not None and not is_scanned:
-            self._found = self._scan(self._scan_kernel)
+        if self._batches is not None and not is_scanned:
+            self._found = self._scan()
             self._skip(self._found)
         if len(self._found):
             last = self._inflater.inflate_group(self._found, self._group)
@@ -373,68 +361,41 @@ class RecordReader:
 
     # Batches of magic 2.
 
-    def _scan(self, scan: Kernel) -> Words:
+    def _scan(self) -> Words:
         """Find the next batches; none where the next is not for the kernels."""
-        table = allocate(_TABLE * L.BATCH).view(np.int64).reshape(_TABLE, -1)
-        words = np.zeros(L.SCAN // _WORD, np.int64)
-        for word, value in (
-            (L.S_DATA, address(self._data)),
-            (L.S_POSITION, self.position),
-            (L.S_END, len(self._data)),
-            (L.S_TABLE, address(table)),
-            (L.S_CAPACITY, _TABLE),
-        ):
-            words[word // _WORD] = value
-        if scan(address(words), 0, 0) == L.OTHER:
-            self._other = int(words[L.S_POSITION // _WORD])
-        self._kernel_checks = bool(words[L.S_CRC // _WORD])
-        found = table[: int(words[L.S_COUNT // _WORD])]
-        found[:, [L.B_ROWS // _WORD, L.B_SKIP // _WORD]] = 0
-        return found
+        # No batch is smaller than its header.
+        table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
+        count, position, is_other = self._batches.scan(self._data, self.position, table)
+        if is_other:
+            self._other = position
+        return table[:count]
 
     def _skip(self, table: Words) -> None:
         """Mark the batches that are outside of what is wanted."""
-        low, high, earliest, _ = self.wanted.limits
-        base, last = table[:, L.B_BASE_OFFSET // _WORD], table[:, L.B_LAST_DELTA // _WORD]
-        # The base timestamp is the first record's, and need not be the lowest.
-        skipped = (base > high) | (last + base < low)
-        skipped |= table[:, L.B_MAX_TIMESTAMP // _WORD] < earliest
+        if self.wanted.has_ranges:
+            self._batches.skip(table, *self.wanted.limits[:3])
         if self._skips is not None:
-            words = (L.B_POSITION, L.B_SIZE, L.B_BASE_OFFSET)
-            position, size, _ = (table[:, word // _WORD] for word in words)
-            attributes = table[:, L.B_ATTRIBUTES // _WORD]
-            producers, counts = (table[:, one // _WORD] for one in (L.B_PRODUCER, L.B_COUNT))
-            skipped |= self._skips(
-                BatchHeaders(position, size, base, last + base, attributes, producers, counts)
-            )
-        table[:, L.B_SKIP // _WORD] = skipped
+            table["is_skipped"] |= self._skips(headers_of(table))
 
     def _read_group(self, batches: Words) -> None:
-        assert self._read_kernel is not None  # noqa: S101 - it found the batches
-        if self.wanted.check_crc and not self._kernel_checks:
-            check_crcs(batches, self._data)
         done = 0
         while done < len(batches):
             columns = self._sums or room_for(batches[done:], self.wanted, self.hints)
-            checks = self.wanted.check_crc and self._kernel_checks
-            columns.begin(batches, done, self._data, check=checks)
-            status = self._read_kernel(address(columns.words), 0, 0)
-            stopped = columns.get(L.R_FIRST)
+            stopped, is_refused = columns.read(batches, done, self._data)
             if self._sums is not None:
                 self._sums.counted(batches[done:stopped], done)
-                if status == L.GROW or not self._sums.has_room:
+                is_full = stopped < len(batches) and not is_refused
+                if is_full or not self._sums.has_room:
                     self._ready.append(self._sums.take())
             elif isinstance(columns, Columns) and columns.rows:
-                read = batches[done:stopped]
-                self._ready += columns.to_arrow(self.wanted.columns, read)
+                self._ready += columns.to_arrow(batches[done:stopped])
             if stopped < len(batches):
-                self.position = int(batches[stopped][L.B_POSITION // _WORD])
-                if status == L.REFUSED:
+                self.position = int(batches[stopped]["position"])
+                if is_refused:
                     self._read_one()
                     stopped += 1
             done = stopped
-        last = batches[-1]
-        self.position = int(last[L.B_POSITION // _WORD] + last[L.B_SIZE // _WORD])
+        self.position = int(batches[-1]["position"] + batches[-1]["size"])
 
     # What is not for the kernels, and what they refused.
 
@@ -513,39 +474,10 @@ class RecordReader:
         self.position = after
 
 
-def check_crcs(table: Words, data: Words) -> None:
-    """Check the crcs; a batch with a wrong one is marked, and its error worded later."""
-    rows = np.flatnonzero(table[:, L.B_SKIP // _WORD] == 0)
-    starts = table[rows, L.B_POSITION // _WORD]
-    ends = (starts + table[rows, L.B_SIZE // _WORD]).tolist()
-    value = google_crc32c.value
-    crcs = [
-        value(data[start:end])
-        for start, end in zip((starts + CRC_START).tolist(), ends, strict=True)
-    ]
-    wrong = rows[np.array(crcs, np.int64) != table[rows, L.B_CRC // _WORD]]
-    table[wrong, L.B_COUNT // _WORD] = L.COUNT_REFUSED
-
-
 def room_for(batches: Words, wanted: Wanted, hints: Hints) -> Columns:
     """Give room for what is wanted of the records of batches, which a kernel will fill."""
-    kept = batches[batches[:, L.B_SKIP // _WORD] == 0]
-    sizes = kept[:, L.B_END // _WORD] - kept[:, L.B_START // _WORD]
-    rows = np.minimum(np.maximum(kept[:, L.B_COUNT // _WORD], 0), sizes // LEAST_RECORD)
-    largest = int(sizes.max(initial=0))
-    columns = Columns(wanted.columns, int(rows.sum()), int(sizes.sum()), largest, hints)
-    set_limits(columns.words, wanted)
-    return columns
-
-
-def set_limits(words: Words, wanted: Wanted) -> None:
-    """Tell a run of a kernel which records are wanted."""
-    for word, value in zip(
-        (L.R_LOWEST_OFFSET, L.R_HIGHEST_OFFSET, L.R_LOWEST_TIME, L.R_HIGHEST_TIME),
-        wanted.limits,
-        strict=True,
-    ):
-        words[word // _WORD] = value
+    bounds = extension("batches").bounds(batches)
+    return Columns(wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc)
 
 
 class _Memory:

@@ -4,6 +4,7 @@ Each length is compared with the bytes that remain of its record before it is us
 is not sure it refuses, and `flexwire.records` reads the batch and words the error.
 """
 
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, INT64_MIN, int8_t, int32_t, int64_t, uint8_t, uint32_t
 
 from flexwire.kernels.cursor cimport (
@@ -22,6 +23,7 @@ from flexwire.kernels.cursor cimport (
 cdef extern from "crc32c.h" nogil:
     void crc32c_begin()
     uint32_t crc32c(const uint8_t *at, const uint8_t *end)
+    int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *found)
 
 cdef extern from *:
     """
@@ -56,7 +58,7 @@ cdef packed struct BatchHeader:
     uint8_t base_sequence[4]
     uint8_t record_count[4]
 
-# A row of the table of batches, which NumPy sees as an array of int64.
+# A row of the table of batches: `flexwire.columnar.batch_table.BATCH` for NumPy.
 cdef struct Batch:
     int64_t position
     int64_t size
@@ -77,6 +79,12 @@ cdef struct Batch:
     int64_t rows          # how many rows it became
     int64_t is_skipped
     int64_t piece         # in which of several pieces of data it is
+
+# A table of batches while it is held, so that its memory stays where it is.
+cdef struct Table:
+    Py_buffer view
+    Batch *rows
+    int64_t count
 
 # A column of bytes. Behind its capacity are SPARE bytes more, which mean nothing.
 cdef struct BytesColumn:
@@ -121,6 +129,36 @@ cdef struct Record:
 
 cdef enum Status:
     DONE, GROW, REFUSED
+
+
+cdef inline int hold_table(Table *table, object array) except -1:
+    """Take a table of batches from the array that it is; `PyBuffer_Release` lets go of its view."""
+    PyObject_GetBuffer(array, &table.view, PyBUF_WRITABLE)
+    if table.view.len % <Py_ssize_t> sizeof(Batch):
+        PyBuffer_Release(&table.view)
+        raise ValueError("an array of batches")
+    table.rows = <Batch *> table.view.buf
+    table.count = table.view.len // <Py_ssize_t> sizeof(Batch)
+    return 0
+
+
+cdef inline int set_limits(Range *wanted, limits) except -1:
+    """Say which records are wanted: the lowest and highest offset, then timestamp."""
+    (
+        wanted.lowest_offset, wanted.highest_offset,
+        wanted.lowest_timestamp, wanted.highest_timestamp,
+    ) = limits
+    return 0
+
+
+cdef inline int hold_batches(
+    Range *wanted, Table *batches, object table, int64_t first, const uint8_t[::1] data
+) except -1:
+    """Take a table of which batches are read from the first on; their positions count from data."""
+    hold_table(batches, table)
+    wanted.table, wanted.first, wanted.batches = batches.rows, first, batches.count
+    wanted.data, wanted.data_end = &data[0], &data[0] + data.shape[0]
+    return 0
 
 
 cdef inline bint wants_all(const Range *wanted) noexcept nogil:

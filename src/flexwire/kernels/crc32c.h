@@ -175,4 +175,17 @@ static void crc32c_begin(void) {
 static inline uint32_t crc32c(const uint8_t *at, const uint8_t *end) {
     return ~crc32c_add(~0u, at, end);
 }
+
+/* What each way that this processor has comes to, tables first; returns how many there are. */
+static inline int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *found) {
+    int count = 0;
+    found[count++] = ~crc32c_by_tables(~0u, at, end);
+#ifdef CRC32C_TARGET
+    if (crc32c_is_there()) found[count++] = ~crc32c_by_instruction(~0u, at, end);
+#endif
+#ifdef CRC32C_WIDE
+    if (crc32c_is_there() && crc32c_is_wide()) found[count++] = ~crc32c_by_vectors(~0u, at, end);
+#endif
+    return count;
+}
 #endif

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from importlib import import_module
+from typing import Any
 
 from flexwire.kernels.cache import OVER_OBJECTS, addresses, is_supported
 
@@ -16,13 +17,6 @@ _BUILT = {
     "decode": ("columns_read", "decode"),
     "encode": ("columns_write", "encode"),
     "measure": ("columns_write", "measure"),
-    "scan_records": ("records_read", "scan"),
-    "scan_pieces": ("records_read", "scan_pieces"),
-    "read_records": ("records_read", "read"),
-    "sum_records": ("record_sums", "sum_records"),
-    "digest_records": ("record_sums", "digest_records"),
-    "write_records": ("records_write", "write"),
-    "seal_records": ("records_write", "seal"),
 }
 _WORD = ctypes.c_int64
 # What ctypes calls as this, it calls without the GIL.
@@ -31,18 +25,8 @@ _KERNEL = ctypes.CFUNCTYPE(_WORD, _WORD, _WORD, _WORD)
 Kernel = Callable[[int, int, int], int]
 # The kernels by the module and function that each is; numba loads a module's at once.
 KERNELS = {
-    "decode": ("columns.reading", "decode"),
-    "encode": ("columns.writing", "encode"),
-    "measure": ("columns.writing", "measure"),
-    "scan_records": ("records.scanning", "scan"),
-    "scan_pieces": ("records.scanning", "scan_pieces"),
     "inflate_batches": ("records.inflating", "inflate"),
     "bound_zstd": ("records.bounding", "bound"),
-    "read_records": ("records.columns_reading", "read"),
-    "sum_records": ("records.summing", "sum_records"),
-    "digest_records": ("records.digesting", "digest_records"),
-    "write_records": ("records.columns_writing", "write"),
-    "seal_records": ("records.sealing", "seal"),
     "plan_frames": ("capture.framing", "plan"),
     "join_frames": ("capture.framing", "join"),
     "carry_frames": ("capture.framing", "carry"),
@@ -71,6 +55,18 @@ def kernel(name: str) -> Kernel | None:
     return found
 
 
+@cache
+def extension(name: str) -> Any:
+    """Give a module of kernels; None without kernels, and then the reference does it all."""
+    if os.environ.get("FLEXWIRE_KERNELS") == "off":
+        return None
+    try:
+        return import_module(f"flexwire.kernels.{name}")
+    except ImportError:
+        _Process.lacks_kernels = True
+        return None
+
+
 def every_kernel() -> list[tuple[str, str]]:
     """Give all kernels there are, those over objects too, by module and name."""
     columns = [(f"flexwire.kernels.{module}", name) for module, name in KERNELS.values()]
@@ -87,14 +83,13 @@ def _found(name: str) -> Kernel | None:
         return None
     if name in _BUILT:
         room, function = _BUILT[name]
-        with suppress(ImportError):
-            built: Callable[[int], int] = getattr(
-                import_module(f"flexwire.kernels.{room}"), function
-            )
-            return lambda words, _unused, _also_unused: built(words)
-    module, function = KERNELS[name]
-    together = [one for where, one in KERNELS.values() if where == module]
-    wanted = [(f"flexwire.kernels.{module}", one) for one in together]
+        if (module := extension(room)) is None:
+            return None
+        built: Callable[[int], int] = getattr(module, function)
+        return lambda words, _unused, _also_unused: built(words)
+    file, function = KERNELS[name]
+    together = [one for where, one in KERNELS.values() if where == file]
+    wanted = [(f"flexwire.kernels.{file}", one) for one in together]
     with suppress(OSError):
         found = addresses(wanted)
         return _KERNEL(found[together.index(function)])

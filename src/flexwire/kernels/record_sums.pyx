@@ -7,7 +7,9 @@ key a hash of it. A batch counts as a whole or not at all: where one of its reco
 before it are taken back by walking them once more.
 """
 
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
 
 from flexwire.kernels.batches cimport (
     CONTROL_MASK,
@@ -19,12 +21,15 @@ from flexwire.kernels.batches cimport (
     Range,
     Record,
     Status,
+    Table,
     Text,
     crc32c_begin,
+    hold_batches,
     is_intact,
     is_possible,
     is_wanted,
     offset_of,
+    set_limits,
     timestamp_of,
     walk_record,
     wants_all,
@@ -45,6 +50,7 @@ cdef enum:
     MOST_PLACES = 32       # looked at for a sum, that chosen sizes cannot make the search long
     HALF_CLASSES = 64      # classes of sizes up to each power of two
     EXACT = 128            # smaller sizes are a class each
+    SIZES = 26 * HALF_CLASSES
 
 # What the records have in common that a sum counts, and what they come to. Sizes are as on the wire:
 # twice the size, 1 for null; 0 where they do not tell sums apart.
@@ -336,19 +342,139 @@ cdef Status digest_batches(Digesting *digesting) noexcept nogil:
     return DONE
 
 
-# For Python: over words that NumPy holds.
+# For Python.
 
-def sum_records(size_t words):
-    """Count batches of a `Summing`; return how it ended: DONE, GROW or REFUSED."""
-    cdef Status status
-    with nogil:
-        status = sum_batches(<Summing *> words)
-    return <int> status
+cdef class RecordSummer:
+    """Counts records into sums, which are `flexwire.columnar.record_sums.SUM` for NumPy."""
+
+    cdef Summing run
+    cdef Py_buffer sums
+    cdef Py_buffer index
+    cdef bint is_held
+    cdef bint check_crc
+
+    def __cinit__(self, sums not None, index not None, bint by_key, bint by_value):
+        """Take the room for sums, and that for their index: int64, a power of two of them."""
+        memset(&self.run, 0, sizeof(Summing))
+        PyObject_GetBuffer(sums, &self.sums, PyBUF_WRITABLE)
+        try:
+            PyObject_GetBuffer(index, &self.index, PyBUF_WRITABLE)
+        except BaseException:
+            PyBuffer_Release(&self.sums)
+            raise
+        self.is_held = True
+        self.run.sums, self.run.index = <Sum *> self.sums.buf, <int64_t *> self.index.buf
+        self.run.capacity = self.sums.len // <Py_ssize_t> sizeof(Sum)
+        self.run.mask = self.index.len // <Py_ssize_t> sizeof(int64_t) - 1
+        self.run.by_key, self.run.by_value = -<int64_t> by_key, -<int64_t> by_value
+        if self.run.mask & (self.run.mask + 1) or self.run.mask < self.run.capacity:
+            raise ValueError("the index is no power of two, or has no room for all sums")
+
+    def __dealloc__(self):
+        if self.is_held:
+            PyBuffer_Release(&self.sums)
+            PyBuffer_Release(&self.index)
+
+    def want(self, limits, bint check_crc):
+        """Say which records are counted: from the lowest to the highest offset and timestamp."""
+        set_limits(&self.run.wanted, limits)
+        self.run.wanted.check_crc = check_crc
+
+    def read(self, table not None, int64_t first, const uint8_t[::1] data):
+        """Count batches of a table, from the first on; see `RecordColumns.read`."""
+        cdef Table batches
+        cdef Status status
+        hold_batches(&self.run.wanted, &batches, table, first, data)
+        with nogil:
+            status = sum_batches(&self.run)
+        PyBuffer_Release(&batches.view)
+        return self.run.wanted.first, status == REFUSED
+
+    @property
+    def used(self):
+        """How many sums there are."""
+        return self.run.used
+
+    def clear(self):
+        """Begin anew."""
+        memset(self.index.buf, 0, self.index.len)
+        self.run.used = 0
 
 
-def digest_records(size_t words):
-    """Digest batches of a `Digesting`; return how it ended: DONE, GROW or REFUSED."""
-    cdef Status status
-    with nogil:
-        status = digest_batches(<Digesting *> words)
-    return <int> status
+cdef class BatchDigester:
+    """Digests batches, each into its row of an array of `flexwire.columnar.batch_digests.DIGEST`.
+
+    ``sizes`` counts the records of each class of sizes: int64, `SIZES` of them.
+    """
+
+    cdef Digesting run
+    cdef Py_buffer sizes
+    cdef Py_buffer keys
+    cdef bint has_sizes
+    cdef bint has_keys
+
+    def __cinit__(self, sizes not None, uint64_t seed):
+        memset(&self.run, 0, sizeof(Digesting))
+        PyObject_GetBuffer(sizes, &self.sizes, PyBUF_WRITABLE)
+        self.has_sizes = True
+        if self.sizes.len < SIZES * <Py_ssize_t> sizeof(int64_t):
+            raise ValueError("fewer than SIZES classes")
+        self.run.sizes, self.run.seed = <int64_t *> self.sizes.buf, seed
+
+    def __dealloc__(self):
+        if self.has_sizes:
+            PyBuffer_Release(&self.sizes)
+        if self.has_keys:
+            PyBuffer_Release(&self.keys)
+
+    def want(self, limits, bint check_crc):
+        """Say which records are digested: from the lowest to the highest offset and timestamp."""
+        set_limits(&self.run.wanted, limits)
+        self.run.wanted.check_crc = check_crc
+
+    def take_keys(self, keys not None):
+        """Have keys put into an array of `KEYS_DTYPE` from now on, from its beginning."""
+        if self.has_keys:
+            self.has_keys = False
+            PyBuffer_Release(&self.keys)
+        self.run.used = self.run.capacity = 0
+        PyObject_GetBuffer(keys, &self.keys, PyBUF_WRITABLE)
+        self.has_keys = True
+        self.run.keys = <Key *> self.keys.buf
+        self.run.capacity = self.keys.len // <Py_ssize_t> sizeof(Key)
+
+    def read(self, table not None, int64_t first, const uint8_t[::1] data, digests not None):
+        """Digest batches of a table, from the first on; see `RecordColumns.read`."""
+        cdef Table batches
+        cdef Py_buffer rows
+        cdef Status status
+        hold_batches(&self.run.wanted, &batches, table, first, data)
+        try:
+            PyObject_GetBuffer(digests, &rows, PyBUF_WRITABLE)
+            try:
+                if rows.len < batches.count * <Py_ssize_t> sizeof(Digest):
+                    raise ValueError("fewer digests than batches")
+                self.run.digests = <Digest *> rows.buf
+                with nogil:
+                    status = digest_batches(&self.run)
+            finally:
+                PyBuffer_Release(&rows)
+        finally:
+            PyBuffer_Release(&batches.view)
+        return self.run.wanted.first, status == REFUSED
+
+    @property
+    def used(self):
+        """How many keys there are; it may be set to fewer."""
+        return self.run.used
+
+    @used.setter
+    def used(self, int64_t used):
+        if not 0 <= used <= self.run.used:
+            raise ValueError("more keys than there are")
+        self.run.used = used
+
+    @property
+    def capacity(self):
+        """For how many keys there is room."""
+        return self.run.capacity

@@ -1,33 +1,32 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Finds record batches of magic 2 and reads their records into columns.
+"""Reads the records of record batches into columns.
 
 Before a batch is begun every column has room for all its bytes, so that nothing has to be asked
 within it. A batch counts as a whole or not at all.
 """
 
-from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from cpython.buffer cimport PyBuffer_Release
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
+from libc.string cimport memcpy, memset
 
 from flexwire.kernels.batches cimport (
-    COMPRESSION_MASK,
     DONE,
     GROW,
     LEAST_HEADER,
     LEAST_RECORD,
-    LENGTH_END,
-    MAGIC,
     NO_TIMESTAMP,
     REFUSED,
-    ZSTD,
     Batch,
     BatchHeader,
     BytesColumn,
     Range,
     Record,
     Status,
+    Table,
     Text,
     begin_record,
     crc32c_begin,
+    hold_batches,
     is_intact,
     is_possible,
     is_wanted,
@@ -35,6 +34,7 @@ from flexwire.kernels.batches cimport (
     pass_headers,
     read_record,
     read_text,
+    set_limits,
     timestamp_of,
     wants_all,
 )
@@ -42,20 +42,12 @@ from flexwire.kernels.cursor cimport (
     Cursor,
     copy_chunks,
     likely,
-    load_int16,
-    load_int32,
-    load_int64,
-    load_uint32,
     unlikely,
 )
 
 cdef enum:
     SPARE = 64
     LONG = 512             # a longer text is copied by the system
-    COUNT_REFUSED = -1     # reading refuses a batch of so many records
-    MAGIC_AT = 16          # in batches and messages of every magic
-    LEAST_MESSAGE = 26     # the smallest message of magic 0, with its offset and size
-    LEAST_MESSAGE_1 = 34   # of magic 1, which has a timestamp too
 
 cdef extern from *:
     """
@@ -64,32 +56,6 @@ cdef extern from *:
     #define NO_MOMENT INT64_MIN
     """
     const int64_t FIRST_MILLISECOND, LAST_MILLISECOND, NO_MOMENT
-
-cdef enum Ending:
-    FULL, AT_END, OTHER
-
-# One run of bytes with batches, and the table that they go into.
-cdef struct Scan:
-    const uint8_t *data
-    int64_t position
-    int64_t end
-    Batch *table
-    int64_t capacity
-    int64_t count
-    int64_t checks_crc
-
-# Many runs of bytes, none of whose batches runs over into the next.
-cdef struct PiecesScan:
-    const uint8_t *data
-    int64_t pieces
-    const int64_t *starts
-    const int64_t *ends
-    int64_t piece
-    int64_t position
-    Batch *table
-    int64_t capacity
-    int64_t count
-    int64_t checks_crc
 
 # What reading takes and gives.
 cdef struct Reading:
@@ -121,123 +87,6 @@ cdef struct Rows:
     int64_t budget         # the record headers that are still allowed
     bint are_all_wanted
 
-
-# Finding batches.
-
-cdef inline bint is_sound(const uint8_t *at, int64_t remaining) noexcept nogil:
-    """Return whether what begins here is a whole batch of magic 2 whose header no one refuses."""
-    cdef const BatchHeader *header = <const BatchHeader *> at
-    cdef int64_t size, last_delta
-    if remaining < <int64_t> sizeof(BatchHeader) or header.magic != MAGIC:
-        return False
-    size = <int64_t> load_int32(header.batch_length) + LENGTH_END
-    last_delta = load_int32(header.last_offset_delta)
-    return (
-        <int64_t> sizeof(BatchHeader) <= size <= remaining
-        and (load_int16(header.attributes) & COMPRESSION_MASK) <= ZSTD
-        and last_delta >= 0
-        and load_int64(header.base_offset) <= INT64_MAX - last_delta
-    )
-
-
-cdef inline void put_batch(Batch *batch, const uint8_t *at, int64_t position) noexcept nogil:
-    """Put what a sound header says into a row of the table."""
-    cdef const BatchHeader *header = <const BatchHeader *> at
-    batch.position = position
-    batch.size = <int64_t> load_int32(header.batch_length) + LENGTH_END
-    batch.base_offset = load_int64(header.base_offset)
-    batch.partition_leader_epoch = load_int32(header.partition_leader_epoch)
-    batch.crc = load_uint32(header.crc)
-    batch.attributes = load_int16(header.attributes)
-    batch.last_offset_delta = load_int32(header.last_offset_delta)
-    batch.base_timestamp = load_int64(header.base_timestamp)
-    batch.max_timestamp = load_int64(header.max_timestamp)
-    batch.producer_id = load_int64(header.producer_id)
-    batch.producer_epoch = load_int16(header.producer_epoch)
-    batch.base_sequence = load_int32(header.base_sequence)
-    batch.count = load_int32(header.record_count)
-    batch.start = at + sizeof(BatchHeader)
-    batch.end = at + batch.size
-
-
-cdef Ending scan_batches(Scan *scan) noexcept nogil:
-    """Put the batches into the table, from the position on, and move that on."""
-    scan.checks_crc = True
-    while scan.position != scan.end:
-        if scan.count == scan.capacity:
-            return FULL
-        if not is_sound(scan.data + scan.position, scan.end - scan.position):
-            return OTHER
-        put_batch(&scan.table[scan.count], scan.data + scan.position, scan.position)
-        scan.position += scan.table[scan.count].size
-        scan.count += 1
-    return AT_END
-
-
-cdef inline int64_t extent(const uint8_t *at, int64_t remaining) noexcept nogil:
-    """Return how many bytes `flexwire.records.decode` is done with after what begins here.
-
-    Those of one batch or message, if its length can be one and it is whole; else all that remain.
-    """
-    cdef const BatchHeader *header = <const BatchHeader *> at
-    cdef int64_t size
-    cdef int64_t[3] least = [LEAST_MESSAGE, LEAST_MESSAGE_1, sizeof(BatchHeader)]
-    if remaining > MAGIC_AT and header.magic <= MAGIC:
-        size = <int64_t> load_int32(header.batch_length) + LENGTH_END
-        if least[header.magic] <= size <= remaining:
-            return size
-    return remaining
-
-
-cdef inline void put_refused(
-    Batch *batch, const uint8_t *at, int64_t position, int64_t size
-) noexcept nogil:
-    """Put what is not for the kernels into a row of the table: it is not to be read."""
-    batch.position = position
-    batch.size = size
-    batch.attributes = 0
-    batch.count = COUNT_REFUSED
-    batch.start = at
-    batch.end = at + size
-
-
-cdef inline bint put_piece_batch(
-    Batch *batch, const uint8_t *at, int64_t position, int64_t remaining
-) noexcept nogil:
-    """Put what begins here into a row of the table; False where it is not to be read."""
-    if is_sound(at, remaining) and load_int32((<const BatchHeader *> at).record_count) != 0:
-        put_batch(batch, at, position)
-        return True
-    put_refused(batch, at, position, extent(at, remaining))
-    return False
-
-
-cdef Ending scan_all_pieces(PiecesScan *scan) noexcept nogil:
-    """Put all batches of all pieces into the table, from the position in the piece on.
-
-    What is not a whole sound batch with records has a row too, which is refused and to be skipped.
-    """
-    cdef Batch *batch
-    scan.checks_crc = True
-    while scan.piece < scan.pieces:
-        while scan.position < scan.ends[scan.piece]:
-            if scan.count == scan.capacity:
-                return FULL
-            batch = &scan.table[scan.count]
-            batch.is_skipped = not put_piece_batch(
-                batch, scan.data + scan.position, scan.position, scan.ends[scan.piece] - scan.position
-            )
-            batch.rows = 0
-            batch.piece = scan.piece
-            scan.position += batch.size
-            scan.count += 1
-        scan.piece += 1
-        if scan.piece < scan.pieces:
-            scan.position = scan.starts[scan.piece]
-    return AT_END
-
-
-# Putting it into columns.
 
 cdef inline Filling begun(const BytesColumn *column, int64_t row) noexcept nogil:
     """Return where the next text of a column goes."""
@@ -419,27 +268,113 @@ cdef Status read_batches(Reading *reading) noexcept nogil:
     return DONE
 
 
-# For Python: over words that NumPy holds, as `flexwire.columnar` lays them out.
+cdef class RecordColumns:
+    """The columns of some records, in rooms that ``allocate`` gives: buffers of Arrow."""
 
-def scan(size_t words):
-    """Find the next batches of a `Scan`; return how it ended: FULL, AT_END or OTHER."""
-    cdef Ending ending
-    with nogil:
-        ending = scan_batches(<Scan *> words)
-    return <int> ending
+    cdef Reading reading
+    cdef object allocate
+    cdef readonly dict rooms
 
+    def __cinit__(self, allocate, limits, int64_t rows):
+        cdef Range *wanted = &self.reading.wanted
+        memset(&self.reading, 0, sizeof(Reading))
+        self.allocate, self.rooms = allocate, {}
+        set_limits(wanted, limits)
+        wanted.rows_capacity = rows
 
-def scan_pieces(size_t words):
-    """Find the next batches of a `PiecesScan`; return how it ended: FULL or AT_END."""
-    cdef Ending ending
-    with nogil:
-        ending = scan_all_pieces(<PiecesScan *> words)
-    return <int> ending
+    cdef void *room(self, name, int64_t size) except? NULL:
+        """Make room; it begins with zeros, as offsets do."""
+        buffer = self.rooms[name] = self.allocate(max(size, sizeof(int64_t)))
+        cdef size_t address = buffer.address
+        (<int64_t *> address)[0] = 0
+        return <void *> address
 
+    cdef int begin(self, BytesColumn *column, name, int64_t rows, int64_t size) except -1:
+        """Make room for a column of bytes."""
+        column.data = <uint8_t *> self.room((name, "data"), size + SPARE)
+        column.offsets = <int32_t *> self.room((name, "offsets"), 4 * rows + 4)
+        column.valid = <int8_t *> self.room((name, "valid"), rows)
+        column.capacity = size
+        return 0
 
-def read(size_t words):
-    """Read batches of a `Reading` into columns; return how it ended: DONE, GROW or REFUSED."""
-    cdef Status status
-    with nogil:
-        status = read_batches(<Reading *> words)
-    return <int> status
+    def add_offset(self):
+        """Have offsets read."""
+        cdef Range *wanted = &self.reading.wanted
+        wanted.offsets = <int64_t *> self.room("offset", 8 * wanted.rows_capacity)
+
+    def add_timestamp(self):
+        """Have timestamps read, in microseconds."""
+        cdef Range *wanted = &self.reading.wanted
+        wanted.timestamps = <int64_t *> self.room("timestamp", 8 * wanted.rows_capacity)
+
+    def add_key(self, int64_t size):
+        """Have keys read, of so many bytes."""
+        self.begin(&self.reading.key, "key", self.reading.wanted.rows_capacity, size)
+
+    def add_value(self, int64_t size):
+        """Have values read, of so many bytes."""
+        self.begin(&self.reading.value, "value", self.reading.wanted.rows_capacity, size)
+
+    def count_headers(self, int64_t headers):
+        """Allow so many record headers."""
+        self.reading.wanted.headers_capacity = headers
+
+    def add_headers(self, int64_t key_size, int64_t value_size):
+        """Have record headers read, their keys and values of so many bytes."""
+        cdef Range *wanted = &self.reading.wanted
+        cdef int64_t headers = wanted.headers_capacity
+        wanted.header_offsets = <int32_t *> self.room("headers", 4 * wanted.rows_capacity + 4)
+        self.begin(&self.reading.header_key, "header key", headers, key_size)
+        self.begin(&self.reading.header_value, "header value", headers, value_size)
+
+    def read(self, table not None, int64_t first, const uint8_t[::1] data, bint check_crc):
+        """Read batches of a table, from the first on; ``data`` is what their positions count from.
+
+        Returns the row of the batch where it stopped, and whether that was refused; else it has no
+        room, or is none.
+        """
+        cdef Range *wanted = &self.reading.wanted
+        cdef Table batches
+        cdef Status status
+        hold_batches(wanted, &batches, table, first, data)
+        wanted.check_crc = check_crc
+        with nogil:
+            status = read_batches(&self.reading)
+        PyBuffer_Release(&batches.view)
+        return wanted.first, status == REFUSED
+
+    @property
+    def rows(self):
+        """How many records there are so far."""
+        return self.reading.wanted.rows
+
+    @property
+    def headers(self):
+        """How many record headers there are so far."""
+        return self.reading.wanted.headers
+
+    def nulls(self, name):
+        """Return how many rows of a column are null."""
+        if name == "timestamp":
+            return self.reading.wanted.no_moments
+        return self.column(name).nulls
+
+    def used(self, name):
+        """Return how many bytes of a column of bytes are used; 0 where it is not read."""
+        cdef const Range *wanted = &self.reading.wanted
+        cdef const BytesColumn *column = self.column(name)
+        if column.data == NULL:
+            return 0
+        return column.offsets[wanted.rows if name in ("key", "value") else wanted.headers]
+
+    cdef const BytesColumn *column(self, name) except NULL:
+        """Find a column of bytes."""
+        if name == "key":
+            return &self.reading.key
+        if name == "value":
+            return &self.reading.value
+        if name == "header key":
+            return &self.reading.header_key
+        if name == "header value":
+            return &self.reading.header_value
+        raise KeyError(name)

@@ -6,7 +6,7 @@ column are refused, and so is a delta that does not fit.
 """
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from flexwire.kernels.batches cimport (
     DONE,
@@ -190,27 +190,113 @@ cdef Status write_batches(Writing *writing) noexcept nogil:
     return DONE
 
 
-cdef void seal_batches(const Writing *writing) noexcept nogil:
-    """Put the crc into the header of each batch."""
-    cdef int64_t number
+# For Python.
+
+cdef const void *memory_of(object buffer, int64_t skipped, int64_t least, list held) except? NULL:
+    """Return what a buffer of Arrow has behind some bytes: ``least`` at least. None is NULL."""
+    if buffer is None:
+        return NULL
+    cdef int64_t size = buffer.size
+    if skipped < 0 or least < 0 or size - skipped < least:
+        raise ValueError("a buffer that is too short")
+    held.append(buffer)
+    cdef size_t address = buffer.address
+    return <const uint8_t *> address + skipped
+
+
+cdef int set_source(Source *source, object array, list held) except -1:
+    """Take a column of bytes, which is a binary array of Arrow."""
+    cdef int64_t first = array.offset, rows = len(array)
+    valid, offsets, data = array.buffers()
+    source.data = <const uint8_t *> memory_of(data, 0, 0, held)
+    source.size = data.size if data is not None else 0
+    if rows:
+        source.offsets = <const int32_t *> memory_of(offsets, 4 * first, 4 * rows + 4, held)
+        if source.offsets == NULL:
+            raise ValueError("a column without offsets")
+    if array.null_count:
+        source.valid = <const uint8_t *> memory_of(valid, 0, (first + rows + 7) // 8, held)
+        source.bit = first
+    return 0
+
+
+cdef class RecordWriter:
+    """Writes rows as the records of batches: their offsets and timestamps, and arrays of Arrow.
+
+    ``headers`` is a list array without nulls, of whose structs these are the keys and values; None
+    where no record has headers.
+    """
+
+    cdef Writing writing
+    cdef list held
+    cdef const int64_t[::1] offsets
+    cdef const int64_t[::1] timestamps
+
+    def __cinit__(
+        self,
+        const int64_t[::1] offsets not None,
+        const int64_t[::1] timestamps not None,
+        key,
+        value,
+        headers=None,
+        header_key=None,
+        header_value=None,
+    ):
+        cdef Writing *writing = &self.writing
+        memset(writing, 0, sizeof(Writing))
+        self.held, self.offsets, self.timestamps = [], offsets, timestamps
+        if not offsets.shape[0] == timestamps.shape[0] == len(key) == len(value):
+            raise ValueError("columns of several lengths")
+        if offsets.shape[0] == 0:
+            return
+        writing.offsets, writing.timestamps = &offsets[0], &timestamps[0]
+        set_source(&writing.key, key, self.held)
+        set_source(&writing.value, value, self.held)
+        if headers is not None:
+            writing.headers = len(header_key)
+            if writing.headers != len(header_value) or len(headers) != len(key):
+                raise ValueError("columns of several lengths")
+            writing.header_offsets = <const int32_t *> memory_of(
+                headers.buffers()[1], 4 * headers.offset, 4 * len(headers) + 4, self.held
+            )
+            set_source(&writing.header_key, header_key, self.held)
+            set_source(&writing.header_value, header_value, self.held)
+
+    def write(
+        self,
+        int64_t first,
+        int64_t last,
+        int64_t each,
+        int64_t gap,
+        uint8_t[::1] out not None,
+        int64_t[:, ::1] extents not None,
+    ):
+        """Write rows from the first up to the last, ``each`` to a batch, into ``out``.
+
+        Before each batch ``gap`` bytes are left for its header. ``extents`` gets where each begins
+        and ends. Returns how many were written: up to the first that cannot be, or has no room.
+        """
+        cdef Writing *writing = &self.writing
+        cdef int64_t batches = (last - first + each - 1) // each if each > 0 else -1
+        if not 0 <= first < last <= self.offsets.shape[0] or gap < 0:
+            raise ValueError("rows that there are not")
+        if not 0 <= batches <= extents.shape[0] or extents.shape[1] != 2:
+            raise ValueError("extents for fewer batches")
+        writing.first, writing.rows, writing.each, writing.gap = first, last, each, gap
+        writing.out, writing.capacity, writing.used = &out[0], out.shape[0], 0
+        writing.table, writing.batches = <Extent *> &extents[0, 0], 0
+        with nogil:
+            write_batches(writing)
+        return writing.batches
+
+
+def seal(uint8_t[::1] out not None, const int64_t[:, ::1] extents not None):
+    """Put the crc into the header of each batch in ``out``, which begin and end as ``extents`` say."""
+    cdef int64_t number, start, end
     cdef BatchHeader *header
-    for number in range(writing.batches):
-        header = <BatchHeader *> (writing.out + writing.table[number].start)
-        store_uint32(header.crc, crc32c(header.attributes, writing.out + writing.table[number].end))
-
-
-# For Python: over words that NumPy holds.
-
-def write(size_t words):
-    """Write batches of a `Writing`; return how it ended: DONE, GROW or REFUSED."""
-    cdef Status status
-    with nogil:
-        status = write_batches(<Writing *> words)
-    return <int> status
-
-
-def seal(size_t words):
-    """Put the crc into each batch of a `Writing`; return 1, as it can be computed everywhere."""
-    with nogil:
-        seal_batches(<Writing *> words)
-    return 1
+    for number in range(extents.shape[0]):
+        start, end = extents[number, 0], extents[number, 1]
+        if not 0 <= start <= end - <int64_t> sizeof(BatchHeader) <= end <= out.shape[0]:
+            raise ValueError("a batch that is not there")
+        header = <BatchHeader *> &out[start]
+        store_uint32(header.crc, crc32c(header.attributes, &out[0] + end))

@@ -29,7 +29,6 @@ from flexwire.columnar.record_columns import OF_BATCH, OF_RECORD, batch_fact
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.records import Wanted
 from flexwire.errors import RecordError
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.records import RecordBatch, decode_batches
 from flexwire.records.inflation import INFLATION, Inflation, records_within
 from flexwire.schema.resolve import ZERO_UUID
@@ -350,7 +349,7 @@ def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any
 
 def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Iterator[RunRows]:
     """Give the rows of a part of the group's batches, each where it belongs."""
-    counts = group.word(L.B_ROWS)
+    counts = group.batches["rows"]
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
     batches = group.batches[part]
@@ -358,7 +357,7 @@ def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Itera
     fact = np.repeat(np.arange(len(batches)), counts[part])
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}
-    of_piece = batches[:, L.B_PIECE // 8]
+    of_piece = batches["piece"]
     if held.rows:
         places = np.array(held.batches) - part.start
         order = np.argsort(np.concatenate([fact, places]), kind="stable")
@@ -388,10 +387,10 @@ def _facts(pieces: _Pieces, batches: Words, name: str) -> pa.Array:
     if name in {"error", "bytes"}:
         return pa.nulls(len(batches), kind)
     if name == "batch_records":
-        return pa.array(batches[:, L.B_COUNT // 8], kind)
+        return pa.array(batches["count"], kind)
     if name == "batch_position":
-        begins = pieces.starts[batches[:, L.B_PIECE // 8]]
-        return pa.array(batches[:, L.B_POSITION // 8] - begins, kind)
+        begins = pieces.starts[batches["piece"]]
+        return pa.array(batches["position"] - begins, kind)
     return batch_fact(name, batches)
 
 

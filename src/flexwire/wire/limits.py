@@ -46,3 +46,8 @@ GROUP_BITS: Final = 7
 VARINT_BYTES: Final = -(-VARINT_BITS // GROUP_BITS)
 VARLONG_BYTES: Final = -(-VARLONG_BITS // GROUP_BITS)
 """The most bytes of a varint and of a varlong."""
+
+FIRST_MILLISECOND: Final = -62_135_596_800_000
+"""Where the year 1 begins, in milliseconds since 1970: Python's dates and Spark's timestamps do."""
+LAST_MILLISECOND: Final = 253_402_300_799_999
+"""Where the year 9999 ends, with which those end."""

@@ -31,7 +31,6 @@ from flexwire.answers.state.records import (
 from flexwire.arguments import refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
-from flexwire.kernels.records.columns_layout import LAST_MILLISECOND
 from flexwire.logs.files import LogQuery, Partition, parse_directory
 from flexwire.logs.finding import find_logs
 from flexwire.logs.holes import Held, held_by, holes_of
@@ -39,7 +38,7 @@ from flexwire.logs.planning import between
 from flexwire.logs.reading import Damaged, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
-from flexwire.wire.limits import INT64_MAX
+from flexwire.wire.limits import INT64_MAX, LAST_MILLISECOND
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -69,7 +69,6 @@ SPARE = 64
 
 # A moment is a timestamp in microseconds. What is in milliseconds before the first of these, which
 # begins the year 1, or after the last, which ends the year 9999, is not one; nor is -1.
-FIRST_MILLISECOND, LAST_MILLISECOND = -62_135_596_800_000, 253_402_300_799_999
 NO_MOMENT = INT64_MIN
 
 # What reading takes and gives. Records from R_FIRST to R_BATCHES of the table go into the columns,

@@ -24,7 +24,6 @@ from flexwire.columnar.record_columns import Hints
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.types import validate
 from flexwire.errors import CodecError, FlexwireError, RecordError, UnknownMessageError
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - a word in front of it
 from flexwire.schema.served import check_message
 from flexwire.spark.functions import headers, messages
 from flexwire.spark.functions.messages import with_error
@@ -69,8 +68,8 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
     content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
     rows = _Rows(kind.value_type, len(data))
     for group in PieceReader(content, starts[pieces], ends[pieces], wanted, _hints(columns)):
-        of_row = pieces[group.word(L.B_PIECE)]
-        rows.add(_placed(group, starts[of_row]), of_row, group.word(L.B_ROWS))
+        of_row = pieces[group.batches["piece"]]
+        rows.add(_placed(group, starts[of_row]), of_row, group.batches["rows"])
     for row in rows.unread.tolist():
         try:
             rows.put(row, _read(content[starts[row] : ends[row]], wanted, options))
@@ -91,7 +90,7 @@ def _placed(group: Group, starts: Words) -> pa.RecordBatch:
     at = group.records.schema.get_field_index(_POSITION)
     if at < 0:
         return group.records
-    begins = pa.array(np.repeat(starts, group.word(L.B_ROWS)))
+    begins = pa.array(np.repeat(starts, group.batches["rows"]))
     placed = pc.subtract(group.records.column(at), begins)
     return group.records.set_column(at, _POSITION, placed)
 

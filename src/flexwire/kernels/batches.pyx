@@ -1,0 +1,267 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
+"""Finds record batches of magic 2 in data, and says of a table of them what there is to read."""
+
+from cpython.buffer cimport PyBuffer_Release
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+
+from flexwire.kernels.cursor cimport load_int16, load_int32, load_int64, load_uint32
+
+crc32c_begin()
+
+cdef enum:
+    COUNT_REFUSED = -1     # reading refuses a batch of so many records
+    MAGIC_AT = 16          # in batches and messages of every magic
+    LEAST_MESSAGE = 26     # the smallest message of magic 0, with its offset and size
+    LEAST_MESSAGE_1 = 34   # of magic 1, which has a timestamp too
+
+cdef enum Ending:
+    FULL, AT_END, OTHER
+
+# One run of bytes with batches, and the table that they go into.
+cdef struct Scan:
+    const uint8_t *data
+    int64_t position
+    int64_t end
+    Batch *table
+    int64_t capacity
+    int64_t count
+
+# Many runs of bytes, none of whose batches runs over into the next.
+cdef struct PiecesScan:
+    const uint8_t *data
+    int64_t pieces
+    const int64_t *starts
+    const int64_t *ends
+    int64_t piece
+    int64_t position
+    Batch *table
+    int64_t capacity
+    int64_t count
+
+
+cdef inline bint is_sound(const uint8_t *at, int64_t remaining) noexcept nogil:
+    """Return whether what begins here is a whole batch of magic 2 whose header no one refuses."""
+    cdef const BatchHeader *header = <const BatchHeader *> at
+    cdef int64_t size, last_delta
+    if remaining < <int64_t> sizeof(BatchHeader) or header.magic != MAGIC:
+        return False
+    size = <int64_t> load_int32(header.batch_length) + LENGTH_END
+    last_delta = load_int32(header.last_offset_delta)
+    return (
+        <int64_t> sizeof(BatchHeader) <= size <= remaining
+        and (load_int16(header.attributes) & COMPRESSION_MASK) <= ZSTD
+        and last_delta >= 0
+        and load_int64(header.base_offset) <= INT64_MAX - last_delta
+    )
+
+
+cdef inline void put_batch(Batch *batch, const uint8_t *at, int64_t position) noexcept nogil:
+    """Put what a sound header says into a row of the table."""
+    cdef const BatchHeader *header = <const BatchHeader *> at
+    batch.position = position
+    batch.size = <int64_t> load_int32(header.batch_length) + LENGTH_END
+    batch.base_offset = load_int64(header.base_offset)
+    batch.partition_leader_epoch = load_int32(header.partition_leader_epoch)
+    batch.crc = load_uint32(header.crc)
+    batch.attributes = load_int16(header.attributes)
+    batch.last_offset_delta = load_int32(header.last_offset_delta)
+    batch.base_timestamp = load_int64(header.base_timestamp)
+    batch.max_timestamp = load_int64(header.max_timestamp)
+    batch.producer_id = load_int64(header.producer_id)
+    batch.producer_epoch = load_int16(header.producer_epoch)
+    batch.base_sequence = load_int32(header.base_sequence)
+    batch.count = load_int32(header.record_count)
+    batch.start = at + sizeof(BatchHeader)
+    batch.end = at + batch.size
+
+
+cdef Ending scan_batches(Scan *scan) noexcept nogil:
+    """Put the batches into the table, from the position on, and move that on."""
+    while scan.position != scan.end:
+        if scan.count == scan.capacity:
+            return FULL
+        if not is_sound(scan.data + scan.position, scan.end - scan.position):
+            return OTHER
+        put_batch(&scan.table[scan.count], scan.data + scan.position, scan.position)
+        scan.position += scan.table[scan.count].size
+        scan.count += 1
+    return AT_END
+
+
+cdef inline int64_t extent(const uint8_t *at, int64_t remaining) noexcept nogil:
+    """Return how many bytes `flexwire.records.decode` is done with after what begins here.
+
+    Those of one batch or message, if its length can be one and it is whole; else all that remain.
+    """
+    cdef const BatchHeader *header = <const BatchHeader *> at
+    cdef int64_t size
+    cdef int64_t[3] least = [LEAST_MESSAGE, LEAST_MESSAGE_1, sizeof(BatchHeader)]
+    if remaining > MAGIC_AT and header.magic <= MAGIC:
+        size = <int64_t> load_int32(header.batch_length) + LENGTH_END
+        if least[header.magic] <= size <= remaining:
+            return size
+    return remaining
+
+
+cdef inline void put_refused(
+    Batch *batch, const uint8_t *at, int64_t position, int64_t size
+) noexcept nogil:
+    """Put what is not for the kernels into a row of the table: it is not to be read."""
+    batch.position = position
+    batch.size = size
+    batch.attributes = 0
+    batch.count = COUNT_REFUSED
+    batch.start = at
+    batch.end = at + size
+
+
+cdef inline bint put_piece_batch(
+    Batch *batch, const uint8_t *at, int64_t position, int64_t remaining
+) noexcept nogil:
+    """Put what begins here into a row of the table; False where it is not to be read."""
+    if is_sound(at, remaining) and load_int32((<const BatchHeader *> at).record_count) != 0:
+        put_batch(batch, at, position)
+        return True
+    put_refused(batch, at, position, extent(at, remaining))
+    return False
+
+
+cdef Ending scan_all_pieces(PiecesScan *scan) noexcept nogil:
+    """Put all batches of all pieces into the table, from the position in the piece on.
+
+    What is not a whole sound batch with records has a row too, which is refused and to be skipped.
+    """
+    cdef Batch *batch
+    while scan.piece < scan.pieces:
+        while scan.position < scan.ends[scan.piece]:
+            if scan.count == scan.capacity:
+                return FULL
+            batch = &scan.table[scan.count]
+            batch.is_skipped = not put_piece_batch(
+                batch, scan.data + scan.position, scan.position, scan.ends[scan.piece] - scan.position
+            )
+            batch.rows = 0
+            batch.piece = scan.piece
+            scan.position += batch.size
+            scan.count += 1
+        scan.piece += 1
+        if scan.piece < scan.pieces:
+            scan.position = scan.starts[scan.piece]
+    return AT_END
+
+
+# For Python.
+
+def scan(const uint8_t[::1] data, int64_t position, table not None):
+    """Find the batches in data from a position on.
+
+    Returns how many are in the table, the position after them, and whether what is there is not for
+    the kernels; where it is not, either the data or the table ends.
+    """
+    cdef Scan run
+    cdef Table batches
+    cdef Ending ending = AT_END
+    cdef int64_t row
+    if data.shape[0] == 0:
+        return 0, position, False
+    hold_table(&batches, table)
+    try:
+        run.data, run.position, run.end = &data[0], position, data.shape[0]
+        run.table, run.capacity, run.count = batches.rows, batches.count, 0
+        with nogil:
+            ending = scan_batches(&run)
+            for row in range(run.count):
+                batches.rows[row].is_skipped = batches.rows[row].rows = 0
+        return run.count, run.position, ending == OTHER
+    finally:
+        PyBuffer_Release(&batches.view)
+
+
+def scan_pieces(
+    const uint8_t[::1] data,
+    const int64_t[::1] starts,
+    const int64_t[::1] ends,
+    int64_t piece,
+    int64_t position,
+    table not None,
+):
+    """Find the batches in pieces of data, from a position in one of them on.
+
+    Returns how many are in the table, and the piece and the position in it after them.
+    """
+    cdef PiecesScan run
+    cdef Table batches
+    hold_table(&batches, table)
+    try:
+        run.data, run.starts, run.ends = &data[0], &starts[0], &ends[0]
+        run.pieces, run.piece, run.position = starts.shape[0], piece, position
+        run.table, run.capacity, run.count = batches.rows, batches.count, 0
+        with nogil:
+            scan_all_pieces(&run)
+        return run.count, run.piece, run.position
+    finally:
+        PyBuffer_Release(&batches.view)
+
+
+def skip(table not None, int64_t lowest, int64_t highest, int64_t earliest):
+    """Mark the batches that have no offset from lowest to highest, or nothing from earliest on.
+
+    The base timestamp is the first record's and need not be the lowest, so it decides nothing.
+    """
+    cdef Table batches
+    cdef Batch *batch
+    cdef int64_t row
+    hold_table(&batches, table)
+    with nogil:
+        for row in range(batches.count):
+            batch = &batches.rows[row]
+            batch.is_skipped = (
+                batch.base_offset > highest
+                or batch.base_offset + batch.last_offset_delta < lowest
+                or batch.max_timestamp < earliest
+            )
+    PyBuffer_Release(&batches.view)
+
+
+def group(table not None, int64_t enough):
+    """Allow each batch as many records as it has bytes, and count a table's first group.
+
+    Returns how many batches have ``enough`` bytes together, or all there are, and whether one of
+    these is compressed.
+    """
+    cdef Table batches
+    cdef int64_t row = 0, size = 0
+    cdef bint is_compressed = False
+    hold_table(&batches, table)
+    with nogil:
+        while row < batches.count and (row == 0 or size < enough):
+            batches.rows[row].budget = batches.rows[row].size
+            size += batches.rows[row].size
+            is_compressed |= (batches.rows[row].attributes & COMPRESSION_MASK) != 0
+            row += 1
+    PyBuffer_Release(&batches.view)
+    return row, is_compressed
+
+
+def bounds(table not None):
+    """Return how many records the batches to be read have at most, their bytes, the largest's."""
+    cdef Table batches
+    cdef int64_t row, size, rows = 0, total = 0, largest = 0
+    hold_table(&batches, table)
+    with nogil:
+        for row in range(batches.count):
+            if not batches.rows[row].is_skipped:
+                size = batches.rows[row].end - batches.rows[row].start
+                rows += min(max(batches.rows[row].count, 0), size // LEAST_RECORD)
+                total += size
+                largest = max(largest, size)
+    PyBuffer_Release(&batches.view)
+    return rows, total, largest
+
+
+def crcs(const uint8_t[::1] data):
+    """Return the crc of data as each way computes it that this processor has: the fastest last."""
+    cdef uint32_t[3] found
+    cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
+    cdef int count = crc32c_each_way(at, at + data.shape[0], found)
+    return [found[way] for way in range(count)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,41 +14,59 @@ from tests.each import each
 
 KERNELS = Path(__file__).parents[2] / "src" / "flexwire" / "kernels"
 SOURCES = sorted(KERNELS.rglob("*.pyx"))
-# What Python can call, or make an object of.
-_PUBLIC = re.compile(
-    r"^(?:(?:cp)?def (?:[\w.]+ )?(?P<function>\w+)\((?P<arguments>[^)]*)\)"
-    r"|cdef class (?P<class>\w+))",
-    re.MULTILINE,
-)
+# What Python can call, or make an object of; a class with all that is indented below it.
+_FUNCTION = re.compile(r"^(?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
+_CLASS = re.compile(r"^cdef class (\w+).*\n((?:(?:[ ].*)?\n)*)", re.MULTILINE)
+_METHOD = re.compile(r"^    (?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
+_FIELD = re.compile(r"^    cdef (?:readonly|public) .*?(\w+)$", re.MULTILINE)
+Names = dict[str, list[str]]
 
 
-def compiled(source: str) -> dict[str, list[str] | None]:
-    """Give the public names of a file in Cython, functions with the names of their arguments."""
-    return {
-        one["function"] or one["class"]: None
-        if one["class"]
-        else [
-            argument.partition("=")[0].split()[-1].lstrip("*")
-            for argument in one["arguments"].split(",")
-            if argument.strip() and argument.strip() not in {"/", "*"}
-        ]
-        for one in _PUBLIC.finditer(source)
-        if not (one["function"] or one["class"]).startswith("_")
-    }
+def compiled(source: str) -> Names:
+    """Give the public names of a file in Cython: what functions take, and what classes have."""
+    names = {one[1]: arguments(one[2]) for one in _FUNCTION.finditer(source)}
+    for one in _CLASS.finditer(source):
+        names[one[1]] = sorted(_FIELD.findall(one[2]))
+        for method in _METHOD.finditer(one[2]):
+            if method[1] != "__dealloc__":
+                called = method[1].replace("__cinit__", "__init__")
+                names[f"{one[1]}.{called}"] = arguments(method[2])
+    return public(names)
 
 
-def told(stub: str) -> dict[str, list[str] | None]:
+def arguments(written: str) -> list[str]:
+    """Give the names of arguments, without their types and defaults."""
+    plain = re.sub(r"\[.*?\]|not None", "", written)
+    words = (one.partition("=")[0].split() for one in plain.split(","))
+    names = [one[-1] for one in words if one]
+    return [one for one in names if one not in {"/", "*"}]
+
+
+def public(names: Names) -> Names:
+    return {name: one for name, one in names.items() if not name.startswith("_")}
+
+
+def told(stub: str) -> Names:
     """Give what a stub says of the same."""
-    names: dict[str, list[str] | None] = {}
+    names: Names = {}
     for node in ast.parse(stub).body:
         if isinstance(node, ast.FunctionDef):
-            given = node.args
-            names[node.name] = [
-                one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)
-            ]
-        elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-            names[node.name] = None
-    return names
+            names[node.name] = taken(node)
+        elif isinstance(node, ast.ClassDef):
+            names[node.name] = sorted(
+                one.target.id
+                for one in node.body
+                if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+            )
+            for one in node.body:
+                if isinstance(one, ast.FunctionDef):
+                    names[f"{node.name}.{one.name}"] = taken(one)
+    return public(names)
+
+
+def taken(node: ast.FunctionDef) -> list[str]:
+    given = node.args
+    return [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 
 
 @each("source", SOURCES)
@@ -60,7 +79,7 @@ def test_a_stub_says_what_the_extension_has(source: Path) -> None:
 def test_the_extension_has_what_its_stub_says(source: Path) -> None:
     module = import_module(f"flexwire.kernels.{source.stem}")
     for name in told(source.with_suffix(".pyi").read_text(encoding="utf-8")):
-        assert callable(getattr(module, name))
+        assert attrgetter(name)(module)
 
 
 @pytest.mark.parametrize(
@@ -68,15 +87,32 @@ def test_the_extension_has_what_its_stub_says(source: Path) -> None:
     [
         ("def read(size_t words):\n", {"read": ["words"]}),
         ("cpdef int read(int a, *, bint b=True):\n", {"read": ["a", "b"]}),
+        (
+            "def read(\n    table not None,\n    const uint8_t[:, ::1] data not None,\n):\n",
+            {"read": ["table", "data"]},
+        ),
         ("cdef int read(int a):\n", {}),
-        ("cdef class Table:\n    def rows(self):\n", {"Table": None}),
+        (
+            (
+                "cdef class Table:\n    cdef readonly dict rooms\n    cdef int size\n\n"
+                "    def __cinit__(self, table):\n        pass\n\n    @property\n    def rows(self):"
+                "\n        return 1\n    def _own(self):\n"
+            ),
+            {
+                "Table": ["rooms"],
+                "Table.__init__": ["self", "table"],
+                "Table.rows": ["self"],
+                "Table._own": ["self"],
+            },
+        ),
         ("def _read(a):\n", {}),
     ],
 )
-def test_what_is_public_is_found(source: str, found: dict[str, list[str] | None]) -> None:
+def test_what_is_public_is_found(source: str, found: Names) -> None:
     assert compiled(source) == found
 
 
 def test_a_stub_that_differs_is_found() -> None:
-    assert told("def read(words: int, /) -> int: ...\n") == {"read": ["words"]}
-    assert told("def read(words: int) -> int: ...\n") != compiled("def read(size_t place):\n")
+    stub = "class Table:\n    def rows(self, first: int) -> int: ...\n"
+    assert told(stub) == {"Table": [], "Table.rows": ["self", "first"]}
+    assert told(stub) != compiled("cdef class Table:\n    def rows(self):\n        return 1\n")

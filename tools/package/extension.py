@@ -25,6 +25,9 @@ from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 KERNELS = Path("src", "flexwire", "kernels")
+# A module of what all use of Cython's own code. Each would have it once more: it takes longest to
+# compile, and is three quarters of a kernel's bytes.
+SHARED = "shared"
 # What no extension can be built without: the compiler, the linker, and Python's headers.
 _PROBE = "#include <Python.h>\nint probe(void) { return (int)Py_REFCNT(Py_None); }\n"
 
@@ -69,6 +72,7 @@ def extensions() -> list[Extension]:
     if os.environ.get("FLEXWIRE_KERNELS") == "off":
         return []
     chosen = kind()
+    sources = [*sorted(KERNELS.rglob("*.pyx")), KERNELS / f"{SHARED}.c"]
     # A change of what the compiler is told compiles all again.
     depends = sorted(str(one) for one in (*KERNELS.rglob("*.h"), Path(__file__)))
     return [
@@ -81,7 +85,7 @@ def extensions() -> list[Extension]:
             extra_link_args=list(chosen.linked),
             depends=depends,
         )
-        for source in sorted(KERNELS.rglob("*.pyx"))
+        for source in sources
     ]
 
 
@@ -128,6 +132,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             force=self.force,
             quiet=not self.verbose,
             include_path=["src"],
+            shared_utility_qualified_name=f"flexwire.kernels.{SHARED}",
             # Apart from the sources.
             build_dir=self.build_temp,
             compiler_directives={"linetrace": True, "binding": True} if chosen.traced else {},

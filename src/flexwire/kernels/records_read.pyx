@@ -284,7 +284,7 @@ cdef class RecordColumns:
 
     cdef void *room(self, name, int64_t size) except? NULL:
         """Make room; it begins with zeros, as offsets do."""
-        buffer = self.rooms[name] = self.allocate(max(size, sizeof(int64_t)))
+        buffer = self.rooms[name] = self.allocate(max(size, <int64_t> sizeof(int64_t)))
         cdef size_t address = buffer.address
         (<int64_t *> address)[0] = 0
         return <void *> address

@@ -50,7 +50,7 @@ _SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"
 KINDS = {
     "release": Kind(("-O3", "-g0")),
     "trace": Kind(("-O0", "-g"), traced=True),
-    "sanitized": Kind(("-O1", "-g", "-fno-omit-frame-pointer", *_SANITIZERS), _SANITIZERS),
+    "sanitized": Kind(("-O0", "-g", "-fno-omit-frame-pointer", *_SANITIZERS), _SANITIZERS),
 }
 
 

@@ -1,0 +1,136 @@
+"""``python -m tests.sanitized PLACE MODULE …``: runs a module on kernels whose every access is watched.
+
+The kernels are compiled with AddressSanitizer and UndefinedBehaviorSanitizer, into `.build`, when
+their sources have changed. Whatever is read or written beside its memory, or added up beyond its
+type, ends the process with the line where it happened. Where that cannot be, `lacking` says why.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import os
+import runpy
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+KERNELS = Path("src", "flexwire", "kernels")
+BUILD = ROOT / ".build" / "sanitized"
+# What a build depends on.
+_SOURCES = (".pyx", ".pxd", ".h")
+_BUILDS = ("setup.py", "pyproject.toml", "tools/package/extension.py")
+# What the sanitizers end a process with, and how they say it.
+FOUND = ("AddressSanitizer", "runtime error")
+# Memory of Python's and Arrow's own pools would hide where one thing ends and the next begins.
+_ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:abort_on_error=0",
+    "UBSAN_OPTIONS": "print_stacktrace=1",
+    "PYTHONMALLOC": "malloc",
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "FLEXWIRE_KERNELS": "",
+}
+
+
+def compiler() -> str:
+    """Return the C compiler that Python's build takes."""
+    return os.environ.get("CC", "cc").split()[0]
+
+
+def runtime() -> str | None:
+    """Return the library that a process loads before all others to be watched; None without."""
+    if sys.platform != "linux" or shutil.which(compiler()) is None:
+        return None
+    asked = [compiler(), "-print-file-name=libasan.so"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+    return said if Path(said).is_absolute() and Path(said).exists() else None
+
+
+def lacking() -> str | None:
+    """Return why kernels cannot be watched here; None where they can."""
+    if sys.platform != "linux":
+        return "sanitizers are tried on Linux only"
+    if shutil.which(compiler()) is None:
+        return "this machine has no C compiler, and zig brings no sanitizers"
+    return None if runtime() else f"{compiler()} has no AddressSanitizer (libasan)"
+
+
+def built(tree: Path = ROOT, place: Path = BUILD) -> Path:
+    """Return where the watched kernels of a tree are, compiled if their sources have changed."""
+    stamp = place / "digest"
+    wanted = _digest(tree)
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+        stamp.unlink(missing_ok=True)
+        places = ("--build-lib", str(place / "lib"), "--build-temp", str(place / "temp"))
+        done = subprocess.run(
+            [sys.executable, "setup.py", "--quiet", "build_ext", *places],
+            cwd=tree,
+            env={**os.environ, "FLEXWIRE_BUILD": "sanitized", "FLEXWIRE_KERNELS": ""},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert any((place / "lib").rglob("*.so")), done.stdout + done.stderr
+        stamp.write_text(wanted, encoding="utf-8")
+    return place / "lib" / "flexwire" / "kernels"
+
+
+def run(kernels: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module on watched kernels, with its arguments; what it prints last are their names."""
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return subprocess.run(
+        [sys.executable, "-m", "tests.sanitized", str(kernels), *arguments],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            **_ENVIRONMENT,
+            "LD_PRELOAD": runtime() or "",
+            "PYTHONPATH": paths,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def rooms(printed: str) -> set[str]:
+    """Return which watched kernels a run had, as it printed them last."""
+    return set(ast.literal_eval(printed.strip().splitlines()[-1]))
+
+
+def _digest(tree: Path) -> str:
+    sha = hashlib.sha256(f"{sys.version} {compiler()}".encode())
+    files = [one for one in (tree / KERNELS).rglob("*.*") if one.suffix in _SOURCES]
+    for file in sorted([*files, *(tree / one for one in _BUILDS)]):
+        sha.update(str(file.relative_to(tree)).encode())
+        sha.update(file.read_bytes())
+    return sha.hexdigest()
+
+
+def _main(place: str, module: str, *arguments: str) -> None:
+    """Run a module as a program, on the kernels of a place."""
+    import_module("flexwire.kernels").__path__.insert(0, place)
+    # What runs must be what is watched: a kernel compiled otherwise would prove nothing.
+    sys.argv = [module, *arguments]
+    code = 0
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ending:
+        code = ending.code if isinstance(ending.code, int) else bool(ending.code)
+    watched = [
+        name.rpartition(".")[2]
+        for name, one in list(sys.modules.items())
+        if (getattr(one, "__file__", None) or "").startswith(f"{place}{os.sep}")
+    ]
+    sys.stdout.write(f"{sorted(watched)}\n")
+    sys.stdout.flush()
+    # The interpreter's own end takes long under a sanitizer, and is not watched.
+    os._exit(int(code))
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import sys
 import uuid
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.codec.values import random_message
 from tests.codec.vectors import class_of, load
 from tests.each import each
 from tests.kernels.harness import REFUSED, full_message, functions
+from tests.references import changed_counts
 from tests.searching import times
 from tests.traced import traced
 
@@ -161,11 +161,8 @@ def test_nothing_leaks_whether_read_or_refused() -> None:
     # Small ints are there once, and full of references, which no kernel may count wrongly.
     ints = [-5, -1, 0, 1, 7, 20, 255, 256]
     singletons = [None, True, False, REFUSED, MadeUp, MadeUp.Topic, uuid.UUID, *ints]
-    counts = [sys.getrefcount(one) for one in singletons]
-    work()
-    gc.collect()
-    for one, count in zip(singletons, counts, strict=True):
-        assert abs(sys.getrefcount(one) - count) < 50
+    for one, changed in zip(singletons, changed_counts(work, singletons), strict=True):
+        assert changed < 50, one
     with traced() as memory:
         work()
         before = memory.held

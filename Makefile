@@ -51,8 +51,8 @@ help:
 	@echo "            brokers of 4.0 and 4.4 then do; takes Maven, Go and Node: ten minutes. CLIENTS=sarama: only those"
 	@echo "make pyspark-versions  analyze on the oldest PySpark that it takes, and on the newest"
 	@echo "make wheel  dist/*.whl with its kernels compiled, twice, to compare the bytes: a minute"
-	@echo "make try-wheel  the tests of all that runs on kernels on that wheel where numba is not, guard pages"
-	@echo "            included, on the interpreters of PYTHONS: half an hour each"
+	@echo "make try-wheel  the tests of all that runs on kernels on a wheel, guard pages included, on the"
+	@echo "            interpreters of PYTHONS: half an hour each"
 	@echo "make bench  flexwire beside its rivals, pinned: messages per second and ratios"
 	@echo "make bench-pipeline  flexwire analyze on large captures: CPU, memory and disk, beside tshark"
 	@echo "make bench-driver  what a driver takes of a million files and 20,000 tasks, for docs/scale.md"
@@ -117,8 +117,7 @@ wheel: environment
 	.venv/bin/python -m tools.package.wheel
 
 try-wheel: wheel
-	.venv/bin/python -m tools.try_wheel dist/flexwire-*-manylinux_2_17_$(shell uname -m).whl --python $(PYTHONS) \
-	  --level '' x86-64-v3 x86-64 --guard
+	.venv/bin/python -m tools.try_wheel --python $(PYTHONS) --guard
 
 lint: environment
 	.venv/bin/ruff check

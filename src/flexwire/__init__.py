@@ -30,13 +30,13 @@ __all__ = [
 if TYPE_CHECKING:
     from flexwire import columnar, errors, messages, records
     from flexwire.codec.spec_set import SpecSet, load_specs
-    from flexwire.kernels.loading import load_kernels
-    from flexwire.kernels.running import kernels
+    from flexwire.kernels import load_kernels
+    from flexwire.kernels import running as kernels
     from flexwire.messages import message
     from flexwire.protocol.internal_records import decode_key, decode_value
 
 _HOMES = {
-    "load_kernels": "flexwire.kernels.loading",
+    "load_kernels": "flexwire.kernels",
     "message": "flexwire.codec",
     "decode_key": "flexwire.protocol.internal_records",
     "decode_value": "flexwire.protocol.internal_records",

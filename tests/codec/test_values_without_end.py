@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.codec import Encoding, message
-from flexwire.codec.definition import kernel_functions
+from flexwire.codec.definition import functions_of
 from flexwire.errors import EncodeError
 from flexwire.schema.catalog import catalog
 
@@ -64,7 +64,7 @@ def writers(value: Message, version: int) -> dict[str, Callable[[], object]]:
         )
         for encoding in Encoding
     }
-    ways["kernels"] = lambda: kernel_functions(definition, version)[1](value)
+    ways["kernels"] = lambda: functions_of(definition, version)[1](value)
     ways["json"] = lambda: value.to_json(version)
     return ways
 

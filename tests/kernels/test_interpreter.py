@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.kernels.objects.layout import LARGE
 from tests.codec.made_up import everything
 from tests.kernels.harness import REFUSED, full_message, functions, hooked, row
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MadeUp: Any = everything()
+# From so many bytes on, the collector is kept off while objects are made.
+LARGE = 1024
 pytestmark = pytest.mark.own_process
 
 

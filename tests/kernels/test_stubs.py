@@ -16,7 +16,7 @@ KERNELS = Path(__file__).parents[2] / "src" / "flexwire" / "kernels"
 SOURCES = sorted(KERNELS.rglob("*.pyx"))
 # What Python can call, or make an object of; a class with all that is indented below it.
 _FUNCTION = re.compile(r"^(?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
-_CLASS = re.compile(r"^cdef class (\w+).*\n((?:(?:[ ].*)?\n)*)", re.MULTILINE)
+_CLASS = re.compile(r"^(?:cdef )?class (\w+).*\n((?:(?:[ ].*)?\n)*)", re.MULTILINE)
 _METHOD = re.compile(r"^    (?:cp)?def (?:[\w.]+ )?(\w+)\(([^)]*)\)", re.MULTILINE)
 _FIELD = re.compile(r"^    cdef (?:readonly|public) .*?(\w+)$", re.MULTILINE)
 Names = dict[str, list[str]]

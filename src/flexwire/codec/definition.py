@@ -17,7 +17,7 @@ from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
-from flexwire.kernels.loading import kernels, load_kernels
+from flexwire.kernels import extension
 from flexwire.schema.served import key_of
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.encoding import Encoding
@@ -25,14 +25,12 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.kernels.cache import Kernels
-    from flexwire.kernels.objects.methods import VersionMethod
+    from flexwire.kernels.objects_read import VersionMethod
     from flexwire.schema.resolve import Fields
     from flexwire.schema.served import Key, Served
     from flexwire.wire.schema import Schema
 
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
-
 
 PAYS = 2_000
 """The work, in bytes, from which generating the code of a version costs less than going without."""
@@ -78,33 +76,21 @@ def weight_of(message: object) -> int:
     return weight
 
 
-def kernel_functions(definition: Definition, version: int) -> Functions:
-    """Give the functions that decode and encode a version; loads the kernels.
+def functions_of(definition: Definition, version: int) -> Functions:
+    """Return the functions that decode and encode a version: on kernels, where there are any.
 
-    They do what the class's methods do, errors included. Raises `UnknownMessageError` for a version
-    that no release has.
+    They do what the class's methods do, errors included. They are made once for each version and
+    kept as long as the process. Raises `UnknownMessageError` for a version that no release has.
     """
-    load_kernels()
-    return paying_functions(definition, version, 0) or python_functions(definition, version)
-
-
-def paying_functions(definition: Definition, version: int, work: int) -> Functions | None:
-    """Give them if this process runs on kernels; None if it does not, after ``work`` more bytes.
-
-    They are made once for each version and kept as long as the process: a C function may outlive
-    the object that asked for it.
-    """
-    loaded = kernels(work)
-    if loaded is None:
-        return None
     made = definition.functions.get(version)
     if made is None:
-        made = definition.functions[version] = _on(loaded, definition, version)
+        python = python_functions(definition, version)
+        made = definition.functions[version] = _on_kernels(definition, version, python) or python
     return made
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
-    """Give functions that run no kernel, and judge what the kernels refuse."""
+    """Return functions that run no kernel, and judge what the kernels refuse."""
     definition.schema(version)
 
     def decode(data: Any) -> Any:
@@ -116,38 +102,26 @@ def python_functions(definition: Definition, version: int) -> Functions:
     return decode, encode
 
 
-def _on(loaded: Kernels, definition: Definition, version: int) -> Functions:
-    # This needs numba, and would slow down a process that needs no kernels.
-    from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
-    from flexwire.kernels.objects.program import ObjectProgram  # noqa: PLC0415 - see above
+def _on_kernels(definition: Definition, version: int, fallback: Functions) -> Functions | None:
+    """Return functions on kernels; None without kernels, and for a class that they do not take.
 
-    decode, encode = python_functions(definition, version)
-    try:
-        program = ObjectProgram(definition.schema(version), definition.classes)
-    except UnsuitableError:
-        return decode, encode
-    shared = program.shared(loaded.read_struct, decode)
-    _decode_by_class(loaded.decode_version, definition, version, (shared, program))
-    return (
-        program.function(loaded.decode, loaded.read_struct, "decode", decode),
-        program.function(loaded.encode, loaded.write_struct, "encode", encode),
-    )
-
-
-def _decode_by_class(
-    kernel: int, definition: Definition, version: int, shared: tuple[int, object]
-) -> None:
-    """Have the class's own ``decode`` be a C function, and let it know a version.
-
-    Its own method looks up the version, which takes longer than to decode a small message.
+    The class's own ``decode`` becomes one too: to look up the version in Python takes longer than
+    to decode a small message.
     """
-    from flexwire.kernels.objects.methods import VersionMethod  # noqa: PLC0415 - as in `_on`
-
+    objects, read = extension("objects"), extension("objects_read")
+    write = extension("objects_write")
+    if objects is None or read is None or write is None:
+        return None
+    try:
+        program = objects.Program(definition.schema(version), definition.classes)
+    except objects.UnsuitableError:
+        return None
     root: Any = definition.root
     if definition.method is None:
-        definition.method = VersionMethod(kernel, root.decode)
-        root.decode = definition.method.function
-    definition.method.add(version, *shared)
+        definition.method = read.VersionMethod(root.decode)
+        root.decode = definition.method.function()
+    definition.method.add(version, program)
+    return read.decoder(program, fallback[0]), write.encoder(program, fallback[1])
 
 
 # What generated code may raise on bytes or values out of the ordinary.
@@ -186,8 +160,8 @@ class Definition:
         for made in self.classes.values():
             made.definition = self
         self.shown: dict[str, frozenset[str]] = {}
-        # What `flexwire.codec.definition` made for a version, once the process runs on kernels.
-        self.functions: dict[int, tuple[Callable[[Any], Any], Callable[[Any], bytes]]] = {}
+        # What `functions_of` made for a version.
+        self.functions: dict[int, Functions] = {}
         self.method: VersionMethod | None = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
-from flexwire.codec.definition import Definition, kernel_functions, paying_functions
+from flexwire.codec.definition import Definition, functions_of
 from flexwire.codec.json_form import read_json, write_json
 from flexwire.codec.plain import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
@@ -64,10 +64,9 @@ class Message(MessageStruct, gc=False):
             functions = definition.functions.get(version)
             if functions is None:
                 data = to_bytes(data)
-                functions = paying_functions(definition, version, len(data))
-            if functions is not None:
-                decoded: Self = functions[0](data)
-                return decoded
+                functions = functions_of(definition, version)
+            decoded: Self = functions[0](data)
+            return decoded
         exactly: Self = definition.decode_exactly(
             data,
             version,
@@ -114,22 +113,16 @@ class Message(MessageStruct, gc=False):
         definition = self.definition
         if encoding is not _KAFKA:
             return definition.encode(self, version, to_kind(encoding, "encoding", Encoding))
-        functions = definition.functions.get(version)
-        if functions is not None:
-            return functions[1](self)
-        encoded = definition.encode(self, version)
-        # The next one may run on kernels.
-        paying_functions(definition, version, len(encoded))
-        return encoded
+        functions = definition.functions.get(version) or functions_of(definition, version)
+        return functions[1](self)
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
         """Give a function that decodes many messages of one version, as fast as there is.
 
-        It does what ``decode`` does, errors included. It loads the kernels; see
-        `flexwire.load_kernels`.
+        It does what ``decode`` does, errors included.
         """
-        return kernel_functions(cls.definition, to_version(version))[0]
+        return functions_of(cls.definition, to_version(version))[0]
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
@@ -137,7 +130,7 @@ class Message(MessageStruct, gc=False):
 
         It does what ``encode`` does, errors included; see ``decoder``.
         """
-        return kernel_functions(cls.definition, to_version(version))[1]
+        return functions_of(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
         """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.

@@ -7,13 +7,10 @@ from typing import Any
 
 import pytest
 
-from flexwire.codec import Encoding, message, message_of
-from flexwire.codec.definition import kernel_functions, python_functions
+from flexwire.codec import Encoding, definition, message, message_of
+from flexwire.codec.definition import functions_of, python_functions
 from flexwire.errors import DecodeError, EncodeError, UnknownMessageError
-from flexwire.kernels import cache as loader
-from flexwire.kernels import loading
-from flexwire.kernels.objects.functions import UnsuitableError
-from flexwire.kernels.objects.program import ObjectProgram
+from flexwire.kernels import load_kernels, objects
 from flexwire.schema.parse import parse_spec
 from tests.codec.made_up import everything
 from tests.codec.vectors import class_of, load
@@ -26,19 +23,12 @@ _ONE = """{"name": "One", "type": "data", "validVersions": "0", "flexibleVersion
   "fields": [{"name": "Number", "type": "int32", "versions": "0+"}]}"""
 
 
-@pytest.fixture
-def cold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that has loaded nothing."""
-    for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading.PROCESS, name, value)
-
-
 @pytest.fixture(params=["kernels", "no kernels"])
 def functions(request: pytest.FixtureRequest) -> Any:
     """Give what makes the functions, with and without kernels."""
     if request.param == "kernels":
-        assert loading.load_kernels()
-        return kernel_functions
+        assert load_kernels()
+        return functions_of
     return python_functions
 
 
@@ -77,49 +67,21 @@ def test_any_buffer_and_near_misses_are_taken(functions: Any) -> None:
     assert encode(MadeUp(numbers=(1, 2), unknown_tagged_fields={9: b"x"})) == raw
 
 
-def test_without_kernels_the_functions_are_python_s(cold: None) -> None:
-    del cold
-    header: Any = message_of(parse_spec(_ONE))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loader, "load", lambda: None)
-        decode, encode = kernel_functions(header.definition, 0)
+def test_without_kernels_the_functions_are_python_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    header: Any = message_of(parse_spec(_ONE.replace("One", "WithoutKernels")))
+    monkeypatch.setattr(definition, "extension", lambda _: None)
+    decode, encode = functions_of(header.definition, 0)
     assert decode(encode(header(number=5))) == header(number=5)
     assert not isinstance(decode, BuiltinFunctionType)
 
 
-def test_a_process_that_has_worked_long_enough_runs_on_kernels(
-    cold: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del cold
-    for name in ("PAYS", "PAYS_IN_WHEEL"):
-        monkeypatch.setattr(loading, name, 1000)
-    made: Any = message_of(parse_spec(_ONE))
-    for number in range(1000 // 4):
-        assert made.decode(made(number=number).definition.encode(made(number=number), 0), 0)
-        assert not made.definition.functions
-    assert made.decode(bytes(4), 0) == made()
+def test_the_first_message_runs_on_kernels() -> None:
+    made: Any = message_of(parse_spec(_ONE.replace("One", "First")))
+    assert not made.definition.functions
+    assert made.decode(made(number=7).encode(0), 0) == made(number=7)
     assert isinstance(made.definition.functions[0][0], BuiltinFunctionType)
-    # Both methods go through them from now on, and other messages too.
-    header: Any = message("RequestHeader")
-    assert header.decode(header(client_id="a").encode(2), 2) == header(client_id="a")
     with pytest.raises(DecodeError, match="1 bytes follow"):
         made.decode(bytes(5), 0)
-
-
-def test_what_is_not_compiled_is_not_compiled_by_itself(
-    cold: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    del cold
-    monkeypatch.setattr(loader, "is_compiled", lambda: False)
-    monkeypatch.setattr(loader, "load", lambda: pytest.fail("compiles"))
-    assert loading.kernels(loading.PAYS + 1) is None
-    assert loading.kernels(loading.PAYS + 1) is None
-
-
-def test_kernels_can_be_turned_off(cold: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    del cold
-    monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
-    assert loading.kernels(loading.PAYS + 1) is None
 
 
 def test_the_class_gives_the_same_function_each_time() -> None:
@@ -130,5 +92,5 @@ def test_the_class_gives_the_same_function_each_time() -> None:
 
 def test_tagged_fields_of_another_form_do_not_suit_the_kernels() -> None:
     schema = MadeUp.definition.schema(1, Encoding.INTERLEAVED)
-    with pytest.raises(UnsuitableError):
-        ObjectProgram(schema, MadeUp.definition.classes)
+    with pytest.raises(objects.UnsuitableError):
+        objects.Program(schema, MadeUp.definition.classes)

@@ -1,0 +1,448 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Reads messages into Python objects: one kernel, driven by a program, for every message.
+
+Each length is compared with the bytes that remain before it is used. An object is put into its place
+as soon as it is made, in its list or where its class keeps it; places not yet filled are empty. So
+what is refused is let go as a whole, by its root, and the fallback, which is Python, judges it.
+"""
+
+cimport cython
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+import sys
+import uuid
+
+from flexwire.kernels.cursor cimport (
+    HIGHEST_TAG,
+    LONGEST_STRING,
+    Cursor,
+    left,
+    load_float64,
+    load_int16,
+    load_int32,
+    load_int64,
+    load_uint16,
+    load_uint32,
+    read_length,
+    read_varint,
+    take,
+    unlikely,
+)
+from flexwire.kernels.objects cimport (
+    ARRAY,
+    BOOL,
+    BYTES,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    METH_FASTCALL,
+    METH_KEYWORDS,
+    NEW_DICT,
+    NEW_LIST,
+    SHARED,
+    STRING,
+    STRING_WIDTH,
+    STRUCT,
+    TAGGED_STRUCT,
+    UINT16,
+    UINT32,
+    UUID,
+    UUID_INT,
+    UUID_IS_SAFE,
+    UUID_SIZE,
+    WIDTH,
+    Call,
+    Code,
+    Field,
+    Filling,
+    Program,
+    Py_NewRef,
+    Py_XDECREF,
+    PyBool_FromLong,
+    PyBytes_AS_STRING,
+    PyBytes_CheckExact,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+    PyCFunction_NewEx,
+    PyDict_New,
+    PyDict_SetItem,
+    PyFloat_FromDouble,
+    PyGC_Disable,
+    PyGC_Enable,
+    PyList_New,
+    PyList_SET_ITEM,
+    PyLong_AsLongLongAndOverflow,
+    PyLong_CheckExact,
+    PyLong_FromLongLong,
+    PyMethodDef,
+    PyObject_CallNoArgs,
+    PyObject_CallOneArg,
+    PyObject_GC_UnTrack,
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+    PyType_GenericAlloc,
+    PyUnicode_DecodeUTF8,
+    Structure,
+    as_method,
+    given,
+    is_refused,
+    place,
+    refused,
+)
+
+cdef enum:
+    NULL_LENGTH = -1
+    LARGE = 1024           # from so many bytes on, the collector is kept off while objects are made
+    VERSIONS = 64          # messages have some twenty; of more, the fallback knows
+
+cdef object UUID_CLASS = uuid.UUID
+cdef object UNKNOWN = uuid.SafeUUID.unknown
+cdef object FROM_BYTES = int.from_bytes
+cdef object VERSION = sys.intern("version")
+
+
+# Numbers and text.
+
+cdef inline int width_of(Code code) noexcept:
+    """Return the bytes of a number."""
+    if code <= INT8:
+        return 1
+    if code <= UINT16:
+        return 2
+    if code <= UINT32:
+        return 4
+    return UUID_SIZE if code == UUID else 8
+
+
+cdef inline PyObject *make_number(Code code, const uint8_t *at) noexcept:
+    """Make what stands at an address where all its bytes are."""
+    if code == INT32:
+        return PyLong_FromLongLong(load_int32(at))
+    if code == INT16:
+        return PyLong_FromLongLong(load_int16(at))
+    if code == INT64:
+        return PyLong_FromLongLong(load_int64(at))
+    if code == BOOL:
+        return PyBool_FromLong(at[0]) if at[0] <= 1 else NULL
+    if code == INT8:
+        return PyLong_FromLongLong(<signed char> at[0])
+    if code == UINT16:
+        return PyLong_FromLongLong(load_uint16(at))
+    if code == UINT32:
+        return PyLong_FromLongLong(load_uint32(at))
+    if code == FLOAT64:
+        return PyFloat_FromDouble(load_float64(at))
+    return make_uuid(at)
+
+
+cdef PyObject *make_uuid(const uint8_t *at) noexcept:
+    """Make a UUID of 16 bytes, as its constructor does."""
+    cdef PyObject *made = NULL
+    cdef PyObject *raw = PyBytes_FromStringAndSize(<const char *> at, UUID_SIZE)
+    cdef PyObject *number = NULL
+    if raw != NULL:
+        number = PyObject_CallOneArg(<PyObject *> FROM_BYTES, raw)
+        Py_XDECREF(raw)
+    if number != NULL:
+        made = PyType_GenericAlloc(<PyTypeObject *> UUID_CLASS, 0)
+        if made == NULL:
+            Py_XDECREF(number)
+    if made != NULL:
+        # It holds a number and a name: nothing that the collector could find.
+        PyObject_GC_UnTrack(made)
+        place(made, UUID_INT)[0] = number
+        place(made, UUID_IS_SAFE)[0] = Py_NewRef(<PyObject *> UNKNOWN)
+    return made
+
+
+cdef inline PyObject *read_number(Cursor *cursor, Code code) noexcept:
+    """Read a number; a new reference, or NULL."""
+    cdef const uint8_t *at = take(cursor, width_of(code))
+    return NULL if at == NULL else make_number(code, at)
+
+
+cdef inline PyObject *read_text(
+    Cursor *cursor, bint is_string, bint compact, bint nullable
+) noexcept:
+    """Read a string or bytes; a new reference, or NULL."""
+    cdef int64_t size
+    cdef const uint8_t *at
+    if not read_length(cursor, compact, nullable, STRING_WIDTH if is_string else WIDTH, &size):
+        return NULL
+    if size == NULL_LENGTH:
+        return Py_NewRef(<PyObject *> None)
+    at = take(cursor, size)
+    if at == NULL or (is_string and size > LONGEST_STRING):
+        return NULL
+    if is_string:
+        return PyUnicode_DecodeUTF8(<const char *> at, size, NULL)
+    return PyBytes_FromStringAndSize(<const char *> at, size)
+
+
+# Arrays and structures. Each function says whether it filled the place that it was given.
+
+cdef bint read_array(Cursor *cursor, const Field *field, PyObject **where) noexcept:
+    """Read an array into a list."""
+    cdef int64_t count, index
+    cdef PyObject *item
+    cdef bint is_read
+    if not read_length(cursor, field.compact, field.nullable, WIDTH, &count):
+        return False
+    if count == NULL_LENGTH:
+        where[0] = Py_NewRef(<PyObject *> None)
+        return True
+    # Every element has a byte at least.
+    if count > left(cursor):
+        return False
+    where[0] = PyList_New(count)
+    if where[0] == NULL:
+        return False
+    # Messages are trees, as their classes say with gc=False; the collector need not look at them.
+    # From here on, because what it knows it shows to other threads, and the list is still empty.
+    PyObject_GC_UnTrack(where[0])
+    for index in range(count):
+        item = NULL
+        is_read = True
+        if field.element == STRUCT:
+            is_read = read_struct(cursor, field.inner, &item)
+        elif field.element < STRING:
+            item = read_number(cursor, field.element)
+        else:
+            # An element is never null, and compact as its array is.
+            item = read_text(cursor, field.element == STRING, field.compact, False)
+        if item == NULL:
+            return False
+        PyList_SET_ITEM(where[0], index, item)
+        if not is_read:
+            return False
+    return True
+
+
+cdef inline bint read_value(Cursor *cursor, const Field *field, PyObject **where) noexcept:
+    """Read the value of any field."""
+    cdef const uint8_t *marker
+    if field.code < STRING:
+        where[0] = read_number(cursor, field.code)
+        return where[0] != NULL
+    if field.code <= BYTES:
+        where[0] = read_text(cursor, field.code == STRING, field.compact, field.nullable)
+        return where[0] != NULL
+    if field.code == ARRAY:
+        return read_array(cursor, field, where)
+    if field.code != STRUCT:
+        marker = take(cursor, 1)
+        if marker == NULL:
+            return False
+        if marker[0] == (0 if field.code == TAGGED_STRUCT else 0xFF):
+            where[0] = Py_NewRef(<PyObject *> None)
+            return True
+        if marker[0] != 1:
+            return False
+    return read_struct(cursor, field.inner, where)
+
+
+cdef bint read_struct(Cursor *cursor, const Structure *structure, PyObject **where) noexcept:
+    """Read a structure: its fields, its tag section, and what was not on the wire.
+
+    The fields are put where the class keeps them; its constructor would only copy them there.
+    """
+    cdef int index
+    cdef const Field *field
+    cdef const Filling *filling
+    cdef PyObject *made = PyType_GenericAlloc(structure.type, 0)
+    where[0] = made
+    if made == NULL:
+        return False
+    for index in range(structure.field_count):
+        field = &structure.fields[index]
+        if unlikely(not read_value(cursor, field, place(made, field.slot))):
+            return False
+    if structure.flexible and not read_tags(cursor, structure, made):
+        return False
+    for index in range(structure.filling_count):
+        filling = &structure.fillings[index]
+        if place(made, filling.slot)[0] == NULL:
+            place(made, filling.slot)[0] = fill(filling)
+            if place(made, filling.slot)[0] == NULL:
+                return False
+    return True
+
+
+cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *made) noexcept:
+    """Read a tag section; each tagged field has just the size it declares."""
+    cdef uint64_t count, tag, size, least = 0
+    cdef Cursor field
+    if not read_varint(cursor, &count):
+        return False
+    while count > 0:
+        if not (read_varint(cursor, &tag) and read_varint(cursor, &size)):
+            return False
+        if tag < least or tag > HIGHEST_TAG or is_refused(structure, tag):
+            return False
+        field.at = take(cursor, size)
+        field.end = cursor.at
+        if field.at == NULL or not read_tagged(&field, structure, tag, made):
+            return False
+        if field.at != field.end:
+            return False
+        least = tag + 1
+        count -= 1
+    return True
+
+
+cdef bint read_tagged(
+    Cursor *cursor, const Structure *structure, uint64_t tag, PyObject *made
+) noexcept:
+    """Read one tagged field, known or unknown."""
+    cdef int index
+    cdef const Field *field
+    cdef PyObject **unknown = place(made, structure.unknown_slot)
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef bint is_put
+    for index in range(structure.tagged_count):
+        field = &structure.tagged[index]
+        if field.tag == tag:
+            return read_value(cursor, field, place(made, field.slot))
+    if unknown[0] == NULL:
+        unknown[0] = PyDict_New()
+    key = PyLong_FromLongLong(tag)
+    value = PyBytes_FromStringAndSize(<const char *> cursor.at, left(cursor))
+    cursor.at = cursor.end
+    is_put = unknown[0] != NULL and key != NULL and value != NULL
+    is_put = is_put and PyDict_SetItem(unknown[0], key, value) == 0
+    Py_XDECREF(key)
+    Py_XDECREF(value)
+    return is_put
+
+
+cdef PyObject *fill(const Filling *filling) noexcept:
+    """Make a field that was not on the wire; a new reference, or NULL."""
+    if filling.how == SHARED:
+        return Py_NewRef(filling.value)
+    if filling.how == NEW_DICT:
+        return PyDict_New()
+    if filling.how == NEW_LIST:
+        return PyList_New(0)
+    return PyObject_CallNoArgs(filling.value)
+
+
+# Functions over them.
+
+cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
+    """Read one whole message, which is to be bytes; a new reference, or NULL."""
+    cdef PyObject *made = NULL
+    cdef Cursor cursor
+    cdef bint was_on, is_read
+    if not PyBytes_CheckExact(data):
+        return NULL
+    cursor.at = <const uint8_t *> PyBytes_AS_STRING(data)
+    cursor.end = cursor.at + PyBytes_GET_SIZE(data)
+    # Of what is made it could free nothing, however often it looked.
+    was_on = left(&cursor) >= LARGE and PyGC_Disable()
+    is_read = read_struct(&cursor, root, &made)
+    if was_on:
+        PyGC_Enable()
+    if is_read and cursor.at == cursor.end:
+        return made
+    Py_XDECREF(made)
+    return NULL
+
+
+cdef object decode(object itself, PyObject **arguments, Py_ssize_t count):
+    """Decode one whole message; what is out of the ordinary goes to the fallback."""
+    cdef Call call = <Call> itself
+    cdef PyObject *made
+    if count == 1:
+        made = read_message(call.program.root, arguments[0])
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+cdef PyMethodDef DECODE
+DECODE.ml_name = "decode"
+DECODE.ml_meth = as_method(<void *> decode)
+DECODE.ml_flags = METH_FASTCALL
+DECODE.ml_doc = NULL
+
+
+def decoder(Program program, fallback):
+    """Return the function that decodes the one message in some bytes; ``fallback`` takes the rest."""
+    return PyCFunction_NewEx(&DECODE, Call(program, fallback), NULL)
+
+
+_DOC = """decode(data, version, *, lenient=False, encoding=...)
+--
+
+{}"""
+
+
+@cython.final
+@cython.no_gc_clear  # the function that it made reads it as long as it is there
+cdef class VersionMethod:
+    """A class's ``decode`` for all its versions, which finds the version's program itself.
+
+    Python's own method takes longer to find it than a small message takes to be decoded.
+    """
+
+    cdef const Structure *roots[VERSIONS]
+    cdef PyMethodDef definition
+    cdef object fallback
+    cdef bytes doc
+    cdef list programs
+
+    def __init__(self, fallback):
+        self.fallback, self.programs = fallback, []
+        # As Python shows the signature of what is written in C.
+        self.doc = _DOC.format(fallback.__doc__).encode()
+        self.definition.ml_name = "decode"
+        self.definition.ml_meth = as_method(<void *> decode_version)
+        self.definition.ml_flags = METH_FASTCALL | METH_KEYWORDS
+        self.definition.ml_doc = self.doc
+
+    def function(self):
+        """Return it as a function, which ``fallback`` helps."""
+        return PyCFunction_NewEx(&self.definition, self, NULL)
+
+    def add(self, int version, Program program):
+        """Have it decode a version."""
+        if version < VERSIONS:
+            self.programs.append(program)
+            self.roots[version] = program.root
+
+    cdef const Structure *root(self, PyObject **arguments, Py_ssize_t count, PyObject *names):
+        """Return the program of a call's version, if it is a call of bytes and a version."""
+        cdef int overflow = 0
+        cdef int64_t version
+        if names != NULL:
+            # A name in a call is the one string of its kind; another goes to the fallback.
+            if count != 1 or PyTuple_GET_SIZE(names) != 1:
+                return NULL
+            if PyTuple_GET_ITEM(names, 0) != <PyObject *> VERSION:
+                return NULL
+        elif count != 2:
+            return NULL
+        if not PyLong_CheckExact(arguments[1]):
+            return NULL
+        version = PyLong_AsLongLongAndOverflow(arguments[1], &overflow)
+        if overflow or not 0 <= version < VERSIONS:
+            return NULL
+        return self.roots[version]
+
+
+cdef object decode_version(
+    object itself, PyObject **arguments, Py_ssize_t count, PyObject *names
+):
+    """Decode one whole message of a version; what is out of the ordinary goes to the fallback."""
+    cdef VersionMethod method = <VersionMethod> itself
+    cdef const Structure *root = method.root(arguments, count, names)
+    cdef PyObject *made
+    if root != NULL:
+        made = read_message(root, arguments[0])
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> method.fallback, arguments, count, names)

@@ -1,0 +1,550 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Writes Python objects as messages: one kernel, driven by a program, for every message.
+
+A value is borrowed from its object, and held while anything of it is written: what runs Python code
+(comparing with a default does) could let another thread change what is being encoded.
+"""
+
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memmove
+
+import uuid
+
+from flexwire.kernels.cursor cimport (
+    HIGHEST_TAG,
+    LONGEST,
+    LONGEST_STRING,
+    VARINT_GROUPS,
+    groups_of,
+    likely,
+    store_uint16,
+    store_uint32,
+    store_uint64,
+    write_varint,
+)
+from flexwire.kernels.objects cimport (
+    ARRAY,
+    BOOL,
+    BYTES,
+    EMPTY_BYTES,
+    EMPTY_LIST,
+    FLOAT64,
+    INT8,
+    INT16,
+    INT32,
+    METH_FASTCALL,
+    NEVER,
+    NULL_VALUE,
+    NULLABLE_STRUCT,
+    NUMBER,
+    REAL,
+    SAME,
+    STRING,
+    STRING_WIDTH,
+    STRUCT,
+    TAGGED_STRUCT,
+    UINT16,
+    UINT32,
+    UUID,
+    UUID_INT,
+    UUID_SIZE,
+    WIDTH,
+    Call,
+    Code,
+    Field,
+    Program,
+    Py_DECREF,
+    Py_EQ,
+    Py_False,
+    Py_INCREF,
+    Py_True,
+    Py_TYPE,
+    PyBytes_AS_STRING,
+    PyBytes_CheckExact,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+    PyCFunction_NewEx,
+    PyDict_CheckExact,
+    PyDict_Next,
+    PyDict_Size,
+    PyFloat_AS_DOUBLE,
+    PyFloat_CheckExact,
+    PyList_CheckExact,
+    PyList_GET_ITEM,
+    PyList_GET_SIZE,
+    PyLong_AsLongLongAndOverflow,
+    PyLong_CheckExact,
+    PyMem_Free,
+    PyMem_Malloc,
+    PyMem_Realloc,
+    PyMethodDef,
+    PyObject_CallFunctionObjArgs,
+    PyObject_RichCompareBool,
+    PyUnicode_AsUTF8AndSize,
+    PyUnicode_CheckExact,
+    Structure,
+    as_method,
+    given,
+    is_refused,
+    place,
+    refused,
+)
+
+cdef enum:
+    FIRST_SIZE = 256       # of the output, in bytes
+    WIDEST = 8             # of a number, a length or the marker of a structure
+    LIKELY_HEADER = 2      # the bytes before most tagged fields
+
+cdef object UUID_CLASS = uuid.UUID
+cdef object TO_BYTES = int.to_bytes
+cdef object SIXTEEN = 16
+
+cdef struct Output:
+    uint8_t *begin
+    uint8_t *at
+    uint8_t *end
+
+
+# Where a message is written: a block of memory that grows.
+
+cdef uint8_t *grow(Output *out, int64_t count) noexcept:
+    cdef int64_t size = 2 * (out.end - out.begin) + count
+    cdef uint8_t *grown = <uint8_t *> PyMem_Realloc(out.begin, size)
+    if grown == NULL:
+        return NULL
+    out.at = grown + (out.at - out.begin)
+    out.begin, out.end = grown, grown + size
+    return out.at
+
+
+cdef inline uint8_t *reserve(Output *out, int64_t count) noexcept:
+    """Make room for so many bytes; returns where to write them, NULL without memory."""
+    return out.at if likely(count <= out.end - out.at) else grow(out, count)
+
+
+cdef inline bint write_length(Output *out, bint compact, int width, int64_t length) noexcept:
+    """Write a length or count, -1 for null."""
+    cdef uint8_t *at = reserve(out, WIDEST)
+    if at == NULL:
+        return False
+    if compact:
+        out.at = write_varint(at, length + 1)
+        return True
+    if width == STRING_WIDTH:
+        store_uint16(at, <uint16_t> length)
+    else:
+        store_uint32(at, <uint32_t> length)
+    out.at = at + width
+    return True
+
+
+cdef inline bint write_bytes(Output *out, const char *source, Py_ssize_t size) noexcept:
+    """Write bytes as they are."""
+    cdef uint8_t *at = reserve(out, size)
+    if at == NULL:
+        return False
+    memcpy(at, source, size)
+    out.at = at + size
+    return True
+
+
+cdef inline bint write_byte(Output *out, uint8_t byte) noexcept:
+    cdef uint8_t *at = reserve(out, 1)
+    if at == NULL:
+        return False
+    at[0] = byte
+    out.at = at + 1
+    return True
+
+
+# Numbers and text: of exactly their class, else they are refused.
+
+cdef inline bint is_in_range(Code code, int64_t number) noexcept:
+    """Return whether an integer type has a number."""
+    if code == INT32:
+        return number == <int32_t> number
+    if code == INT16:
+        return number == <int16_t> number
+    if code == INT8:
+        return number == <int8_t> number
+    if code == UINT16:
+        return number == <uint16_t> number
+    if code == UINT32:
+        return number == <uint32_t> number
+    return True
+
+
+cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept:
+    """Write an int that is in its type's range."""
+    cdef int overflow = 0
+    cdef int64_t number
+    cdef uint8_t *at
+    if not PyLong_CheckExact(value):
+        return False
+    number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    at = reserve(out, WIDEST)
+    if overflow or at == NULL:
+        return False
+    if not is_in_range(code, number):
+        return False
+    if code == INT32 or code == UINT32:
+        store_uint32(at, <uint32_t> number)
+        out.at = at + 4
+    elif code == INT16 or code == UINT16:
+        store_uint16(at, <uint16_t> number)
+        out.at = at + 2
+    elif code == INT8:
+        at[0] = <uint8_t> number
+        out.at = at + 1
+    else:
+        store_uint64(at, <uint64_t> number)
+        out.at = at + 8
+    return True
+
+
+cdef bint write_uuid(Output *out, PyObject *value) noexcept:
+    """Write the number that a UUID is."""
+    cdef PyObject *number
+    cdef PyObject *raw
+    cdef bint is_written
+    if Py_TYPE(value) != <PyTypeObject *> UUID_CLASS:
+        return False
+    number = place(value, UUID_INT)[0]
+    if number == NULL or not PyLong_CheckExact(number):
+        return False
+    # Of an exact int, so that no other code runs; it gives as many bytes as asked for, or an error.
+    raw = PyObject_CallFunctionObjArgs(
+        <PyObject *> TO_BYTES, number, <PyObject *> SIXTEEN, <PyObject *> NULL
+    )
+    if raw == NULL:
+        return False
+    is_written = write_bytes(out, PyBytes_AS_STRING(raw), UUID_SIZE)
+    Py_DECREF(raw)
+    return is_written
+
+
+cdef inline bint write_number(Output *out, Code code, PyObject *value) noexcept:
+    """Write a boolean, a number or a UUID."""
+    cdef uint8_t *at
+    cdef double number
+    cdef uint64_t bits
+    if code == BOOL:
+        return (value == Py_True or value == Py_False) and write_byte(out, value == Py_True)
+    if code < FLOAT64:
+        return write_integer(out, code, value)
+    if code == UUID:
+        return write_uuid(out, value)
+    if not PyFloat_CheckExact(value):
+        return False
+    at = reserve(out, WIDEST)
+    if at == NULL:
+        return False
+    number = PyFloat_AS_DOUBLE(value)
+    memcpy(&bits, &number, sizeof(bits))
+    store_uint64(at, bits)
+    out.at = at + 8
+    return True
+
+
+cdef inline bint write_text(
+    Output *out, bint is_string, bint compact, PyObject *value
+) noexcept:
+    """Write a str or bytes."""
+    cdef Py_ssize_t size
+    cdef const char *source
+    if is_string:
+        if not PyUnicode_CheckExact(value):
+            return False
+        source = PyUnicode_AsUTF8AndSize(value, &size)
+        if source == NULL or size > LONGEST_STRING:
+            return False
+        return write_length(out, compact, STRING_WIDTH, size) and write_bytes(out, source, size)
+    if not PyBytes_CheckExact(value):
+        return False
+    size = PyBytes_GET_SIZE(value)
+    if size > LONGEST or not write_length(out, compact, WIDTH, size):
+        return False
+    return write_bytes(out, PyBytes_AS_STRING(value), size)
+
+
+# Arrays and structures.
+
+cdef bint write_array(Output *out, const Field *field, PyObject *value) noexcept:
+    """Write a list that stays as long as it is."""
+    cdef Py_ssize_t count, index
+    cdef PyObject *item
+    cdef bint is_written
+    if not PyList_CheckExact(value):
+        return False
+    count = PyList_GET_SIZE(value)
+    if count > LONGEST or not write_length(out, field.compact, WIDTH, count):
+        return False
+    for index in range(count):
+        if index >= PyList_GET_SIZE(value):
+            return False
+        item = PyList_GET_ITEM(value, index)
+        Py_INCREF(item)
+        if field.element == STRUCT:
+            is_written = write_struct(out, field.inner, item)
+        elif field.element < STRING:
+            is_written = write_number(out, field.element, item)
+        else:
+            is_written = write_text(out, field.element == STRING, field.compact, item)
+        Py_DECREF(item)
+        if not is_written:
+            return False
+    return PyList_GET_SIZE(value) == count
+
+
+cdef bint write_null(Output *out, const Field *field) noexcept:
+    """Write null, where that may be."""
+    if not field.nullable or field.code == STRUCT:
+        return False
+    if field.code >= NULLABLE_STRUCT:
+        return write_byte(out, 0 if field.code == TAGGED_STRUCT else 0xFF)
+    return write_length(out, field.compact, STRING_WIDTH if field.code == STRING else WIDTH, -1)
+
+
+cdef inline bint write_value(Output *out, const Field *field, PyObject *value) noexcept:
+    """Write the value of any field."""
+    if field.code < STRING:
+        return write_number(out, field.code, value)
+    if value == <PyObject *> None:
+        return write_null(out, field)
+    if field.code <= BYTES:
+        return write_text(out, field.code == STRING, field.compact, value)
+    if field.code == ARRAY:
+        return write_array(out, field, value)
+    if field.code != STRUCT and not write_byte(out, 1):
+        return False
+    return write_struct(out, field.inner, value)
+
+
+cdef bint write_field(Output *out, const Field *field, PyObject *message) noexcept:
+    """Write one field of an object, held while it is written."""
+    cdef PyObject *value = place(message, field.slot)[0]
+    cdef bint is_written
+    if value == NULL:
+        return False
+    Py_INCREF(value)
+    is_written = write_value(out, field, value)
+    Py_DECREF(value)
+    return is_written
+
+
+cdef bint write_struct(Output *out, const Structure *structure, PyObject *message) noexcept:
+    """Write a structure of exactly its class: its fields, then its tag section."""
+    cdef int index
+    cdef PyObject *unknown
+    cdef bint is_written
+    if Py_TYPE(message) != structure.type:
+        return False
+    for index in range(structure.absent_count):
+        if is_at_default(&structure.absent[index], message) != 1:
+            return False
+    for index in range(structure.field_count):
+        if not write_field(out, &structure.fields[index], message):
+            return False
+    unknown = place(message, structure.unknown_slot)[0]
+    if unknown == NULL or not PyDict_CheckExact(unknown):
+        return False
+    if not structure.flexible:
+        return PyDict_Size(unknown) == 0
+    Py_INCREF(unknown)
+    is_written = write_tags(out, structure, message, unknown)
+    Py_DECREF(unknown)
+    return is_written
+
+
+# Tagged fields.
+
+cdef int is_default(const Field *field, PyObject *value) noexcept:
+    """Return whether a tagged or absent field has its default: 1, 0, or -1 for an error.
+
+    0 also where that is unclear: what is not a value of the field cannot be written either.
+    """
+    cdef int overflow = 0
+    if field.at_default == NULL_VALUE:
+        return value == <PyObject *> None
+    if field.at_default == SAME:
+        return value == field.value
+    if field.at_default == NEVER:
+        return 0
+    if field.at_default == NUMBER:
+        if not PyLong_CheckExact(value):
+            return 0
+        return PyLong_AsLongLongAndOverflow(value, &overflow) == field.number and not overflow
+    if field.at_default == EMPTY_LIST:
+        return PyList_CheckExact(value) and PyList_GET_SIZE(value) == 0
+    if field.at_default == EMPTY_BYTES:
+        return PyBytes_CheckExact(value) and PyBytes_GET_SIZE(value) == 0
+    if field.at_default == REAL:
+        return PyFloat_CheckExact(value) and PyFloat_AS_DOUBLE(value) == field.real
+    if Py_TYPE(value) != Py_TYPE(field.value):
+        return 0
+    return PyObject_RichCompareBool(value, field.value, Py_EQ)
+
+
+cdef int is_at_default(const Field *field, PyObject *message) noexcept:
+    """Return whether a field of an object has its default, as `is_default`."""
+    cdef PyObject *value = place(message, field.slot)[0]
+    cdef int answer
+    if value == NULL:
+        return -1
+    Py_INCREF(value)
+    answer = is_default(field, value)
+    Py_DECREF(value)
+    return answer
+
+
+cdef bint write_tags(
+    Output *out, const Structure *structure, PyObject *message, PyObject *unknown
+) noexcept:
+    """Write a tag section: known fields that are not at their defaults and unknown, ascending."""
+    cdef uint64_t present = 0
+    cdef int64_t count = PyDict_Size(unknown)
+    cdef int64_t others = count
+    cdef Py_ssize_t position = 0
+    cdef int64_t least = 0
+    cdef int index, answer
+    cdef uint8_t *at
+    for index in range(structure.tagged_count):
+        answer = is_at_default(&structure.tagged[index], message)
+        if answer < 0:
+            return False
+        present |= <uint64_t> (answer == 0) << index
+        count += answer == 0
+    at = reserve(out, VARINT_GROUPS)
+    if at == NULL:
+        return False
+    out.at = write_varint(at, count)
+    for index in range(structure.tagged_count):
+        if not present >> index & 1:
+            continue
+        if others and not write_unknown(
+            out, structure, unknown, structure.tagged[index].tag, &position, &least, &others
+        ):
+            return False
+        if not write_tagged(out, &structure.tagged[index], message):
+            return False
+    if others and not write_unknown(
+        out, structure, unknown, HIGHEST_TAG, &position, &least, &others
+    ):
+        return False
+    return others == 0
+
+
+cdef bint write_unknown(
+    Output *out, const Structure *structure, PyObject *unknown, int64_t until,
+    Py_ssize_t *position, int64_t *least, int64_t *left
+) noexcept:
+    """Write the unknown tagged fields up to a tag, from a position of the dict on.
+
+    They stand there in the order of their tags, as they were read, and so are written without being
+    sorted. In any other order, and where one is not a tag that may stand there or its bytes, they
+    are refused.
+    """
+    cdef PyObject *key
+    cdef PyObject *value
+    cdef Py_ssize_t after = position[0]
+    cdef int64_t tag
+    cdef int overflow = 0
+    while PyDict_Next(unknown, &after, &key, &value):
+        if not PyLong_CheckExact(key) or not PyBytes_CheckExact(value):
+            return False
+        tag = PyLong_AsLongLongAndOverflow(key, &overflow)
+        if overflow or tag < least[0] or tag > HIGHEST_TAG or PyBytes_GET_SIZE(value) > LONGEST:
+            return False
+        if is_refused(structure, tag) or is_known(structure, tag):
+            return False
+        if tag > until:
+            break
+        if not write_header(out, tag, PyBytes_GET_SIZE(value)):
+            return False
+        if not write_bytes(out, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value)):
+            return False
+        position[0], least[0] = after, tag + 1
+        left[0] -= 1
+    return True
+
+
+cdef bint is_known(const Structure *structure, uint64_t tag) noexcept:
+    """Return whether a tag is that of a field."""
+    cdef int index
+    for index in range(structure.tagged_count):
+        if structure.tagged[index].tag == tag:
+            return True
+    return False
+
+
+cdef bint write_header(Output *out, uint64_t tag, uint64_t size) noexcept:
+    """Write what stands before the value of a tagged field."""
+    cdef uint8_t *at = reserve(out, 2 * VARINT_GROUPS)
+    if at == NULL:
+        return False
+    out.at = write_varint(write_varint(at, tag), size)
+    return True
+
+
+cdef bint write_tagged(Output *out, const Field *field, PyObject *message) noexcept:
+    """Write one tagged field: its header, then its value, whose size is known once it is written.
+
+    The value is written where it stands after most headers, and moved where it has another.
+    """
+    cdef int64_t begin = out.at - out.begin
+    cdef int64_t size
+    cdef int header
+    cdef uint8_t *at = reserve(out, LIKELY_HEADER)
+    if at == NULL:
+        return False
+    out.at = at + LIKELY_HEADER
+    if not write_field(out, field, message) or reserve(out, 2 * VARINT_GROUPS) == NULL:
+        return False
+    at = out.begin + begin
+    size = out.at - at - LIKELY_HEADER
+    header = groups_of(field.tag) + groups_of(size)
+    if header != LIKELY_HEADER:
+        memmove(at + header, at + LIKELY_HEADER, size)
+    write_varint(write_varint(at, field.tag), size)
+    out.at = at + header + size
+    return True
+
+
+# The function over them.
+
+cdef PyObject *write_message(const Structure *root, PyObject *message) noexcept:
+    """Return one message as bytes; a new reference, or NULL."""
+    cdef PyObject *made = NULL
+    cdef Output out
+    out.begin = <uint8_t *> PyMem_Malloc(FIRST_SIZE)
+    out.at, out.end = out.begin, out.begin + FIRST_SIZE
+    if out.begin == NULL:
+        return NULL
+    if write_struct(&out, root, message):
+        made = PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
+    PyMem_Free(out.begin)
+    return made
+
+
+cdef object encode(object itself, PyObject **arguments, Py_ssize_t count):
+    """Encode one message; what is out of the ordinary goes to the fallback."""
+    cdef Call call = <Call> itself
+    cdef PyObject *made
+    if count == 1:
+        made = write_message(call.program.root, arguments[0])
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+cdef PyMethodDef ENCODE
+ENCODE.ml_name = "encode"
+ENCODE.ml_meth = as_method(<void *> encode)
+ENCODE.ml_flags = METH_FASTCALL
+ENCODE.ml_doc = NULL
+
+
+def encoder(Program program, fallback):
+    """Return the function that encodes a message object; ``fallback`` takes the rest."""
+    return PyCFunction_NewEx(&ENCODE, Call(program, fallback), NULL)

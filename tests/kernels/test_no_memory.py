@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.kernels import loading
 from flexwire.records import Record, decode_batches, decode_records, encode_batch
 from tests.each import each
-from tests.records.kernels import needs_crc
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,12 +48,9 @@ DOORS: dict[str, Callable[[], Any]] = {
 }
 
 
-# Else Python reads, whose own list leaks what it was to be extended by (CPython 3.11, list_extend).
-@needs_crc
 @each("door", DOORS)
 @pytest.mark.parametrize("failing", [1, 3, MOST])
 def test_what_has_no_memory_is_right_or_an_error(door: Callable[[], Any], failing: int) -> None:
-    assert loading.load_kernels()
     of_python: Any = import_module(_NAME)
     expected = door()
 

@@ -6,19 +6,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import random
-import struct
 import sys
-from typing import Any
 
 from tests.kernels.guard import Guarded
 from tests.records.batches import batch, record
 from tests.records.kernels import REFUSED, batch_functions, functions, read_ahead
 
-# A bytes object: references, type, size and hash before the content.
-_OBJECT = struct.Struct("=qqqq")
-_MANY = 1 << 20
 _BYTES = [0, 1, 2, 3, 0x7F, 0x80, 0xFF]
 RECORDS = [
     record(),
@@ -26,14 +20,6 @@ RECORDS = [
     record(70, 9000, b"k" * 70, b"v" * 200, [(b"a", b"2"), (b"b", b""), (b"", None)]),
     record(-5, 2**62, b"", None, [(b"h" * 64, b"w" * 64)] * 3),
 ]
-
-
-def as_bytes(guarded: Guarded, data: bytes, *, longer: int) -> Any:
-    """Give a bytes object whose content ends at the guard, and which says it is ``longer``."""
-    begin = guarded.put(data) - _OBJECT.size
-    head = _OBJECT.pack(_MANY, id(bytes), len(data) + longer, -1)
-    ctypes.memmove(begin, head, _OBJECT.size)
-    return ctypes.cast(begin, ctypes.py_object).value
 
 
 def main(rounds: int, *, lie: bool) -> None:
@@ -50,7 +36,7 @@ def main(rounds: int, *, lie: bool) -> None:
                 raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
         data = bytes(raw[: source.randint(0, len(raw))] if source.random() < 0.5 else raw)
         count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
-        given = as_bytes(guarded, data, longer=int(lie))
+        given = guarded.put(data, lie=lie)
         found = read(given, 0, count, 0, 0, len(data), None)
         # Before the memory it lies in.
         del given
@@ -75,7 +61,7 @@ def main_batches(rounds: int, *, lie: bool) -> None:
         for _ in range(source.choice([0, 1, 1, 2])):
             raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
         data = bytes(raw[: source.randint(1, len(raw))] if source.random() < 0.3 else raw)
-        given = as_bytes(guarded, data, longer=int(lie))
+        given = guarded.put(data, lie=lie)
         found, end = read_fetch(given, 0, False)
         parts = [part for one in found for part in (one.key, one.value) if part]
         assert sum(map(len, parts)) <= end <= len(data)

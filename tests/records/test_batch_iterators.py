@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from flexwire.kernels import loading
-from flexwire.kernels.records.objects_layout import KEYS, LONGEST_KEY
 from flexwire.records import (
     MAX_INFLATED,
     BatchIterator,
@@ -31,12 +29,13 @@ from tests.records.kernels import iterate
 from tests.records.test_batch_kernels import AHEAD, no_kernels, some
 
 ITERATE = iterate()
+# The keys of record headers that are kept by their places, and the longest of them.
+KEYS, LONGEST_KEY = 16, 64
 EACH = [encode_batch(some(count)) for count in (1, 2, 1, 3)]
 DATA = b"".join(EACH)
 
 
 def test_both_are_batch_iterators() -> None:
-    assert loading.load_kernels()
     fast = decode_batches(DATA)
     with no_kernels():
         slow = decode_batches(DATA)
@@ -79,19 +78,6 @@ def test_a_position_outside_of_the_data_ends_the_iteration() -> None:
         assert given == len(EACH)
     iterator._position = len(EACH[0])
     assert [one.data for one in iterator] == EACH[1:]
-
-
-def test_one_that_begins_without_kernels_goes_on_with_them() -> None:
-    many = EACH[0] * (2 * AHEAD // len(EACH[0]))
-    with no_kernels():
-        iterator: Any = decode_batches(many + many[:50])
-        found = [next(iterator)]
-        assert not isinstance(iterator._walk, BatchIterator)
-    found += iterator
-    assert isinstance(iterator._walk, BatchIterator)
-    assert found == list(decode_batches(many))
-    assert iterator.position == len(many) + 50
-    assert iterator.partial.position == len(many)
 
 
 def test_an_end_that_python_saw_stays_the_end() -> None:
@@ -206,7 +192,6 @@ def test_keys_of_record_headers_are_those_on_the_wire() -> None:
 
 
 def test_records_is_one_property_by_whatever_it_reads() -> None:
-    assert loading.load_kernels()
     doc = RecordBatch.records.__doc__
     [one] = decode_batches(EACH[0])
     assert type(vars(RecordBatch)["records"].fget).__name__ == "builtin_function_or_method"
@@ -215,7 +200,7 @@ def test_records_is_one_property_by_whatever_it_reads() -> None:
     one._records = None
     with no_kernels():
         list(decode_batches(EACH[0]))
-        assert vars(RecordBatch)["records"].fget is batch.records_of
+        assert vars(RecordBatch)["records"].fget is batch.read_and_keep
         assert one.records == kept
         assert RecordBatch.records.__doc__ == doc
     with pytest.raises(AttributeError):

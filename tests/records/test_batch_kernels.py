@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from contextlib import contextmanager
+from dataclasses import fields
 from itertools import pairwise
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -15,33 +16,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.errors import EncodeError, FlexwireError, RecordError
-from flexwire.kernels import loading
-from flexwire.kernels.objects.functions import UnsuitableError
+from flexwire.kernels.objects import UnsuitableError
+from flexwire.kernels.record_objects import Classes
 from flexwire.records import (
     MAX_INFLATED,
     Record,
     RecordBatch,
-    decode,
+    batch_executors,
     decode_batches,
     decode_records,
     encode_batch,
-    executors,
 )
-from flexwire.records.batch_executors import batch_functions_on
+from flexwire.records.batch_executors import PYTHON, kernel_functions, run_on
 from flexwire.records.encode import write_plain_batch
+from flexwire.records.executors import Functions
 from flexwire.wire.batch_layout import HEADER_SIZE
 from tests.each import each
 from tests.modules import run
 from tests.records import batches
 from tests.records.guard import RECORDS
-from tests.records.kernels import (
-    HAS_CRC,
-    REFUSED,
-    batch_functions,
-    iterate,
-    needs_crc,
-    read_ahead,
-)
+from tests.records.kernels import REFUSED, batch_functions, iterate, read_ahead
 from tests.records.strategies import record_batches
 from tests.records.test_encode import WRONG_RECORDS
 from tests.records.test_fuzz import SMALL
@@ -62,13 +56,11 @@ AHEAD = 1 << 15
 @contextmanager
 def no_kernels() -> Iterator[None]:
     """A while without kernels."""
-    assert loading.load_kernels()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loading.PROCESS, "kernels", None)
-        # What reads records is otherwise chosen where batches are decoded next.
-        decode.switch(None)
+    run_on(PYTHON)
+    try:
         yield
-    decode.switch(loading.PROCESS.kernels)
+    finally:
+        run_on(kernel_functions())
 
 
 def told(data: bytes, **options: Any) -> list[Any]:
@@ -184,7 +176,6 @@ def ahead(data: bytes) -> int:
 
 
 @pytest.mark.own_process
-@needs_crc
 def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
     small, large = encode_batch(some(2)), encode_batch(some(1, size=AHEAD))
     packed = encode_batch(some(9), compression="gzip")
@@ -205,7 +196,6 @@ def test_what_is_read_ahead_is_bounded_and_nothing_else_is_kept() -> None:
         assert READ_AHEAD(many, 0, True, MAX_INFLATED) == list(decode_batches(many)) == expected
 
 
-@needs_crc
 def test_a_batch_that_is_all_of_the_data_is_no_copy() -> None:
     data = encode_batch(some(3))
     [batch] = READ_AHEAD(data, 0, True, MAX_INFLATED)
@@ -213,18 +203,6 @@ def test_a_batch_that_is_all_of_the_data_is_no_copy() -> None:
     assert batch.records is batch.records
 
 
-@pytest.mark.own_process
-def test_kernels_compute_crcs_or_leave_them_to_python() -> None:
-    data = encode_batch(some(3))
-    unchecked = list(decode_batches(data, check_crc=False))
-    assert READ_AHEAD(data, 0, False, MAX_INFLATED) == unchecked
-    ahead = READ_AHEAD(data, 0, True, MAX_INFLATED)
-    assert ahead == (list(decode_batches(data)) if HAS_CRC else [])
-    assert READ_FETCH(data, 0, True) == ((some(3), len(data)) if HAS_CRC else ([], 0))
-    assert WRITE(some(3), 0, *NUMBERS) == (data if HAS_CRC else REFUSED)
-
-
-@needs_crc
 def test_a_wrong_crc_ends_what_is_sure() -> None:
     good = encode_batch(some(3))
     bad = good[:-1] + bytes([good[-1] ^ 1])
@@ -286,7 +264,6 @@ def test_what_is_written_is_the_same(batch: tuple[list[Record], dict[str, Any]])
 EDGES = [s * (1 << b) - d for b in (15, 16, 31, 32, 63) for s in (1, -1) for d in (-1, 0, 1)]
 
 
-@needs_crc
 @pytest.mark.parametrize("index", range(len(NUMBERS)))
 def test_every_number_of_a_header_at_its_edges(index: int) -> None:
     written = 0
@@ -304,7 +281,6 @@ def test_every_number_of_a_header_at_its_edges(index: int) -> None:
     assert written > 5
 
 
-@needs_crc
 @pytest.mark.parametrize("attributes", [0, 8, 0x30, 0x78, -8, -(2**15), 2**15 - 8])
 def test_attributes_are_written_as_they_are(attributes: int) -> None:
     assert WRITE(some(2), attributes, *NUMBERS) == write_plain_batch(some(2), attributes, *NUMBERS)
@@ -328,7 +304,6 @@ def test_what_cannot_be_written_is_refused() -> None:
     assert WRITE([good], 0, *NUMBERS, 1) is REFUSED
 
 
-@needs_crc
 def test_sizes_at_the_edges_of_the_buffer() -> None:
     for size in range(3900, 4200):
         records = some(1, size=size)
@@ -362,7 +337,6 @@ def test_a_batch_may_change_while_it_is_read() -> None:
     assert {one.timestamp for one in found} == {10**15}
 
 
-@needs_crc
 @pytest.mark.own_process
 @pytest.mark.guard
 def test_nothing_leaks_whether_read_or_refused() -> None:
@@ -409,7 +383,6 @@ def test_the_guard_would_catch_one_byte_too_many() -> None:
     assert run("tests.records.guard", "3000", "--batches", "--lie").returncode < 0
 
 
-@needs_crc
 @pytest.mark.guard
 def test_writing_stays_within_its_buffers() -> None:
     # The debug allocator puts marks around every block, and looks at them when it is freed.
@@ -419,47 +392,45 @@ def test_writing_stays_within_its_buffers() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@needs_crc
-def test_kernels_do_the_work_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert loading.load_kernels()
-    kernels = loading.kernels(0)
-    assert kernels is not None
-    functions = batch_functions_on(kernels)
+def test_kernels_do_the_work_where_there_are_any() -> None:
+    functions = kernel_functions()
     asked = []
 
-    class Counted:
-        def __getattr__(self, name: str) -> Any:
+    def counted(name: str) -> Any:
+        def ask(*arguments: Any) -> Any:
             asked.append(name)
-            return getattr(functions, name)
+            return getattr(functions, name)(*arguments)
 
-    monkeypatch.setattr(executors.RUNNING, "functions_on", lambda _: Counted())
-    monkeypatch.setattr(executors.RUNNING, "on", "not decided")
-    data = encode_batch(some(3))
-    [batch] = decode_batches(data)
-    assert batch.records == decode_records(data) == some(3)
-    assert batch.encode() == data
-    assert asked == ["write", "read_records", "iterate", "read_all", "write"]
+        return ask
+
+    run_on(Functions(*(counted(one.name) for one in fields(Functions))))
+    try:
+        data = encode_batch(some(3))
+        [batch] = decode_batches(data)
+        assert batch.records == decode_records(data) == some(3)
+        assert batch.encode() == data
+    finally:
+        run_on(functions)
+    assert asked[:4] == ["write_batch", "iterate", "read_records", "read_all"]
+    assert asked[4:] == ["read_body", "write_batch"]
 
 
 def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(*_: Any) -> Any:
-        raise UnsuitableError("of another layout")
+    class Tracked(msgspec.Struct, gc=True):
+        offset: int
+        headers: list[bytes]
 
-    monkeypatch.setattr("flexwire.kernels.records.objects_functions.batch_function", refuse)
-    kernels = loading.kernels(0)
-    assert kernels is not None
-    functions = batch_functions_on.__wrapped__(kernels)
-    assert functions == batch_functions_on(None)
-    assert functions.write is write_plain_batch
-    assert functions.read_all(b"", 0, True) == ([], 0)
-    with monkeypatch.context() as patch:
-        patch.setattr(executors.RUNNING, "functions_on", lambda _: functions)
-        patch.setattr(executors.RUNNING, "on", "not decided")
+    with pytest.raises(UnsuitableError):
+        Classes(Tracked)
+    with pytest.raises(UnsuitableError):
+        Classes(Record, Tracked)
+    monkeypatch.setattr(batch_executors, "Record", Tracked)
+    assert kernel_functions() is PYTHON
+    with no_kernels():
         data = encode_batch(some(3))
         assert len(data) > HEADER_SIZE
         assert decode_records(data * 2) == some(3) * 2
         assert told(data)[1] == some(3)
         assert type(vars(RecordBatch)["records"].fget) is FunctionType
-    decode.switch(kernels)

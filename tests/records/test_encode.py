@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 
 from flexwire.errors import EncodeError
-from flexwire.kernels import loading
 from flexwire.records import (
     Compression,
     Record,
@@ -18,8 +17,10 @@ from flexwire.records import (
     TimestampType,
     decode_batches,
     encode_batch,
+    executors,
 )
 from flexwire.records import record as values
+from flexwire.records.batch_executors import PYTHON
 from flexwire.wire.batch_layout import ENTRY, LEAST_SIZES
 from tests.records.strategies import message_sets, record_batches
 from tests.searching import times
@@ -270,7 +271,7 @@ def test_more_than_an_int32_can_tell_is_an_error(
     magic: int, compression: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Kernels have the number itself, and words for none of this.
-    monkeypatch.setattr(loading.PROCESS, "kernels", None)
+    monkeypatch.setattr(executors.RUNNING, "functions", PYTHON)
     records = [Record(0, -1, None, bytes(200), [])]
     size = len(encode_batch(records, magic=magic)) - ENTRY.size
     monkeypatch.setattr(values, "LONGEST", size)

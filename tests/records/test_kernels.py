@@ -6,7 +6,6 @@ import gc
 import signal
 import sys
 import threading
-from types import BuiltinFunctionType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.errors import EncodeError, RecordError
-from flexwire.kernels import loading
-from flexwire.kernels.objects.functions import UnsuitableError
-from flexwire.kernels.records.objects_functions import record_function
 from flexwire.records import Record, decode_batches, encode_batch, executors
+from flexwire.records.batch_executors import PYTHON
 from flexwire.records.body import read_records, write_records
 from flexwire.wire.batch_layout import HEADER_SIZE
 from flexwire.wire.varint import write_unsigned_varint, write_varint
@@ -310,9 +307,8 @@ def test_writing_stays_within_its_buffers() -> None:
 @pytest.fixture(params=["kernels", "no kernels"])
 def _process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that runs on kernels, or has none."""
-    assert loading.load_kernels()
     if request.param == "no kernels":
-        monkeypatch.setattr(loading.PROCESS, "kernels", None)
+        monkeypatch.setattr(executors.RUNNING, "functions", PYTHON)
 
 
 @pytest.mark.usefixtures("_process")
@@ -325,50 +321,3 @@ def test_errors_are_worded_by_python_on_kernels_too() -> None:
     assert caught.value.offset == len(data) - 1
     with pytest.raises(EncodeError, match=r"at records\[1\].key: expected bytes, got 'k'"):
         encode_batch([records[0], msgspec.structs.replace(records[1], key="k")])
-
-
-def test_kernels_do_the_work_where_there_are_any() -> None:
-    assert loading.load_kernels()
-    kernels = loading.kernels(0)
-    assert executors._functions(kernels) is executors.functions_on(kernels)
-    assert executors._functions(None) is executors._PYTHON
-    for function in executors.functions_on(kernels):
-        assert type(function) is BuiltinFunctionType
-
-
-def test_a_process_runs_on_kernels_once_they_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading.PROCESS, name, value)
-    for name in ("PAYS", "PAYS_IN_WHEEL"):
-        monkeypatch.setattr(loading, name, 2 * 50 * executors._RECORD_WORK - 1)
-    records = [Record(n, 0, None, None, []) for n in range(50)]
-    data = encode_batch(records)
-    assert loading.PROCESS.kernels is None
-    assert next(decode_batches(data)).records == records
-    assert loading.PROCESS.kernels is not None
-
-
-def test_a_count_that_lies_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("kernels", None), ("work", 0), ("is_decided", False)):
-        monkeypatch.setattr(loading.PROCESS, name, value)
-    for count in (2**31 - 1, -(2**31)):
-        with pytest.raises(RecordError):
-            executors.read_records(
-                b"", 0, count=count, base_offset=0, base_timestamp=0, budget=9, append_time=None
-            )
-    assert loading.PROCESS.work == 0
-
-
-def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Tracked(msgspec.Struct, gc=True):
-        offset: int
-        headers: list[bytes]
-
-    with pytest.raises(UnsuitableError):
-        record_function(1, Tracked, "read", print)
-    kernels = loading.kernels(0)
-    assert kernels is not None
-    monkeypatch.setattr(executors, "Record", Tracked)
-    assert executors.functions_on.__wrapped__(kernels) is executors._PYTHON

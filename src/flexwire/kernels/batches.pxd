@@ -13,6 +13,7 @@ from flexwire.kernels.cursor cimport (
     load_int16,
     load_int32,
     load_int64,
+    load_uint32,
     read_int32,
     read_int64,
     read_size,
@@ -131,6 +132,37 @@ cdef enum Status:
     DONE, GROW, REFUSED
 
 
+cdef inline bint is_sound(const uint8_t *at, int64_t remaining) noexcept nogil:
+    """Return whether what begins here is a whole batch of magic 2 whose header no one refuses."""
+    cdef const BatchHeader *header = <const BatchHeader *> at
+    cdef int64_t size, last_delta
+    if remaining < <int64_t> sizeof(BatchHeader) or header.magic != MAGIC:
+        return False
+    size = <int64_t> load_int32(header.batch_length) + LENGTH_END
+    last_delta = load_int32(header.last_offset_delta)
+    return (
+        <int64_t> sizeof(BatchHeader) <= size <= remaining
+        and (load_int16(header.attributes) & COMPRESSION_MASK) <= ZSTD
+        and last_delta >= 0
+        and load_int64(header.base_offset) <= INT64_MAX - last_delta
+    )
+
+
+cdef inline int64_t size_of(const BatchHeader *header) noexcept nogil:
+    """Return the bytes of a batch that is sound."""
+    return <int64_t> load_int32(header.batch_length) + LENGTH_END
+
+
+cdef inline bint is_compressed(const BatchHeader *header) noexcept nogil:
+    """Return whether the records of a batch are compressed."""
+    return load_int16(header.attributes) & COMPRESSION_MASK != 0
+
+
+cdef inline bint has_right_crc(const BatchHeader *header, const uint8_t *end) noexcept nogil:
+    """Return whether the crc of a batch is that of its bytes."""
+    return crc32c(header.attributes, end) == load_uint32(header.crc)
+
+
 cdef inline int hold_table(Table *table, object array) except -1:
     """Take a table of batches from the array that it is; `PyBuffer_Release` lets go of its view."""
     PyObject_GetBuffer(array, &table.view, PyBUF_WRITABLE)
@@ -218,7 +250,7 @@ cdef inline bint read_text(Cursor *record, Text *text, bint roomy) noexcept nogi
     return text.size < 0 or take(record, text.size) != NULL
 
 
-cdef inline bint read_record(Cursor *record, Record *found, bint roomy) noexcept nogil:
+cdef inline bint read_fields(Cursor *record, Record *found, bint roomy) noexcept nogil:
     """Read a record up to its headers. No bit of its attributes has a meaning yet."""
     return (
         take(record, 1) != NULL
@@ -227,9 +259,13 @@ cdef inline bint read_record(Cursor *record, Record *found, bint roomy) noexcept
         and read_text(record, &found.key, roomy)
         and read_text(record, &found.value, roomy)
         and read_size(record, &found.headers, roomy)
-        and -HALF <= found.timestamp_delta < HALF
         and 0 <= found.headers <= left(record) // LEAST_HEADER
     )
+
+
+cdef inline bint read_record(Cursor *record, Record *found, bint roomy) noexcept nogil:
+    """Read a record up to its headers, if no sum with its timestamp delta overflows."""
+    return read_fields(record, found, roomy) and -HALF <= found.timestamp_delta < HALF
 
 
 cdef inline bint begin_record(Cursor *batch, Cursor *record) noexcept nogil:

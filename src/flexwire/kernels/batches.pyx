@@ -39,22 +39,6 @@ cdef struct PiecesScan:
     int64_t count
 
 
-cdef inline bint is_sound(const uint8_t *at, int64_t remaining) noexcept nogil:
-    """Return whether what begins here is a whole batch of magic 2 whose header no one refuses."""
-    cdef const BatchHeader *header = <const BatchHeader *> at
-    cdef int64_t size, last_delta
-    if remaining < <int64_t> sizeof(BatchHeader) or header.magic != MAGIC:
-        return False
-    size = <int64_t> load_int32(header.batch_length) + LENGTH_END
-    last_delta = load_int32(header.last_offset_delta)
-    return (
-        <int64_t> sizeof(BatchHeader) <= size <= remaining
-        and (load_int16(header.attributes) & COMPRESSION_MASK) <= ZSTD
-        and last_delta >= 0
-        and load_int64(header.base_offset) <= INT64_MAX - last_delta
-    )
-
-
 cdef inline void put_batch(Batch *batch, const uint8_t *at, int64_t position) noexcept nogil:
     """Put what a sound header says into a row of the table."""
     cdef const BatchHeader *header = <const BatchHeader *> at

@@ -47,13 +47,14 @@ cdef extern from "objects.h":
     Py_ssize_t PyBytes_GET_SIZE(PyObject *data)
     Py_ssize_t PyList_GET_SIZE(PyObject *items)
     PyObject *PyList_GET_ITEM(PyObject *items, Py_ssize_t index)
+    PyObject *PyTuple_New(Py_ssize_t size)
+    bint PyTuple_CheckExact(PyObject *object)
+    # Takes the item over.
+    void PyTuple_SET_ITEM(PyObject *items, Py_ssize_t index, PyObject *item)
     Py_ssize_t PyTuple_GET_SIZE(PyObject *items)
     PyObject *PyTuple_GET_ITEM(PyObject *items, Py_ssize_t index)
     Py_ssize_t PyDict_Size(PyObject *items)
     bint PyDict_Next(PyObject *items, Py_ssize_t *place, PyObject **key, PyObject **value)
-    void *PyMem_Malloc(size_t size)
-    void *PyMem_Realloc(void *memory, size_t size)
-    void PyMem_Free(void *memory)
     int PyDict_SetItem(PyObject *dict, PyObject *key, PyObject *value)
     void PyObject_GC_UnTrack(PyObject *object)
     int PyGC_Disable()
@@ -149,7 +150,17 @@ cdef class Call:
     cdef object fallback
 
 
+cdef dict slots_of(cls)
 cdef object refused(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names)
+
+
+cdef inline bint to_int64(PyObject *value, int64_t *number) noexcept:
+    """Take the number that an exact int is, if it has no more than 64 bits."""
+    cdef int overflow = 0
+    if not PyLong_CheckExact(value):
+        return False
+    number[0] = PyLong_AsLongLongAndOverflow(value, &overflow)
+    return not overflow
 
 
 cdef inline bint is_refused(const Structure *structure, uint64_t tag) noexcept:

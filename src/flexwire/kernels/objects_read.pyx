@@ -26,6 +26,7 @@ from flexwire.kernels.cursor cimport (
     load_uint32,
     read_length,
     read_varint,
+    signed,
     take,
     unlikely,
 )
@@ -34,10 +35,10 @@ from flexwire.kernels.objects cimport (
     BOOL,
     BYTES,
     FLOAT64,
-    INT8,
     INT16,
     INT32,
     INT64,
+    INT8,
     METH_FASTCALL,
     METH_KEYWORDS,
     NEW_DICT,
@@ -59,8 +60,6 @@ from flexwire.kernels.objects cimport (
     Field,
     Filling,
     Program,
-    Py_NewRef,
-    Py_XDECREF,
     PyBool_FromLong,
     PyBytes_AS_STRING,
     PyBytes_CheckExact,
@@ -74,8 +73,6 @@ from flexwire.kernels.objects cimport (
     PyGC_Enable,
     PyList_New,
     PyList_SET_ITEM,
-    PyLong_AsLongLongAndOverflow,
-    PyLong_CheckExact,
     PyLong_FromLongLong,
     PyMethodDef,
     PyObject_CallNoArgs,
@@ -85,12 +82,15 @@ from flexwire.kernels.objects cimport (
     PyTuple_GET_SIZE,
     PyType_GenericAlloc,
     PyUnicode_DecodeUTF8,
+    Py_NewRef,
+    Py_XDECREF,
     Structure,
     as_method,
     given,
     is_refused,
     place,
     refused,
+    to_int64,
 )
 
 cdef enum:
@@ -416,7 +416,6 @@ cdef class VersionMethod:
 
     cdef const Structure *root(self, PyObject **arguments, Py_ssize_t count, PyObject *names):
         """Return the program of a call's version, if it is a call of bytes and a version."""
-        cdef int overflow = 0
         cdef int64_t version
         if names != NULL:
             # A name in a call is the one string of its kind; another goes to the fallback.
@@ -426,10 +425,7 @@ cdef class VersionMethod:
                 return NULL
         elif count != 2:
             return NULL
-        if not PyLong_CheckExact(arguments[1]):
-            return NULL
-        version = PyLong_AsLongLongAndOverflow(arguments[1], &overflow)
-        if overflow or not 0 <= version < VERSIONS:
+        if not to_int64(arguments[1], &version) or not 0 <= version < VERSIONS:
             return NULL
         return self.roots[version]
 

@@ -17,7 +17,7 @@ from flexwire.kernels.cursor cimport (
     LONGEST_STRING,
     VARINT_GROUPS,
     groups_of,
-    likely,
+    left,
     store_uint16,
     store_uint32,
     store_uint64,
@@ -30,13 +30,13 @@ from flexwire.kernels.objects cimport (
     EMPTY_BYTES,
     EMPTY_LIST,
     FLOAT64,
-    INT8,
     INT16,
     INT32,
+    INT8,
     METH_FASTCALL,
     NEVER,
-    NULL_VALUE,
     NULLABLE_STRUCT,
+    NULL_VALUE,
     NUMBER,
     REAL,
     SAME,
@@ -54,12 +54,6 @@ from flexwire.kernels.objects cimport (
     Code,
     Field,
     Program,
-    Py_DECREF,
-    Py_EQ,
-    Py_False,
-    Py_INCREF,
-    Py_True,
-    Py_TYPE,
     PyBytes_AS_STRING,
     PyBytes_CheckExact,
     PyBytes_FromStringAndSize,
@@ -73,23 +67,27 @@ from flexwire.kernels.objects cimport (
     PyList_CheckExact,
     PyList_GET_ITEM,
     PyList_GET_SIZE,
-    PyLong_AsLongLongAndOverflow,
     PyLong_CheckExact,
-    PyMem_Free,
-    PyMem_Malloc,
-    PyMem_Realloc,
     PyMethodDef,
     PyObject_CallFunctionObjArgs,
     PyObject_RichCompareBool,
     PyUnicode_AsUTF8AndSize,
     PyUnicode_CheckExact,
+    Py_DECREF,
+    Py_EQ,
+    Py_False,
+    Py_INCREF,
+    Py_TYPE,
+    Py_True,
     Structure,
     as_method,
     given,
     is_refused,
     place,
     refused,
+    to_int64,
 )
+from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve, write_bytes
 
 cdef enum:
     FIRST_SIZE = 256       # of the output, in bytes
@@ -99,29 +97,6 @@ cdef enum:
 cdef object UUID_CLASS = uuid.UUID
 cdef object TO_BYTES = int.to_bytes
 cdef object SIXTEEN = 16
-
-cdef struct Output:
-    uint8_t *begin
-    uint8_t *at
-    uint8_t *end
-
-
-# Where a message is written: a block of memory that grows.
-
-cdef uint8_t *grow(Output *out, int64_t count) noexcept:
-    cdef int64_t size = 2 * (out.end - out.begin) + count
-    cdef uint8_t *grown = <uint8_t *> PyMem_Realloc(out.begin, size)
-    if grown == NULL:
-        return NULL
-    out.at = grown + (out.at - out.begin)
-    out.begin, out.end = grown, grown + size
-    return out.at
-
-
-cdef inline uint8_t *reserve(Output *out, int64_t count) noexcept:
-    """Make room for so many bytes; returns where to write them, NULL without memory."""
-    return out.at if likely(count <= out.end - out.at) else grow(out, count)
-
 
 cdef inline bint write_length(Output *out, bint compact, int width, int64_t length) noexcept:
     """Write a length or count, -1 for null."""
@@ -136,16 +111,6 @@ cdef inline bint write_length(Output *out, bint compact, int width, int64_t leng
     else:
         store_uint32(at, <uint32_t> length)
     out.at = at + width
-    return True
-
-
-cdef inline bint write_bytes(Output *out, const char *source, Py_ssize_t size) noexcept:
-    """Write bytes as they are."""
-    cdef uint8_t *at = reserve(out, size)
-    if at == NULL:
-        return False
-    memcpy(at, source, size)
-    out.at = at + size
     return True
 
 
@@ -177,16 +142,9 @@ cdef inline bint is_in_range(Code code, int64_t number) noexcept:
 
 cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept:
     """Write an int that is in its type's range."""
-    cdef int overflow = 0
     cdef int64_t number
-    cdef uint8_t *at
-    if not PyLong_CheckExact(value):
-        return False
-    number = PyLong_AsLongLongAndOverflow(value, &overflow)
-    at = reserve(out, WIDEST)
-    if overflow or at == NULL:
-        return False
-    if not is_in_range(code, number):
+    cdef uint8_t *at = reserve(out, WIDEST)
+    if at == NULL or not to_int64(value, &number) or not is_in_range(code, number):
         return False
     if code == INT32 or code == UINT32:
         store_uint32(at, <uint32_t> number)
@@ -364,7 +322,7 @@ cdef int is_default(const Field *field, PyObject *value) noexcept:
 
     0 also where that is unclear: what is not a value of the field cannot be written either.
     """
-    cdef int overflow = 0
+    cdef int64_t number
     if field.at_default == NULL_VALUE:
         return value == <PyObject *> None
     if field.at_default == SAME:
@@ -372,9 +330,7 @@ cdef int is_default(const Field *field, PyObject *value) noexcept:
     if field.at_default == NEVER:
         return 0
     if field.at_default == NUMBER:
-        if not PyLong_CheckExact(value):
-            return 0
-        return PyLong_AsLongLongAndOverflow(value, &overflow) == field.number and not overflow
+        return to_int64(value, &number) and number == field.number
     if field.at_default == EMPTY_LIST:
         return PyList_CheckExact(value) and PyList_GET_SIZE(value) == 0
     if field.at_default == EMPTY_BYTES:
@@ -449,12 +405,10 @@ cdef bint write_unknown(
     cdef PyObject *value
     cdef Py_ssize_t after = position[0]
     cdef int64_t tag
-    cdef int overflow = 0
     while PyDict_Next(unknown, &after, &key, &value):
-        if not PyLong_CheckExact(key) or not PyBytes_CheckExact(value):
+        if not to_int64(key, &tag) or not least[0] <= tag <= HIGHEST_TAG:
             return False
-        tag = PyLong_AsLongLongAndOverflow(key, &overflow)
-        if overflow or tag < least[0] or tag > HIGHEST_TAG or PyBytes_GET_SIZE(value) > LONGEST:
+        if not PyBytes_CheckExact(value) or PyBytes_GET_SIZE(value) > LONGEST:
             return False
         if is_refused(structure, tag) or is_known(structure, tag):
             return False
@@ -517,9 +471,7 @@ cdef PyObject *write_message(const Structure *root, PyObject *message) noexcept:
     """Return one message as bytes; a new reference, or NULL."""
     cdef PyObject *made = NULL
     cdef Output out
-    out.begin = <uint8_t *> PyMem_Malloc(FIRST_SIZE)
-    out.at, out.end = out.begin, out.begin + FIRST_SIZE
-    if out.begin == NULL:
+    if not begin_output(&out, FIRST_SIZE):
         return NULL
     if write_struct(&out, root, message):
         made = PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)

@@ -22,10 +22,9 @@ True
 from __future__ import annotations
 
 from flexwire.records.batch import MAX_INFLATED, RecordBatch
-from flexwire.records.batch_executors import batch_functions_on
+from flexwire.records.batch_executors import kernel_functions, run_on
 from flexwire.records.decode import BatchIterator, PartialBatch, decode_batches, decode_records
 from flexwire.records.encode import encode_batch
-from flexwire.records.executors import RUNNING
 from flexwire.records.headers import Headers, typed_headers
 from flexwire.records.record import Compression, Record, RecordHeader, TimestampType
 from flexwire.records.typed import Typed, TypedDialect, ValueType
@@ -50,4 +49,4 @@ __all__ = [
 ]
 
 # Batches ask for what they are read and written with, which stands above them.
-RUNNING.functions_on = batch_functions_on
+run_on(kernel_functions())

@@ -8,10 +8,9 @@ import msgspec
 
 from flexwire.arguments import to_list
 from flexwire.errors import RecordError
-from flexwire.kernels.loading import kernels
 from flexwire.records.compression import inflate
 from flexwire.records.encode import WRITTEN_FIELDS, write_batch
-from flexwire.records.executors import RUNNING, read_records
+from flexwire.records.executors import read_records
 from flexwire.records.message_set import read_inner_records, read_message, wrapped_bytes
 from flexwire.records.record import Compression, Record, TimestampType, compression_of
 from flexwire.wire.batch_layout import (
@@ -109,7 +108,7 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
         Raises `RecordError` with an offset in the data the batch was read from. Where the bytes at
         fault are compressed, it is the batch's, and the reason says where in the inflated bytes.
         """
-        return records_of(self)
+        return read_and_keep(self)
 
     def encode(self, records: Iterable[Record] | None = None, *, level: int | None = None) -> bytes:
         """Write the batch anew: its fields, with ``records`` or, where none are given, its own.
@@ -183,13 +182,6 @@ class RecordBatch(msgspec.Struct, gc=False, kw_only=True):
             return RecordError(error.reason, offset=self.position + error.offset)
         reason = f"{error.reason} (at byte {error.offset} of the inflated records)"
         return RecordError(reason, offset=self.position)
-
-
-def records_of(batch: RecordBatch) -> list[Record]:
-    """Give the records of a batch, read by whatever this process reads with now."""
-    # Of the batch itself, in the same room.
-    kept = batch._records  # noqa: SLF001 - see above
-    return RUNNING.functions_on(kernels(0)).read_records(batch) if kept is None else kept
 
 
 def read_and_keep(batch: RecordBatch) -> list[Record]:

@@ -1,4 +1,4 @@
-"""The functions over whole batches that a process runs: on kernels, or Python's.
+"""The functions over records and batches that a process runs: on kernels, or Python's.
 
 This is above batches, their iterator and their writing, which reach it through
 `flexwire.records.executors.RUNNING`.
@@ -6,53 +6,52 @@ This is above batches, their iterator and their writing, which reach it through
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from flexwire.records import batch, decode, encode
-from flexwire.records.executors import BatchFunctions
+from flexwire.kernels import extension
+from flexwire.records import batch, body, decode, encode
+from flexwire.records.executors import RUNNING, Functions
 from flexwire.records.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from flexwire.kernels.record_objects import Classes
 
-    from flexwire.kernels.cache import Kernels
+PYTHON = Functions(
+    body.read_records,
+    body.write_records,
+    decode.iterate,
+    lambda _data, position, _check_crc: ([], position),
+    batch.read_and_keep,
+    encode.write_plain_batch,
+)
+"""Python's own; they read all batches one at a time."""
 
 
-@cache
-def batch_functions_on(loaded: Kernels | None) -> BatchFunctions:
-    """Make the functions; Python's, where records or batches are not as kernels take them."""
-    python = BatchFunctions(
-        decode.iterate, no_records, batch.read_and_keep, encode.write_plain_batch
-    )
-    if loaded is None:
-        return python
-    # This needs ctypes, and would slow down a process that runs without kernels.
-    from flexwire.kernels.objects.functions import UnsuitableError  # noqa: PLC0415 - see above
-    from flexwire.kernels.records.objects_functions import (  # noqa: PLC0415 - see above
-        IteratorKernels,
-        batch_function,
-        iterator_function,
-    )
-
-    def make(kernel: int, name: str, fallback: Callable[..., Any]) -> Callable[..., Any]:
-        return batch_function(kernel, Record, batch.RecordBatch, name, fallback)
-
-    iterating = IteratorKernels(loaded.iterate, loaded.next_batch, loaded.drop_iterator)
-    fallbacks = (decode.iterate, decode.go_on)
+def kernel_functions() -> Functions:
+    """Return those on kernels; Python's without kernels, or where these do not take the classes."""
+    objects: Any = extension("record_objects")
+    if objects is None:
+        return PYTHON
     try:
-        return BatchFunctions(
-            iterator_function(
-                iterating, Record, batch.RecordBatch, decode.BatchIterator, fallbacks
-            ),
-            make(loaded.read_fetch, "read_fetch", no_records),
-            make(loaded.read_batch, "read_batch", batch.read_and_keep),
-            make(loaded.write_batch, "write_batch", encode.write_plain_batch),
-        )
-    except UnsuitableError:
-        return python
+        classes: Classes = objects.Classes(Record, batch.RecordBatch)
+    except extension("objects").UnsuitableError:
+        return PYTHON
+    read, write = extension("record_objects_read"), extension("record_objects_write")
+    iterating = extension("record_objects_iterate")
+    decode.BatchIterator.register(iterating.BatchIterator)
+    return Functions(
+        read.records_reader(classes, PYTHON.read_body),
+        write.records_writer(classes, PYTHON.write_body),
+        iterating.iterator_maker(classes, PYTHON.iterate, decode.go_on),
+        read.fetch_reader(classes, PYTHON.read_all),
+        read.batch_reader(classes, PYTHON.read_records),
+        write.batch_writer(classes, PYTHON.write_batch),
+    )
 
 
-def no_records(_data: bytes, position: int, _check_crc: bool) -> tuple[list[Record], int]:  # noqa: FBT001 - as the kernel is called
-    """Return none: what is out of the ordinary is read one batch at a time."""
-    return [], position
+def run_on(functions: Functions) -> None:
+    """Read and write by these functions from now on."""
+    # With Python's way to it, what is there already would take longer than its records.
+    kind: Any = batch.RecordBatch
+    kind.records = batch.property_of(functions.read_records)
+    RUNNING.functions = functions

@@ -11,8 +11,7 @@ import msgspec
 from flexwire.arguments import to_bytes, to_flag, to_int
 from flexwire.errors import RecordError
 from flexwire.forks import lock_over_forks
-from flexwire.kernels.loading import PROCESS
-from flexwire.records.batch import MAX_INFLATED, RecordBatch, property_of, records_of
+from flexwire.records.batch import MAX_INFLATED, RecordBatch
 from flexwire.records.compression import inflate
 from flexwire.records.executors import RUNNING
 from flexwire.records.message_set import check_message_crc, read_message, wrapped_bytes
@@ -33,7 +32,6 @@ from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.varint import read_varint
 
 if TYPE_CHECKING:
-    from flexwire.kernels.cache import Kernels
     from flexwire.records.record import Record
 
 
@@ -52,10 +50,10 @@ class PartialBatch(NamedTuple):
 class BatchIterator(Iterator[RecordBatch]):
     """Gives the batches of ``data`` in order; see `decode_batches`."""
 
-    # Where kernels are, the class that they make counts as one below this.
+    # That of kernels counts as one below this.
     __slots__ = ()
 
-    _walk: _Walk | BatchIterator
+    _walk: _Walk
 
     def __next__(self) -> RecordBatch:
         return next(self._walk)
@@ -77,7 +75,7 @@ _STEP = lock_over_forks()
 
 
 class _PythonIterator(BatchIterator):
-    """Begins without kernels, and goes on with them once there are any."""
+    """Runs no kernel."""
 
     __slots__ = ("_walk",)
 
@@ -86,13 +84,6 @@ class _PythonIterator(BatchIterator):
 
     def __next__(self) -> RecordBatch:
         with _STEP:
-            walk = self._walk
-            if PROCESS.kernels is not None and isinstance(walk, _Walk) and walk.partial is None:
-                read = RUNNING.functions_on(PROCESS.kernels).iterate
-                further = read(walk.data, walk.position, walk.check_crc, walk.max_inflated)
-                # Python's again, where the kernels do not take such batches.
-                if not isinstance(further, _PythonIterator):
-                    self._walk = further
             return next(self._walk)
 
 
@@ -262,16 +253,6 @@ def go_on(iterator: Any) -> RecordBatch:
             iterator._partial = walk.partial  # noqa: SLF001 - see above
 
 
-def switch(loaded: Kernels | None) -> None:
-    """Decode by other functions from now on: those on kernels, or Python's."""
-    functions = RUNNING.functions_on(loaded)
-    # With Python's way to it, what is there already would take longer than its records.
-    kind: Any = RecordBatch
-    kind.records = property_of(functions.read_records if loaded else records_of)
-    RUNNING.iterate, RUNNING.read_all = functions.iterate, functions.read_all
-    RUNNING.on = loaded
-
-
 def decode_batches(
     data: bytes | bytearray | memoryview,
     *,
@@ -292,9 +273,7 @@ def decode_batches(
     >>> list(batches), batches.partial
     ([], PartialBatch(position=0, size=13, declared_size=80))
     """
-    if RUNNING.on is not PROCESS.kernels:
-        switch(PROCESS.kernels)
-    batches: BatchIterator = RUNNING.iterate(data, 0, check_crc, max_inflated)
+    batches: BatchIterator = RUNNING.functions.iterate(data, 0, check_crc, max_inflated)
     return batches
 
 
@@ -322,14 +301,12 @@ def decode_records(
         to_flag(check_crc, "check_crc")
     if max_inflated is not MAX_INFLATED:
         max_inflated = to_int(max_inflated, "max_inflated", least=0)
-    if RUNNING.on is not PROCESS.kernels:
-        switch(PROCESS.kernels)
-    read = RUNNING.read_all
+    read = RUNNING.functions.read_all
     records, position = read(data, 0, check_crc)
     size = len(data)
     while position < size:
         # What the kernel is not sure of, and batches that are compressed.
-        batch = next(RUNNING.iterate(data, position, check_crc, max_inflated), None)
+        batch = next(RUNNING.functions.iterate(data, position, check_crc, max_inflated), None)
         if batch is None:
             break
         records += batch.records

@@ -11,7 +11,6 @@ import google_crc32c
 
 from flexwire.arguments import to_flag, to_list
 from flexwire.errors import EncodeError
-from flexwire.kernels.loading import kernels
 from flexwire.records.compression import checked_level, deflate
 from flexwire.records.executors import RUNNING, write_records
 from flexwire.records.message_set import write_message, write_messages
@@ -153,9 +152,7 @@ def _write(
     level: int | None,
 ) -> bytes:
     if magic == RECORD_BATCH and level is None and not attributes & COMPRESSION_MASK:
-        loaded = kernels(0)
-        write = write_plain_batch if loaded is None else RUNNING.functions_on(loaded).write
-        return write(records, attributes, *numbers)
+        return RUNNING.functions.write_batch(records, attributes, *numbers)
     return _write_any(list(records), magic, attributes, numbers, level)
 
 

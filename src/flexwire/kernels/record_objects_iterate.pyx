@@ -1,0 +1,281 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Iterates over record batches: reads some ahead into Python objects, and gives them one by one."""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t
+
+from flexwire.kernels.batches cimport (
+    MAGIC,
+    BatchHeader,
+    crc32c_begin,
+    has_right_crc,
+    is_compressed,
+    is_sound,
+    size_of,
+)
+from flexwire.kernels.cursor cimport load_int16, load_int32, load_int64, load_uint32
+from flexwire.kernels.objects cimport (
+    METH_FASTCALL,
+    PyBytes_AS_STRING,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+    PyCFunction_NewEx,
+    PyLong_FromLongLong,
+    PyMethodDef,
+    PyType_GenericAlloc,
+    Py_DECREF,
+    Py_NewRef,
+    Py_True,
+    as_method,
+    given,
+    place,
+    refused,
+    to_int64,
+)
+from flexwire.kernels.output cimport PyMem_Free, PyMem_Malloc
+from flexwire.kernels.record_objects cimport (
+    BatchSlots,
+    Classes,
+    RecordCall,
+    Source,
+    make_sum,
+    take_source,
+)
+
+cdef enum:
+    AHEAD = 1 << 15        # bytes read ahead of a step: its call then costs little beside the batches
+
+crc32c_begin()
+
+
+cdef inline bint put_number(PyObject **where, int64_t number) noexcept:
+    where[0] = PyLong_FromLongLong(number)
+    return where[0] != NULL
+
+
+cdef bint put_header(PyObject *made, const BatchSlots *slots, const BatchHeader *header) noexcept:
+    """Make the fields of a batch those that its header has."""
+    cdef int64_t base_offset = load_int64(header.base_offset)
+    cdef int64_t last_delta = load_int32(header.last_offset_delta)
+    cdef int64_t base_timestamp = load_int64(header.base_timestamp)
+    cdef int64_t newest = load_int64(header.max_timestamp)
+    if not (
+        put_number(place(made, slots.base_offset), base_offset)
+        and put_number(place(made, slots.base_timestamp), base_timestamp)
+        and put_number(place(made, slots.batch_length), load_int32(header.batch_length))
+        and put_number(
+            place(made, slots.partition_leader_epoch), load_int32(header.partition_leader_epoch)
+        )
+        and put_number(place(made, slots.magic), MAGIC)
+        and put_number(place(made, slots.crc), load_uint32(header.crc))
+        and put_number(place(made, slots.attributes), load_int16(header.attributes))
+        and put_number(place(made, slots.last_offset_delta), last_delta)
+        and put_number(place(made, slots.producer_id), load_int64(header.producer_id))
+        and put_number(place(made, slots.producer_epoch), load_int16(header.producer_epoch))
+        and put_number(place(made, slots.base_sequence), load_int32(header.base_sequence))
+        and put_number(place(made, slots.record_count), load_int32(header.record_count))
+    ):
+        return False
+    # Of two numbers that are equal, one object is made.
+    place(made, slots.last_offset)[0] = make_sum(
+        base_offset, last_delta, place(made, slots.base_offset)[0]
+    )
+    if newest == base_timestamp:
+        place(made, slots.max_timestamp)[0] = Py_NewRef(place(made, slots.base_timestamp)[0])
+    else:
+        place(made, slots.max_timestamp)[0] = PyLong_FromLongLong(newest)
+    return place(made, slots.last_offset)[0] != NULL and place(made, slots.max_timestamp)[0] != NULL
+
+
+cdef PyObject *make_batch(
+    const BatchSlots *slots, const Source *source, const uint8_t *at, int64_t size
+) noexcept:
+    """Make the object for a batch; NULL where there is no memory for it."""
+    cdef PyObject *made = PyType_GenericAlloc(slots.type, 0)
+    if made == NULL:
+        return NULL
+    if size == PyBytes_GET_SIZE(source.data):
+        place(made, slots.data)[0] = Py_NewRef(source.data)
+    else:
+        place(made, slots.data)[0] = PyBytes_FromStringAndSize(<const char *> at, size)
+    place(made, slots.check_crc)[0] = Py_NewRef(source.check_crc)
+    place(made, slots.max_inflated)[0] = Py_NewRef(source.max_inflated)
+    place(made, slots.records)[0] = Py_NewRef(<PyObject *> None)
+    if (
+        place(made, slots.data)[0] != NULL
+        and put_number(place(made, slots.position), at - source.begin)
+        and put_header(made, slots, <const BatchHeader *> at)
+    ):
+        return made
+    Py_DECREF(made)
+    return NULL
+
+
+cdef int64_t count_ahead(const uint8_t *at, const uint8_t *end) noexcept:
+    """Return how many batches to read at once; 0 where what begins here is no sound one.
+
+    A compressed one stands alone: what its records inflate to may be kept as long as those that
+    were read with it.
+    """
+    cdef const BatchHeader *header
+    cdef int64_t size
+    cdef int64_t count = 0
+    cdef int64_t room = AHEAD
+    while is_sound(at, end - at):
+        header = <const BatchHeader *> at
+        size = size_of(header)
+        if is_compressed(header) or size > room:
+            return count or 1
+        count += 1
+        room -= size
+        at += size
+    return count
+
+
+@cython.final
+@cython.no_gc
+cdef class BatchIterator:
+    """Gives the batches of data in order; see `flexwire.records.decode_batches`.
+
+    It reads some ahead: as many batches have one record, what a step costs beside a batch counts.
+    Nothing here runs Python code while an iterator is changed, so no other step can come between.
+    """
+
+    cdef RecordCall call
+    cdef readonly object _data
+    cdef readonly object _check_crc
+    cdef readonly object _max_inflated
+    cdef public object _partial
+    cdef public int64_t _position
+    cdef PyObject **ahead  # batches that were read, of which some were given
+    cdef int64_t done
+    cdef int64_t count
+
+    def __init__(self):
+        raise TypeError("cannot create 'BatchIterator' instances")
+
+    @property
+    def position(self):
+        """Where the next batch starts."""
+        return self._position
+
+    @property
+    def partial(self):
+        """The partial batch at the end, None when there is none or it is not reached yet."""
+        return self._partial
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef PyObject *iterator = <PyObject *> self
+        if self.done < self.count:
+            return given(self.give())
+        self.drop_ahead()
+        if self.call is None or not 0 <= self._position < PyBytes_GET_SIZE(<PyObject *> self._data):
+            raise StopIteration
+        if self.read_ahead() and self.count:
+            return given(self.give())
+        self.drop_ahead()
+        return refused(<PyObject *> self.call.fallback, &iterator, 1, NULL)
+
+    def __dealloc__(self):
+        self.drop_ahead()
+
+    cdef PyObject *give(self) noexcept:
+        """Take the next of the batches that were read ahead."""
+        cdef PyObject *batch = self.ahead[self.done]
+        self.done += 1
+        self._position += PyBytes_GET_SIZE(place(batch, self.call.classes.batch.data)[0])
+        return batch
+
+    cdef bint read_ahead(self) noexcept:
+        """Read batches from the position on, where there are none; False without memory."""
+        cdef Source source
+        cdef const uint8_t *at
+        cdef const BatchHeader *header
+        cdef int64_t index, count
+        source.data, source.check_crc = <PyObject *> self._data, <PyObject *> self._check_crc
+        source.max_inflated = <PyObject *> self._max_inflated
+        source.begin = <const uint8_t *> PyBytes_AS_STRING(source.data)
+        at = source.begin + self._position
+        count = count_ahead(at, source.begin + PyBytes_GET_SIZE(source.data))
+        if count == 0:
+            return True
+        self.ahead = <PyObject **> PyMem_Malloc(count * sizeof(PyObject *))
+        if self.ahead == NULL:
+            return False
+        for index in range(count):
+            header = <const BatchHeader *> at
+            if source.check_crc == Py_True and not has_right_crc(header, at + size_of(header)):
+                return True
+            self.ahead[index] = make_batch(
+                &self.call.classes.batch, &source, at, size_of(header)
+            )
+            if self.ahead[index] == NULL:
+                return False
+            self.count += 1
+            at += size_of(header)
+        return True
+
+    cdef void drop_ahead(self) noexcept:
+        """Let go of the batches that were read ahead and not given."""
+        cdef PyObject **ahead = self.ahead
+        cdef int64_t index
+        cdef int64_t done = self.done
+        cdef int64_t count = self.count
+        self.ahead, self.done, self.count = NULL, 0, 0
+        for index in range(done, count):
+            Py_DECREF(ahead[index])
+        PyMem_Free(ahead)
+
+
+cdef object iterate(object itself, PyObject **arguments, Py_ssize_t count):
+    """Return an iterator over the batches from a position on.
+
+    Arguments are the data, the position, and of `flexwire.records.decode_batches` whether crcs are
+    checked and what records may inflate to.
+    """
+    cdef IteratorCall call = <IteratorCall> itself
+    cdef Source source
+    cdef int64_t limit
+    cdef BatchIterator made
+    if count == 4 and take_source(arguments, &source) and to_int64(arguments[3], &limit):
+        if limit >= 0:
+            made = BatchIterator.__new__(BatchIterator)
+            made.call = call.steps
+            made._data, made._check_crc = <object> source.data, <object> source.check_crc
+            made._max_inflated = <object> arguments[3]
+            made._position = source.rest.at - source.begin
+            if made.read_ahead():
+                return made
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+@cython.final
+@cython.no_gc_clear  # the function that has it reads it as long as it is there
+cdef class IteratorCall:
+    """What the function that makes iterators knows."""
+
+    cdef RecordCall steps  # of each iterator
+    cdef object fallback
+
+    def __init__(self, RecordCall steps, fallback):
+        self.steps, self.fallback = steps, fallback
+
+
+cdef PyMethodDef ITERATE
+ITERATE.ml_name = "iterate"
+ITERATE.ml_meth = as_method(<void *> iterate)
+ITERATE.ml_flags = METH_FASTCALL
+
+
+
+def iterator_maker(Classes classes, fallback, next_fallback):
+    """Return `flexwire.records.decode.iterate` on kernels.
+
+    ``next_fallback`` gives an iterator's next batch where the kernels are not sure of it, or raises.
+    """
+    steps = RecordCall(classes, next_fallback)
+    return PyCFunction_NewEx(&ITERATE, IteratorCall(steps, fallback), NULL)

@@ -1,0 +1,518 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Reads record batches into Python objects: headers and crcs, and then their records.
+
+A batch of ten records takes no longer than Python's code for its header would. So all of a batch
+that is wholly sound is made here, and of what is not nothing: `flexwire.records.decode` reads it.
+An object is put into its place as soon as it is made, and what is refused is let go by its root.
+"""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcmp
+
+from flexwire.kernels.batches cimport (
+    APPEND_TIME_MASK,
+    COMPRESSION_MASK,
+    LEAST_RECORD,
+    MAGIC,
+    BatchHeader,
+    Record,
+    Text,
+    begin_record,
+    crc32c_begin,
+    has_right_crc,
+    is_compressed,
+    is_sound,
+    read_fields,
+    read_text,
+    size_of,
+)
+from flexwire.kernels.cursor cimport Cursor, left, likely, load_int16, load_int32, load_int64
+from flexwire.kernels.objects cimport (
+    METH_FASTCALL,
+    PyBytes_AS_STRING,
+    PyBytes_CheckExact,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+    PyCFunction_NewEx,
+    PyErr_Clear,
+    PyErr_ExceptionMatches,
+    PyErr_Occurred,
+    PyList_GET_ITEM,
+    PyList_New,
+    PyList_SET_ITEM,
+    PyLong_CheckExact,
+    PyLong_FromLongLong,
+    PyMethodDef,
+    PyObject_GC_UnTrack,
+    PyTuple_New,
+    PyTuple_SET_ITEM,
+    PyType_GenericAlloc,
+    Py_DECREF,
+    Py_INCREF,
+    Py_NewRef,
+    Py_TYPE,
+    Py_True,
+    Py_XDECREF,
+    as_method,
+    given,
+    place,
+    refused,
+    to_int64,
+)
+from flexwire.kernels.record_objects cimport (
+    KEYS,
+    LONGEST_KEY,
+    BatchSlots,
+    Classes,
+    RecordCall,
+    RecordSlots,
+    Source,
+    make_sum,
+    take_source,
+)
+
+cdef extern from "Python.h":
+    void Py_SET_SIZE(PyObject *items, Py_ssize_t size)
+
+crc32c_begin()
+
+# What the records of one batch are made with. Objects are borrowed, and NULL where there is none.
+cdef struct Reading:
+    const RecordSlots *slots
+    PyObject **keys
+    int64_t base_offset
+    int64_t base_timestamp
+    int64_t budget         # the objects that may be made
+    PyObject *offset       # the base offset
+    PyObject *timestamp    # the base timestamp
+    PyObject *append_time  # the timestamp that all records get
+
+# Records.
+
+cdef inline PyObject *make_bytes(const Text *text) noexcept:
+    """Make a key or value, None for null; a new reference, or NULL."""
+    if text.size < 0:
+        return Py_NewRef(<PyObject *> None)
+    return PyBytes_FromStringAndSize(<const char *> text.at, text.size)
+
+
+cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexcept:
+    """Make a header's key; the one made last in its place if it is that, which is faster."""
+    cdef PyObject *made
+    cdef PyObject *likely = keys[index] if index < KEYS else NULL
+    if likely != NULL and PyBytes_GET_SIZE(likely) == text.size:
+        if memcmp(PyBytes_AS_STRING(likely), text.at, text.size) == 0:
+            return Py_NewRef(likely)
+    made = PyBytes_FromStringAndSize(<const char *> text.at, text.size)
+    if made != NULL and index < KEYS and text.size <= LONGEST_KEY:
+        keys[index] = Py_NewRef(made)
+        Py_XDECREF(likely)
+    return made
+
+
+cdef bint read_header(
+    Cursor *record, PyObject **keys, int64_t index, PyObject **where
+) noexcept:
+    """Read a record header, a tuple of its key and value."""
+    cdef Text text
+    cdef PyObject *item
+    where[0] = PyTuple_New(2)
+    if where[0] == NULL:
+        return False
+    PyObject_GC_UnTrack(where[0])
+    if not read_text(record, &text, False) or text.size < 0:
+        return False
+    item = make_key(keys, &text, index)
+    if item == NULL:
+        return False
+    PyTuple_SET_ITEM(where[0], 0, item)
+    if not read_text(record, &text, False):
+        return False
+    item = make_bytes(&text)
+    if item == NULL:
+        return False
+    PyTuple_SET_ITEM(where[0], 1, item)
+    return True
+
+
+cdef bint read_headers(
+    Cursor *record, Reading *reading, int64_t count, PyObject **where
+) noexcept:
+    """Read the headers of a record, a list."""
+    cdef int64_t index
+    cdef bint is_read
+    cdef PyObject *header
+    if count > reading.budget:
+        return False
+    reading.budget -= count
+    where[0] = PyList_New(count)
+    if where[0] == NULL:
+        return False
+    # Nothing a record holds can be part of a circle; the collector need not look at it.
+    PyObject_GC_UnTrack(where[0])
+    for index in range(count):
+        header = NULL
+        is_read = read_header(record, reading.keys, index, &header)
+        if header == NULL:
+            return False
+        PyList_SET_ITEM(where[0], index, header)
+        if not is_read:
+            return False
+    return True
+
+
+cdef bint read_object(Cursor *batch, Reading *reading, PyObject **where) noexcept:
+    """Read the next record of a batch."""
+    cdef const RecordSlots *slots = reading.slots
+    cdef Cursor cursor
+    cdef Record record
+    cdef PyObject *made
+    cdef PyObject *timestamp
+    if not begin_record(batch, &cursor) or not read_fields(&cursor, &record, False):
+        return False
+    made = PyType_GenericAlloc(slots.type, 0)
+    where[0] = made
+    if made == NULL:
+        return False
+    timestamp = make_sum(reading.base_timestamp, record.timestamp_delta, reading.timestamp)
+    if reading.append_time != NULL and timestamp != NULL:
+        Py_DECREF(timestamp)
+        timestamp = Py_NewRef(reading.append_time)
+    place(made, slots.timestamp)[0] = timestamp
+    place(made, slots.offset)[0] = make_sum(
+        reading.base_offset, record.offset_delta, reading.offset
+    )
+    place(made, slots.key)[0] = make_bytes(&record.key)
+    place(made, slots.value)[0] = make_bytes(&record.value)
+    if (
+        place(made, slots.timestamp)[0] == NULL or place(made, slots.offset)[0] == NULL
+        or place(made, slots.key)[0] == NULL or place(made, slots.value)[0] == NULL
+    ):
+        return False
+    return (
+        read_headers(&cursor, reading, record.headers, place(made, slots.headers))
+        and cursor.at == cursor.end
+    )
+
+
+cdef inline bint can_hold(const Cursor *batch, const Reading *reading, int64_t count) noexcept:
+    """Return whether so many records can stand in the rest, within the budget."""
+    return 0 <= count <= left(batch) // LEAST_RECORD and count <= reading.budget
+
+
+cdef bint read_into(
+    Cursor *batch, Reading *reading, PyObject *records, int64_t first, int64_t count
+) noexcept:
+    """Read so many records, which must fill the data, into places of a list that are empty."""
+    cdef int64_t index
+    cdef PyObject *record
+    cdef bint is_read
+    reading.budget -= count
+    for index in range(first, first + count):
+        record = NULL
+        is_read = read_object(batch, reading, &record)
+        if record == NULL:
+            return False
+        PyList_SET_ITEM(records, index, record)
+        if not is_read:
+            return False
+    return batch.at == batch.end
+
+
+cdef PyObject *read_all(Cursor *batch, Reading *reading, int64_t count) noexcept:
+    """Read the records, which must fill the data, into a list; a new reference, or NULL."""
+    cdef PyObject *records
+    if not can_hold(batch, reading, count):
+        return NULL
+    records = PyList_New(count)
+    if records == NULL:
+        return NULL
+    PyObject_GC_UnTrack(records)
+    if read_into(batch, reading, records, 0, count):
+        return records
+    Py_DECREF(records)
+    return NULL
+
+
+cdef bint take_records(
+    PyObject **arguments, Cursor *batch, Reading *reading, int64_t *count
+) noexcept:
+    """Take the arguments of `flexwire.records.body.read_records`, seven."""
+    cdef int64_t start, size
+    if not PyBytes_CheckExact(arguments[0]):
+        return False
+    if not (
+        to_int64(arguments[1], &start)
+        and to_int64(arguments[2], count)
+        and to_int64(arguments[3], &reading.base_offset)
+        and to_int64(arguments[4], &reading.base_timestamp)
+        and to_int64(arguments[5], &reading.budget)
+    ):
+        return False
+    reading.offset, reading.timestamp = arguments[3], arguments[4]
+    reading.append_time = NULL
+    if arguments[6] != <PyObject *> None:
+        if not PyLong_CheckExact(arguments[6]):
+            return False
+        reading.append_time = arguments[6]
+    size = PyBytes_GET_SIZE(arguments[0])
+    if not 0 <= start <= size:
+        return False
+    batch.at = <const uint8_t *> PyBytes_AS_STRING(arguments[0]) + start
+    batch.end = batch.at - start + size
+    return True
+
+
+cdef object read_records(object itself, PyObject **arguments, Py_ssize_t count):
+    """Read all records of a batch; what is out of the ordinary goes to the fallback."""
+    cdef RecordCall call = <RecordCall> itself
+    cdef Reading reading
+    cdef Cursor batch
+    cdef int64_t records = 0
+    cdef PyObject *made
+    reading.slots, reading.keys = &call.classes.record, call.classes.keys
+    if count == 7 and take_records(arguments, &batch, &reading, &records):
+        made = read_all(&batch, &reading, records)
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+# The records of all batches.
+
+cdef bint begin_plain(const Cursor *rest, Cursor *batch, Reading *reading) noexcept:
+    """Find the next batch, if it is sound, not compressed, and has room for its records."""
+    cdef const BatchHeader *header = <const BatchHeader *> rest.at
+    if not is_sound(rest.at, left(rest)) or is_compressed(header):
+        return False
+    batch.at = rest.at + sizeof(BatchHeader)
+    batch.end = rest.at + size_of(header)
+    reading.budget = size_of(header)
+    reading.base_offset = load_int64(header.base_offset)
+    reading.base_timestamp = load_int64(header.base_timestamp)
+    return can_hold(batch, reading, load_int32(header.record_count))
+
+
+cdef int64_t count_plain(Cursor rest) noexcept:
+    """Return how many records there are in the batches up to the first that is for others."""
+    cdef Cursor batch
+    cdef Reading reading
+    cdef int64_t count = 0
+    while begin_plain(&rest, &batch, &reading):
+        count += load_int32((<const BatchHeader *> rest.at).record_count)
+        rest.at = batch.end
+    return count
+
+
+cdef bint read_plain(
+    const BatchHeader *header, Cursor *batch, Reading *reading, PyObject *records, int64_t first
+) noexcept:
+    """Read the records of a batch into places of a list that are empty."""
+    cdef bint is_read
+    reading.offset = reading.timestamp = reading.append_time = NULL
+    if load_int16(header.attributes) & APPEND_TIME_MASK:
+        reading.append_time = PyLong_FromLongLong(load_int64(header.max_timestamp))
+        if reading.append_time == NULL:
+            return False
+    is_read = read_into(batch, reading, records, first, load_int32(header.record_count))
+    Py_XDECREF(reading.append_time)
+    return is_read
+
+
+cdef void drop(PyObject *records, int64_t first, int64_t count) noexcept:
+    """Empty places of a list again, as far as they were filled."""
+    cdef int64_t index
+    cdef PyObject *record
+    for index in range(first, first + count):
+        record = PyList_GET_ITEM(records, index)
+        if record == NULL:
+            return
+        PyList_SET_ITEM(records, index, NULL)
+        Py_DECREF(record)
+
+
+cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
+    """Read records from the position on into a list, and leave the position after them."""
+    cdef Cursor *rest = &source.rest
+    cdef Cursor batch
+    cdef const BatchHeader *header
+    cdef int64_t count
+    cdef int64_t done = 0
+    cdef PyObject *records = PyList_New(count_plain(rest[0]))
+    if records == NULL:
+        return NULL
+    PyObject_GC_UnTrack(records)
+    while begin_plain(rest, &batch, reading):
+        header = <const BatchHeader *> rest.at
+        count = load_int32(header.record_count)
+        if (
+            (source.check_crc == Py_True and not has_right_crc(header, batch.end))
+            or not read_plain(header, &batch, reading, records, done)
+        ):
+            drop(records, done, count)
+            # The rest of its room stays empty.
+            Py_SET_SIZE(records, done)
+            if PyErr_Occurred() == NULL or PyErr_ExceptionMatches(<PyObject *> Exception):
+                PyErr_Clear()
+                break
+            Py_DECREF(records)
+            return NULL
+        rest.at = batch.end
+        done += count
+    return records
+
+
+cdef PyObject *with_position(PyObject *records, int64_t position) noexcept:
+    """Make a tuple of records and the position after them; takes them over. NULL without memory."""
+    cdef PyObject *number
+    cdef PyObject *made = PyTuple_New(2)
+    if made == NULL:
+        Py_DECREF(records)
+        return NULL
+    PyTuple_SET_ITEM(made, 0, records)
+    number = PyLong_FromLongLong(position)
+    if number == NULL:
+        Py_DECREF(made)
+        return NULL
+    PyTuple_SET_ITEM(made, 1, number)
+    return made
+
+
+cdef object read_fetch(object itself, PyObject **arguments, Py_ssize_t count):
+    """Read the records of batches from a position on: a list, and the position after them.
+
+    It stops before a batch that is not sound, or is compressed. Arguments are the data, the
+    position, and whether crcs are checked.
+    """
+    cdef RecordCall call = <RecordCall> itself
+    cdef Source source
+    cdef Reading reading
+    cdef PyObject *made
+    reading.slots, reading.keys = &call.classes.record, call.classes.keys
+    if count == 3 and take_source(arguments, &source):
+        made = read_batches(&source, &reading)
+        if made != NULL:
+            made = with_position(made, source.rest.at - source.begin)
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+# The records of one batch, which keeps them.
+
+cdef PyObject *field_of(PyObject *batch, Py_ssize_t slot, int64_t *number) noexcept:
+    """Take the number that a field of a batch is; returns the field, NULL if it is no such int."""
+    cdef PyObject *value = place(batch, slot)[0]
+    return value if value != NULL and to_int64(value, number) else NULL
+
+
+cdef bint take_batch(
+    PyObject *made, const BatchSlots *slots, Cursor *batch, Reading *reading, int64_t *count
+) noexcept:
+    """Take what a batch says of its records, if they are not compressed.
+
+    Mostly that is what its bytes say; but anyone may have changed it.
+    """
+    cdef PyObject *data = place(made, slots.data)[0]
+    cdef int64_t magic, attributes
+    if data == NULL or not PyBytes_CheckExact(data):
+        return False
+    if PyBytes_GET_SIZE(data) < <Py_ssize_t> sizeof(BatchHeader):
+        return False
+    if field_of(made, slots.magic, &magic) == NULL or magic != MAGIC:
+        return False
+    if field_of(made, slots.attributes, &attributes) == NULL or attributes & COMPRESSION_MASK:
+        return False
+    reading.append_time = NULL
+    if attributes & APPEND_TIME_MASK:
+        reading.append_time = place(made, slots.max_timestamp)[0]
+        if reading.append_time == NULL or not PyLong_CheckExact(reading.append_time):
+            return False
+    batch.at = <const uint8_t *> PyBytes_AS_STRING(data)
+    batch.end = batch.at + PyBytes_GET_SIZE(data)
+    reading.budget = left(batch)
+    batch.at += sizeof(BatchHeader)
+    reading.offset = field_of(made, slots.base_offset, &reading.base_offset)
+    reading.timestamp = field_of(made, slots.base_timestamp, &reading.base_timestamp)
+    return (
+        reading.offset != NULL and reading.timestamp != NULL
+        and field_of(made, slots.record_count, count) != NULL
+    )
+
+
+cdef PyObject *read_held(
+    PyObject *data, Cursor *batch, Reading *reading, int64_t count
+) noexcept:
+    """Read the records of a batch that was taken.
+
+    The collector may run on the way, and with it Python code that gives the batch other fields.
+    """
+    cdef PyObject *records
+    cdef PyObject *held[4]
+    cdef int index
+    held[:] = [data, reading.offset, reading.timestamp, reading.append_time]
+    for index in range(4):
+        if held[index] != NULL:
+            Py_INCREF(held[index])
+    records = read_all(batch, reading, count)
+    for index in range(4):
+        Py_XDECREF(held[index])
+    return records
+
+
+cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
+    """Return the records of a batch, which keeps them; what is out of the ordinary falls back."""
+    cdef RecordCall call = <RecordCall> itself
+    cdef const BatchSlots *slots = &call.classes.batch
+    cdef Reading reading
+    cdef Cursor batch
+    cdef int64_t records = 0
+    cdef PyObject *made
+    cdef PyObject *before
+    if count == 1 and Py_TYPE(arguments[0]) == slots.type:
+        before = place(arguments[0], slots.records)[0]
+        if before != NULL and before != <PyObject *> None:
+            return given(Py_NewRef(before))
+        reading.slots, reading.keys = &call.classes.record, call.classes.keys
+        if take_batch(arguments[0], slots, &batch, &reading, &records):
+            made = read_held(place(arguments[0], slots.data)[0], &batch, &reading, records)
+            if made != NULL:
+                before = place(arguments[0], slots.records)[0]
+                place(arguments[0], slots.records)[0] = Py_NewRef(made)
+                Py_XDECREF(before)
+                return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+# The functions that Python gets. What they do not take, their fallbacks do, with the same arguments.
+
+cdef PyMethodDef READ_RECORDS
+READ_RECORDS.ml_name = "read_records"
+READ_RECORDS.ml_meth = as_method(<void *> read_records)
+READ_RECORDS.ml_flags = METH_FASTCALL
+
+cdef PyMethodDef READ_FETCH
+READ_FETCH.ml_name = "read_fetch"
+READ_FETCH.ml_meth = as_method(<void *> read_fetch)
+READ_FETCH.ml_flags = METH_FASTCALL
+
+cdef PyMethodDef READ_BATCH
+READ_BATCH.ml_name = "read_batch"
+READ_BATCH.ml_meth = as_method(<void *> read_batch)
+READ_BATCH.ml_flags = METH_FASTCALL
+
+def records_reader(Classes classes, fallback):
+    """Return `flexwire.records.body.read_records` on kernels."""
+    return PyCFunction_NewEx(&READ_RECORDS, RecordCall(classes, fallback), NULL)
+
+
+def fetch_reader(Classes classes, fallback):
+    """Return what reads the records of all batches that are sound and not compressed."""
+    return PyCFunction_NewEx(&READ_FETCH, RecordCall(classes, fallback), NULL)
+
+
+def batch_reader(Classes classes, fallback):
+    """Return `flexwire.records.batch.read_and_keep` on kernels."""
+    return PyCFunction_NewEx(&READ_BATCH, RecordCall(classes, fallback), NULL)

@@ -1,0 +1,362 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
+"""Writes a list of records as the body of a record batch, or as a whole one.
+
+Nothing here runs Python code, so that no other thread can change what is being written.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MIN, int64_t, uint8_t
+from libc.string cimport memcpy, memmove, memset
+
+from flexwire.kernels.batches cimport (
+    COMPRESSION_MASK,
+    LENGTH_END,
+    MAGIC,
+    BatchHeader,
+    crc32c,
+    crc32c_begin,
+)
+from flexwire.kernels.cursor cimport (
+    store_uint16,
+    store_uint32,
+    store_uint64,
+    write_zigzag,
+    zigzag_size,
+)
+from flexwire.kernels.objects cimport (
+    METH_FASTCALL,
+    PyBytes_AS_STRING,
+    PyBytes_CheckExact,
+    PyBytes_FromStringAndSize,
+    PyBytes_GET_SIZE,
+    PyCFunction_NewEx,
+    PyList_CheckExact,
+    PyList_GET_ITEM,
+    PyList_GET_SIZE,
+    PyLong_FromLongLong,
+    PyMethodDef,
+    PyTuple_CheckExact,
+    PyTuple_GET_ITEM,
+    PyTuple_GET_SIZE,
+    PyTuple_New,
+    PyTuple_SET_ITEM,
+    Py_DECREF,
+    Py_TYPE,
+    as_method,
+    given,
+    place,
+    refused,
+    to_int64,
+)
+from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve
+from flexwire.kernels.record_objects cimport Classes, RecordCall, RecordSlots, subtract_overflows
+
+cdef enum:
+    FIRST_SIZE = 4096      # of the output, in bytes
+    VARLONG = 10           # the most bytes of a number
+
+crc32c_begin()
+
+# What is written of a list of records, and what of a batch besides.
+cdef struct Writing:
+    const RecordSlots *slots
+    Output out
+    int64_t base_offset
+    int64_t base_timestamp
+    int64_t newest         # timestamp
+    int64_t last_offset
+    int64_t attributes
+    int64_t partition_leader_epoch
+    int64_t producer_id
+    int64_t producer_epoch
+    int64_t base_sequence
+
+
+cdef bint write_text(Output *out, PyObject *value) noexcept:
+    """Write an exact bytes object with its length in front, or null for None."""
+    cdef Py_ssize_t size
+    cdef uint8_t *at
+    if value == <PyObject *> None:
+        at = reserve(out, 1)
+        if at == NULL:
+            return False
+        out.at = write_zigzag(at, -1)
+        return True
+    if value == NULL or not PyBytes_CheckExact(value):
+        return False
+    size = PyBytes_GET_SIZE(value)
+    if size > INT32_MAX:
+        return False
+    at = reserve(out, size + VARLONG)
+    if at == NULL:
+        return False
+    at = write_zigzag(at, size)
+    memcpy(at, PyBytes_AS_STRING(value), size)
+    out.at = at + size
+    return True
+
+
+cdef bint write_headers(Output *out, PyObject *headers) noexcept:
+    """Write an exact list of exact tuples of two."""
+    cdef Py_ssize_t index, count
+    cdef PyObject *header
+    cdef uint8_t *at
+    if headers == NULL or not PyList_CheckExact(headers):
+        return False
+    count = PyList_GET_SIZE(headers)
+    at = reserve(out, VARLONG)
+    if at == NULL or count > INT32_MAX:
+        return False
+    out.at = write_zigzag(at, count)
+    for index in range(count):
+        header = PyList_GET_ITEM(headers, index)
+        if not PyTuple_CheckExact(header) or PyTuple_GET_SIZE(header) != 2:
+            return False
+        if PyTuple_GET_ITEM(header, 0) == <PyObject *> None:
+            return False
+        if not write_text(out, PyTuple_GET_ITEM(header, 0)):
+            return False
+        if not write_text(out, PyTuple_GET_ITEM(header, 1)):
+            return False
+    return True
+
+
+cdef inline bint take(PyObject *made, Py_ssize_t slot, int64_t *number) noexcept:
+    """Take the number that a field of an object is."""
+    cdef PyObject *value = place(made, slot)[0]
+    return value != NULL and to_int64(value, number)
+
+
+cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
+    """Write what is in a record after its length."""
+    cdef const RecordSlots *slots = writing.slots
+    cdef Output *out = &writing.out
+    cdef int64_t timestamp, offset, timestamp_delta, offset_delta
+    cdef uint8_t *at
+    if not take(record, slots.timestamp, &timestamp) or not take(record, slots.offset, &offset):
+        return False
+    if timestamp > writing.newest:
+        writing.newest = timestamp
+    if subtract_overflows(timestamp, writing.base_timestamp, &timestamp_delta):
+        return False
+    if subtract_overflows(offset, writing.base_offset, &offset_delta):
+        return False
+    if not INT32_MIN <= offset_delta <= INT32_MAX:
+        return False
+    at = reserve(out, 1 + 2 * VARLONG)
+    if at == NULL:
+        return False
+    at[0] = 0
+    out.at = write_zigzag(write_zigzag(at + 1, timestamp_delta), offset_delta)
+    return (
+        write_text(out, place(record, slots.key)[0])
+        and write_text(out, place(record, slots.value)[0])
+        and write_headers(out, place(record, slots.headers)[0])
+    )
+
+
+cdef int write_record(Writing *writing, PyObject *record, int width) noexcept:
+    """Write one record; returns how wide its length was, 0 for what is out of the ordinary.
+
+    The length is known once the record is written, and mostly as wide as that of the one before.
+    """
+    cdef Output *out = &writing.out
+    cdef int64_t begin = out.at - out.begin
+    cdef int64_t size
+    cdef int needed
+    cdef uint8_t *at
+    if Py_TYPE(record) != writing.slots.type or reserve(out, width) == NULL:
+        return 0
+    out.at += width
+    if not write_fields(writing, record) or reserve(out, VARLONG) == NULL:
+        return 0
+    at = out.begin + begin
+    size = out.at - at - width
+    if size > INT32_MAX:
+        return 0
+    needed = zigzag_size(size)
+    if needed != width:
+        memmove(at + needed, at + width, size)
+        out.at = at + needed + size
+    write_zigzag(at, size)
+    return needed
+
+
+cdef bint write_each(Writing *writing, PyObject *records) noexcept:
+    """Write the records, one after the other."""
+    cdef int width = 1
+    cdef Py_ssize_t index
+    for index in range(PyList_GET_SIZE(records)):
+        width = write_record(writing, PyList_GET_ITEM(records, index), width)
+        if width == 0:
+            return False
+    return True
+
+
+cdef bint begin(Writing *writing, PyObject *records) noexcept:
+    """Take memory for the first bytes, if there is an exact list of something."""
+    if not PyList_CheckExact(records) or PyList_GET_SIZE(records) == 0:
+        return False
+    writing.newest = INT64_MIN
+    return begin_output(&writing.out, FIRST_SIZE)
+
+
+# Their body alone.
+
+cdef PyObject *make_body(Writing *writing) noexcept:
+    """Make a tuple of the bytes and the newest timestamp; a new reference, or NULL."""
+    cdef Output *out = &writing.out
+    cdef PyObject *item
+    cdef PyObject *made = PyTuple_New(2)
+    if made == NULL:
+        return NULL
+    item = PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
+    if item != NULL:
+        PyTuple_SET_ITEM(made, 0, item)
+        item = PyLong_FromLongLong(writing.newest)
+    if item != NULL:
+        PyTuple_SET_ITEM(made, 1, item)
+        return made
+    Py_DECREF(made)
+    return NULL
+
+
+cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count):
+    """Write all records of a batch; what is out of the ordinary goes to the fallback."""
+    cdef RecordCall call = <RecordCall> itself
+    cdef Writing writing
+    cdef PyObject *made = NULL
+    writing.slots = &call.classes.record
+    if count == 3 and begin(&writing, arguments[0]):
+        if (
+            to_int64(arguments[1], &writing.base_offset)
+            and to_int64(arguments[2], &writing.base_timestamp)
+            and write_each(&writing, arguments[0])
+        ):
+            made = make_body(&writing)
+        PyMem_Free(writing.out.begin)
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+# A whole batch.
+
+cdef bint take_or(
+    PyObject *value, PyObject *record, Py_ssize_t slot, int64_t *number
+) noexcept:
+    """Take a number that is given, that of a record where it is None."""
+    if value == <PyObject *> None:
+        return take(record, slot, number)
+    return to_int64(value, number)
+
+
+cdef bint take_bases(Writing *writing, PyObject **arguments) noexcept:
+    """Take what the header of a batch has of its first and its last record."""
+    cdef const RecordSlots *slots = writing.slots
+    cdef PyObject *first = PyList_GET_ITEM(arguments[0], 0)
+    cdef PyObject *last = PyList_GET_ITEM(arguments[0], PyList_GET_SIZE(arguments[0]) - 1)
+    cdef int64_t delta
+    if Py_TYPE(first) != slots.type or Py_TYPE(last) != slots.type:
+        return False
+    return (
+        take_or(arguments[2], first, slots.offset, &writing.base_offset)
+        and take_or(arguments[3], last, slots.offset, &writing.last_offset)
+        and take_or(arguments[4], first, slots.timestamp, &writing.base_timestamp)
+        and not subtract_overflows(writing.last_offset, writing.base_offset, &delta)
+        and 0 <= delta <= INT32_MAX
+    )
+
+
+cdef inline bint take_within(PyObject *value, int bits, int64_t *number) noexcept:
+    """Take a number that is given, if it has no more than so many bits."""
+    return to_int64(value, number) and number[0] >> (bits - 1) in (0, -1)
+
+
+cdef bint take_given(Writing *writing, PyObject **arguments) noexcept:
+    """Take what the header of a batch has that is not of its records."""
+    if arguments[5] != <PyObject *> None and not to_int64(arguments[5], &writing.newest):
+        return False
+    return (
+        take_within(arguments[1], 16, &writing.attributes)
+        and not writing.attributes & COMPRESSION_MASK
+        and take_within(arguments[6], 32, &writing.partition_leader_epoch)
+        and to_int64(arguments[7], &writing.producer_id)
+        and take_within(arguments[8], 16, &writing.producer_epoch)
+        and take_within(arguments[9], 32, &writing.base_sequence)
+    )
+
+
+cdef void write_header(const Writing *writing, int64_t count) noexcept:
+    """Write the header of a batch before its records."""
+    cdef BatchHeader *header = <BatchHeader *> writing.out.begin
+    cdef int64_t last_delta = writing.last_offset - writing.base_offset
+    store_uint64(header.base_offset, writing.base_offset)
+    store_uint32(header.batch_length, writing.out.at - writing.out.begin - LENGTH_END)
+    store_uint32(header.partition_leader_epoch, writing.partition_leader_epoch)
+    header.magic = MAGIC
+    store_uint16(header.attributes, writing.attributes)
+    store_uint32(header.last_offset_delta, last_delta)
+    store_uint64(header.base_timestamp, writing.base_timestamp)
+    store_uint64(header.max_timestamp, writing.newest)
+    store_uint64(header.producer_id, writing.producer_id)
+    store_uint16(header.producer_epoch, writing.producer_epoch)
+    store_uint32(header.base_sequence, writing.base_sequence)
+    store_uint32(header.record_count, count)
+    store_uint32(header.crc, crc32c(header.attributes, writing.out.at))
+
+
+cdef PyObject *write_whole(Writing *writing, PyObject **arguments) noexcept:
+    """Write a batch as bytes; a new reference, NULL for what is out of the ordinary."""
+    cdef Output *out = &writing.out
+    if not take_bases(writing, arguments):
+        return NULL
+    memset(out.begin, 0, sizeof(BatchHeader))
+    out.at += sizeof(BatchHeader)
+    # The newest timestamp is known once the records are written.
+    if not write_each(writing, arguments[0]) or not take_given(writing, arguments):
+        return NULL
+    if out.at - out.begin - LENGTH_END > INT32_MAX:
+        return NULL
+    write_header(writing, PyList_GET_SIZE(arguments[0]))
+    return PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
+
+
+cdef object write_batch(object itself, PyObject **arguments, Py_ssize_t count):
+    """Write a batch that is not compressed; what is out of the ordinary goes to the fallback.
+
+    Arguments are those of `flexwire.records.encode.write_plain_batch`, ten.
+    """
+    cdef RecordCall call = <RecordCall> itself
+    cdef Writing writing
+    cdef PyObject *made
+    writing.slots = &call.classes.record
+    if count == 10 and begin(&writing, arguments[0]):
+        made = write_whole(&writing, arguments)
+        PyMem_Free(writing.out.begin)
+        if made != NULL:
+            return given(made)
+    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+
+
+# The functions that Python gets. What they do not take, their fallbacks do, with the same arguments.
+
+cdef PyMethodDef WRITE_RECORDS
+WRITE_RECORDS.ml_name = "write_records"
+WRITE_RECORDS.ml_meth = as_method(<void *> write_records)
+WRITE_RECORDS.ml_flags = METH_FASTCALL
+
+cdef PyMethodDef WRITE_BATCH
+WRITE_BATCH.ml_name = "write_batch"
+WRITE_BATCH.ml_meth = as_method(<void *> write_batch)
+WRITE_BATCH.ml_flags = METH_FASTCALL
+
+
+def records_writer(Classes classes, fallback):
+    """Return `flexwire.records.body.write_records` on kernels."""
+    return PyCFunction_NewEx(&WRITE_RECORDS, RecordCall(classes, fallback), NULL)
+
+
+def batch_writer(Classes classes, fallback):
+    """Return `flexwire.records.encode.write_plain_batch` on kernels."""
+    return PyCFunction_NewEx(&WRITE_BATCH, RecordCall(classes, fallback), NULL)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.files.reading import PcapHead, Section, Source, begin_blocks
-from flexwire.capture.reassembly.packet_scan import Scan
-from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - as in the room
+from flexwire.capture.reassembly.packet_scan import REFUSED, Scan
+from flexwire.wire.packet_layout import BLOCK_FRAME, BLOCK_HEAD, LEAST_BYTES
 from tests.capture.columns.captures import damaged, made_capture
 from tests.guard_arguments import asked
 from tests.kernels.guard import Guarded
@@ -58,12 +58,12 @@ def samples(source: random.Random) -> list[tuple[Head, bytes]]:
 
 def read(scan: Scan, window: Any, head: Head) -> None:
     """Let the kernel read until the end, or the rows are full; the blocks for objects it skips."""
-    while scan.run(window) == L.REFUSED:
+    while scan.run(window) == REFUSED:
         left = window.buffer[window.position :].tobytes()
-        if isinstance(head, PcapHead) or len(left) < L.BLOCK_HEAD:
+        if isinstance(head, PcapHead) or len(left) < BLOCK_HEAD:
             return
         length = struct.unpack_from(f"{head.order}I", left, 4)[0]
-        if not L.BLOCK_FRAME <= length <= len(left):
+        if not BLOCK_FRAME <= length <= len(left):
             return
         window.position += length
 
@@ -87,9 +87,9 @@ def main(rounds: int, lie: str | None) -> None:
         if source.random() < 0.5:
             raw = raw[: source.randint(0, len(raw))]
         window = Memory(data, raw, MORE if lie == "input" else 0)
-        scan.begin_rows(ROWS * L.LEAST_BYTES)
-        scan.words[L.S_CAPACITY // 8] = ROWS + (lie == "rows")
-        scan.words[L.S_TIMES // 8] = times.end - 8 * ROWS
+        scan.begin_rows(ROWS * LEAST_BYTES)
+        words = scan._words
+        words.capacity, words.times = ROWS + (lie == "rows"), times.end - 8 * ROWS
         read(scan, window, head)
         assert 0 <= window.position <= window.filled
         segments += scan.rows

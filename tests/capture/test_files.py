@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from flexwire.capture.files.links import Segment, SegmentCounts, Unreadable, read_segments
 from flexwire.errors import CaptureError
-from flexwire.kernels.capture.packets_layout import MAX_BLOCK_BYTES
+from flexwire.wire.packet_layout import MAX_BLOCK_BYTES
 from tests.capture.traffic import (
     CLIENT,
     SERVER,

@@ -36,7 +36,7 @@ def main(rounds: int, *, lie: bool) -> None:
                 raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
         data = bytes(raw[: source.randint(0, len(raw))] if source.random() < 0.5 else raw)
         count = source.choice([len(chosen), len(chosen), len(data) // 7, -1])
-        given = guarded.put(data, lie=lie)
+        given = guarded.put_bytes(data, lie=lie)
         found = read(given, 0, count, 0, 0, len(data), None)
         # Before the memory it lies in.
         del given
@@ -61,7 +61,7 @@ def main_batches(rounds: int, *, lie: bool) -> None:
         for _ in range(source.choice([0, 1, 1, 2])):
             raw[source.randrange(len(raw))] = source.choice([*_BYTES, source.randrange(256)])
         data = bytes(raw[: source.randint(1, len(raw))] if source.random() < 0.3 else raw)
-        given = guarded.put(data, lie=lie)
+        given = guarded.put_bytes(data, lie=lie)
         found, end = read_fetch(given, 0, False)
         parts = [part for one in found for part in (one.key, one.value) if part]
         assert sum(map(len, parts)) <= end <= len(data)

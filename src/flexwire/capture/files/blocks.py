@@ -32,7 +32,7 @@ from flexwire.capture.files.reading import (
     open_capture,
 )
 from flexwire.errors import CaptureError
-from flexwire.kernels.capture.packets_layout import (
+from flexwire.wire.packet_layout import (
     BLOCK_FRAME,
     BLOCK_HEAD,
     ENHANCED_PACKET,

@@ -34,8 +34,8 @@ from flexwire.capture.files.reading import (
     read_packets,
 )
 from flexwire.errors import ArgumentError
-from flexwire.kernels.capture.packets_layout import OPTION_COMMENT
 from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX, INT32_MIN
+from flexwire.wire.packet_layout import OPTION_COMMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

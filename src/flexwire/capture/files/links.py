@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.capture.files.packets import SAMPLE_BYTES, Segment, SegmentCounts, Unreadable
 from flexwire.capture.files.reading import read_packets
-from flexwire.kernels.capture.packets_layout import (
+from flexwire.wire.packet_layout import (
     AUTHENTICATION_HEADER,
     COOKED_2_BYTES,
     COOKED_2_TAGS_AT,

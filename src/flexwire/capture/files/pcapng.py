@@ -15,14 +15,14 @@ from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit,
 from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, SegmentHeaders, endpoints
 from flexwire.closing import Closing
 from flexwire.errors import CaptureError
-from flexwire.kernels.capture.packets_layout import (
+from flexwire.storage.local import create_private_file, make_private_directory
+from flexwire.wire.packet_layout import (
     ENHANCED_PACKET,
     INTERFACE,
     OPTION_COMMENT,
     OPTION_TSRESOL,
     SECTION,
 )
-from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.segment_layout import ACK, FIN, PSH, RST, SYN
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from flexwire.capture.files.packets import FRAME_COMMENTS, SAMPLE_BYTES, CapturedPacket, Unreadable
 from flexwire.errors import CaptureError
-from flexwire.kernels.capture.packets_layout import (
+from flexwire.wire.packet_layout import (
     BLOCK_FRAME,
     BLOCK_HEAD,
     ENHANCED_PACKET,

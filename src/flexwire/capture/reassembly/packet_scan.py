@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -12,9 +13,9 @@ from flexwire.capture.files.reading import DAMAGE, READ_AHEAD
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.columnar.program import address, allocate
 from flexwire.extras import needed_by
-from flexwire.kernels.capture import packets_layout as L  # noqa: N812 - a word before some ten
-from flexwire.kernels.engine import kernel
+from flexwire.kernels import extension
 from flexwire.wire.limits import INT64_MAX
+from flexwire.wire.packet_layout import LEAST_BYTES, LINK_UNKNOWN, LINKS, MILLION
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
     import numpy as np
@@ -29,6 +30,71 @@ if TYPE_CHECKING:
     Bytes = np.ndarray[Any, Any]
     Numbers = np.ndarray[Any, Any]
 
+
+# How a run of the kernel ends, in the order of its `Ending`.
+SHORT, REFUSED, FULL, CROWDED = range(4)
+# How ticks become microseconds, and what a file is, as the kernel numbers both.
+_TICKS_REFUSED, _TICKS_DIVIDED, _TICKS_MULTIPLIED, _TICKS_SHIFTED = range(4)
+_PCAP, _PCAPNG = range(2)
+# Of ticks with more bits the product with a million would pass the end of a word.
+_MOST_SHIFTED = 40
+# No time and no offset beyond this is added: the year 10000 is well before it.
+_MOST_US = 1 << 60
+
+# What packets hold that hold no segment is counted by a number: a network protocol, an IP protocol
+# from SKIPPED_PROTOCOL on, or a link type from SKIPPED_LINK on.
+SKIPPED_PROTOCOL = 1 << 16
+SKIPPED_LINK = SKIPPED_PROTOCOL + (1 << 8)
+SKIPPED = SKIPPED_LINK + (1 << 16)
+
+_NUMBER = ctypes.c_int64
+# What the kernel puts a segment into: a column for each, in the order of the arrays of
+# `SegmentColumns`.
+_COLUMNS = {
+    "times": np.int64,
+    "flow": np.int32,
+    "sequences": np.int64,
+    "acknowledgments": np.int64,
+    "flags": np.uint8,
+    "payloads": np.int64,
+    "sizes": np.int32,
+    # A packet may say that 4 GiB of it were not captured.
+    "missing": np.uint32,
+    "begins": np.int8,
+}
+
+
+class Run(ctypes.Structure):
+    """A run of the kernel over packets, as `kernels/packets.pyx` has it; pointers are addresses.
+
+    It goes from ``position``, which counts from ``data``, up to ``end``. A row is put into each of
+    the columns for every segment, and ``row`` moves on.
+    """
+
+    _fields_ = tuple(
+        (name, _NUMBER)
+        for name in (
+            *("data", "position", "end", "format", "is_big_endian"),
+            *("interfaces", "interface_count", "to_us", "last_us", "packets", "row", "capacity"),
+            *_COLUMNS,
+            *("flows", "flow_count", "flow_capacity", "slots", "slot_mask", "slotted", "seed"),
+            *("skipped", "new_skipped", "new_count"),
+            *("request", "request_bytes", "response", "response_bytes"),
+        )
+    )
+
+
+INTERFACE = np.dtype(
+    [
+        (name, np.int64)
+        for name in ("linktype", "link", "snaplen", "ticks", "number", "most", "offset_us")
+    ]
+)
+"""An interface as the kernel has it; where its times are not sure, objects read its packets."""
+
+# Of a flow: an IPv4 flow has both addresses in the first word.
+_FLOW = np.dtype([("addresses", np.int64, 4), ("ports", np.int64), ("code", np.int64)])
+_VERSION_BIT = 32
 
 _FIRST_FLOWS = 512
 _SLOTS_PER_FLOW = 4
@@ -54,40 +120,32 @@ class Keys:
 class Flows:
     """The flows of all files that a reader has read."""
 
-    def __init__(self, words: memoryview[int], keys: Keys) -> None:
-        self._words = words
+    def __init__(self, run: Run, keys: Keys) -> None:
+        self._run = run
         self._keys = keys
-        self._rows = np.zeros((0, L.FLOW // 8), np.int64)
+        self._rows = np.zeros(0, _FLOW)
         self._slots: Numbers
         # Of each flow that is named: its key, and whether its sender is the higher end.
         self.key: Numbers = np.zeros(0, np.int32)
         self.is_high: Numbers = np.zeros(0, np.bool_)
         self._named = 0
-        words[L.S_SEED // 8] = secrets.randbits(63)
+        run.seed = secrets.randbits(63)
         self.grow()
 
     def grow(self) -> None:
         """Make room for twice as many flows; the kernel puts those that it has into new slots."""
-        count = len(self._rows)
+        count, run = len(self._rows), self._run
         room = max(2 * count, _FIRST_FLOWS)
-        self._rows = np.concatenate(
-            [self._rows, np.zeros((room - count, L.FLOW // 8), np.int64)], axis=0
-        )
+        self._rows = np.concatenate([self._rows, np.zeros(room - count, _FLOW)])
         self.key = np.concatenate([self.key, np.zeros(room - count, np.int32)])
         self.is_high = np.concatenate([self.is_high, np.zeros(room - count, np.bool_)])
         self._slots = np.zeros(room * _SLOTS_PER_FLOW, np.int32)
-        for word, value in (
-            (L.S_FLOWS, address(self._rows)),
-            (L.S_FLOW_CAPACITY, room),
-            (L.S_SLOTS, address(self._slots)),
-            (L.S_SLOT_MASK, len(self._slots) - 1),
-            (L.S_SLOTTED, 0),
-        ):
-            self._words[word // 8] = value
+        run.flows, run.flow_capacity = address(self._rows), room
+        run.slots, run.slot_mask, run.slotted = address(self._slots), len(self._slots) - 1, 0
 
     def name(self) -> None:
         """Find the keys of the flows that are new."""
-        count = self._words[L.S_FLOW_COUNT // 8]
+        count = self._run.flow_count
         for flow in range(self._named, count):
             source, destination = _ends(self._rows[flow])
             ends = Segment(0, source, destination, 0, 0, 0, b"")
@@ -95,17 +153,15 @@ class Flows:
         self._named = count
 
 
-def _ends(row: Numbers) -> tuple[str, str]:
+def _ends(flow: np.void) -> tuple[str, str]:
     """Give the texts of both ends of a flow, the sender's first."""
-    raw = row.tobytes()
-    ports = int(row[L.W_PORTS // 8])
-    size = _IPV4_BYTES if ports >> L.VERSION_BIT == 4 else _IPV6_BYTES  # noqa: PLR2004 - IPv4
-    at = L.W_PORTS
+    raw, ports = flow["addresses"].tobytes(), flow["ports"].tobytes()
+    is_ipv4 = int(flow["ports"]) >> _VERSION_BIT == 4  # noqa: PLR2004 - IPv4
+    size = _IPV4_BYTES if is_ipv4 else _IPV6_BYTES
     return (
-        endpoint_name(raw[:size], int.from_bytes(raw[at : at + _PORT_BYTES], "big")),
+        endpoint_name(raw[:size], int.from_bytes(ports[:_PORT_BYTES], "big")),
         endpoint_name(
-            raw[size : 2 * size],
-            int.from_bytes(raw[at + _PORT_BYTES : at + 2 * _PORT_BYTES], "big"),
+            raw[size : 2 * size], int.from_bytes(ports[_PORT_BYTES : 2 * _PORT_BYTES], "big")
         ),
     )
 
@@ -302,76 +358,55 @@ BEGINS: tuple[Direction | None, ...] = (None, "request", "response")
 """What each number of the column ``begins`` says."""
 
 _COMMENTS = {direction: comment for comment, direction in FRAME_COMMENTS.items()}
-# The words of the columns, and what each holds, in the order of the arrays of `SegmentColumns`.
-_COLUMNS = {
-    L.S_TIMES: np.int64,
-    L.S_FLOW: np.int32,
-    L.S_SEQUENCES: np.int64,
-    L.S_ACKNOWLEDGMENTS: np.int64,
-    L.S_FLAGS: np.uint8,
-    L.S_PAYLOADS: np.int64,
-    L.S_SIZES: np.int32,
-    # A packet may say that 4 GiB of it were not captured.
-    L.S_MISSING: np.uint32,
-    L.S_BEGINS: np.int8,
-}
 _FIRST_INTERFACES = 16
 # What stands for a flow in a row that objects read is below 0: 1, and twice the key, and the end.
 _FIRST_OWN = 1
 
 
 class Scan:
-    """The words of a kernel's run; without kernels, nothing is sure and objects read all.
+    """Runs of the kernel over files; without kernels, nothing is sure and objects read all.
 
     Several may number their ``keys`` together.
     """
 
     def __init__(self, keys: Keys | None = None) -> None:
-        self._run = kernel("scan_packets")
-        kept = np.zeros(L.SCAN // 8, np.int64)
-        self._words_at = address(kept)
-        # Single items of an array are slow to take and to set.
-        self.words = kept.data
+        packets = extension("packets")
+        self._scan = None if packets is None else packets.scan
+        self._words = run = Run()
         self.keys = Keys() if keys is None else keys
-        self.flows = Flows(self.words, self.keys)
-        self._interfaces = np.zeros((_FIRST_INTERFACES, L.INTERFACE_ROW // 8), np.int64)
-        self._skipped = np.zeros(L.SKIPPED, np.int64)
-        self._new_skipped = np.zeros(L.SKIPPED, np.int64)
+        self.flows = Flows(run, self.keys)
+        self._interfaces = np.zeros(_FIRST_INTERFACES, INTERFACE)
+        self._skipped = np.zeros(SKIPPED, np.int64)
+        self._new_skipped = np.zeros(SKIPPED, np.int64)
         self._told = 0
         self._section: Section | None = None
         self._columns: list[Numbers] = []
         self._texts = {
             direction: np.frombuffer(text, np.uint8) for direction, text in _COMMENTS.items()
         }
-        for word, value in (
-            (L.S_INTERFACES, address(self._interfaces)),
-            (L.S_SKIPPED, address(self._skipped)),
-            (L.S_NEW_SKIPPED, address(self._new_skipped)),
-            (L.S_REQUEST, address(self._texts["request"])),
-            (L.S_REQUEST_BYTES, len(self._texts["request"])),
-            (L.S_RESPONSE, address(self._texts["response"])),
-            (L.S_RESPONSE_BYTES, len(self._texts["response"])),
-        ):
-            self.words[word // 8] = value
+        run.interfaces = address(self._interfaces)
+        run.skipped, run.new_skipped = address(self._skipped), address(self._new_skipped)
+        request, response = self._texts["request"], self._texts["response"]
+        run.request, run.request_bytes = address(request), len(request)
+        run.response, run.response_bytes = address(response), len(response)
 
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return self.words[L.S_ROW // 8]
+        return int(self._words.row)
 
     @property
     def last_us(self) -> int:
         """The time of the last packet that has one."""
-        return self.words[L.S_LAST_US // 8]
+        return int(self._words.last_us)
 
     def begin_rows(self, room: int) -> None:
         """Begin new columns, for the segments of so many bytes of a file."""
-        capacity = room // L.LEAST_BYTES + 2
+        run, capacity = self._words, room // LEAST_BYTES + 2
         self._columns = [np.empty(capacity, kind) for kind in _COLUMNS.values()]
-        for word, column in zip(_COLUMNS, self._columns, strict=True):
-            self.words[word // 8] = address(column)
-        self.words[L.S_CAPACITY // 8] = capacity
-        self.words[L.S_ROW // 8] = 0
+        for name, column in zip(_COLUMNS, self._columns, strict=True):
+            setattr(run, name, address(column))
+        run.capacity, run.row = capacity, 0
 
     def keys_of(self, flow: Numbers) -> tuple[Numbers, Numbers]:
         """Give the key of each of some rows, and whether its sender is the higher end."""
@@ -390,53 +425,45 @@ class Scan:
 
     def begin_file(self) -> None:
         """Forget what was said of another file."""
+        run = self._words
         self._section = None
-        for word in (L.S_INTERFACE_COUNT, L.S_PACKETS, L.S_LAST_US):
-            self.words[word // 8] = 0
-        self._skipped[self._new_skipped[: self.words[L.S_NEW_COUNT // 8]]] = 0
-        self.words[L.S_NEW_COUNT // 8] = self._told = 0
+        run.interface_count = run.packets = run.last_us = 0
+        self._skipped[self._new_skipped[: run.new_count]] = 0
+        run.new_count = self._told = 0
 
     def know_head(self, head: PcapHead) -> None:
         """Take in what the head of a pcap file says."""
-        for word, value in (
-            (L.S_FORMAT, L.FORMAT_PCAP),
-            (L.S_ORDER, head.order == ">"),
-            (L.S_TO_US, head.to_us),
-        ):
-            self.words[word // 8] = value
-        self._interfaces[0, L.I_LINKTYPE // 8] = head.linktype
-        self._interfaces[0, L.I_LINK // 8] = L.LINKS.get(head.linktype, L.LINK_UNKNOWN)
+        run, interface = self._words, self._interfaces[0]
+        run.format, run.is_big_endian, run.to_us = _PCAP, head.order == ">", head.to_us
+        interface["linktype"] = head.linktype
+        interface["link"] = LINKS.get(head.linktype, LINK_UNKNOWN)
 
     def know_section(self, section: Section) -> None:
         """Take in what is new of a section of a pcapng file."""
-        words = self.words
+        run = self._words
         if section is not self._section:
             self._section = section
-            words[L.S_FORMAT // 8] = L.FORMAT_PCAPNG
-            words[L.S_ORDER // 8] = section.order == ">"
-        words[L.S_LAST_US // 8] = section.last_us
+            run.format, run.is_big_endian = _PCAPNG, section.order == ">"
+        run.last_us = section.last_us
         # A section begins without any, and is seen as it begins.
-        first = words[L.S_INTERFACE_COUNT // 8]
-        for number in range(first, len(section.interfaces)):
+        for number in range(run.interface_count, len(section.interfaces)):
             if number == len(self._interfaces):
                 self._interfaces = np.concatenate([self._interfaces, self._interfaces])
-                words[L.S_INTERFACES // 8] = address(self._interfaces)
+                run.interfaces = address(self._interfaces)
             self._interfaces[number] = interface_row(section.interfaces[number])
-        words[L.S_INTERFACE_COUNT // 8] = len(section.interfaces)
+        run.interface_count = len(section.interfaces)
 
     def run(self, window: Window) -> int:
         """Take packets from a window, and move its position on; says what comes next."""
-        words = self.words
-        if words[L.S_ROW // 8] == words[L.S_CAPACITY // 8]:
-            return L.FULL
-        if self._run is None:
-            return L.SHORT if window.position == window.filled else L.REFUSED
-        words[L.S_DATA // 8] = window.address
-        words[L.S_POSITION // 8] = window.position
-        words[L.S_END // 8] = window.filled
-        while (status := self._run(self._words_at, 0, 0)) == L.CROWDED:
+        run = self._words
+        if run.row == run.capacity:
+            return FULL
+        if self._scan is None:
+            return SHORT if window.position == window.filled else REFUSED
+        run.data, run.position, run.end = window.address, window.position, window.filled
+        while (status := int(self._scan(ctypes.addressof(run)))) == CROWDED:
             self.flows.grow()
-        window.position = words[L.S_POSITION // 8]
+        window.position = run.position
         return status
 
     def put(self, segment: Segment, at: int) -> None:
@@ -457,60 +484,53 @@ class Scan:
         row = self.rows
         for column, value in zip(self._columns, values, strict=True):
             column[row] = value
-        self.words[L.S_ROW // 8] = row + 1
+        self._words.row = row + 1
 
     def tell_new(self, skipped: UnusedPackets) -> None:
         """Say which reasons to skip a packet came up, in their order."""
-        if self._told == self.words[L.S_NEW_COUNT // 8]:
+        if self._told == self._words.new_count:
             return
         for reason, _ in self._reasons(self._told):
             skipped.add(reason, 0)
-        self._told = self.words[L.S_NEW_COUNT // 8]
+        self._told = self._words.new_count
 
     def tell_all(self, skipped: UnusedPackets) -> int:
         """Say how many packets of the file were skipped; gives how many it has."""
         self.tell_new(skipped)
         for reason, count in self._reasons(0):
             skipped.add(reason, count)
-        return self.words[L.S_PACKETS // 8]
+        return int(self._words.packets)
 
     def _reasons(self, first: int) -> Iterator[tuple[str, int]]:
-        count = self.words[L.S_NEW_COUNT // 8]
+        count = self._words.new_count
         for what in self._new_skipped[first:count].tolist():
             yield reason_of(what), int(self._skipped[what])
 
 
 def reason_of(what: int) -> str:
     """Give the words for what the kernel counts by a number."""
-    if what >= L.SKIPPED_LINK:
-        return other_link(what - L.SKIPPED_LINK)
-    if what >= L.SKIPPED_PROTOCOL:
-        return other_transport(what - L.SKIPPED_PROTOCOL)
+    if what >= SKIPPED_LINK:
+        return other_link(what - SKIPPED_LINK)
+    if what >= SKIPPED_PROTOCOL:
+        return other_transport(what - SKIPPED_PROTOCOL)
     return other_network(what)
 
 
-def interface_row(interface: Interface) -> list[int]:
-    """Give the words of an interface; where its times are not sure, objects read its packets."""
-    per_second, offset_us = interface.per_second, interface.offset_seconds * L.MILLION
-    how, number, most = L.TICKS_REFUSED, 1, 0
-    if abs(offset_us) > L.MOST_US:
+def interface_row(interface: Interface) -> tuple[int, ...]:
+    """Give an INTERFACE."""
+    per_second, offset_us = interface.per_second, interface.offset_seconds * MILLION
+    how, number, most = _TICKS_REFUSED, 1, 0
+    if abs(offset_us) > _MOST_US:
         offset_us = 0
-    elif per_second % L.MILLION == 0 and per_second <= INT64_MAX:
-        how, number = L.TICKS_DIVIDED, per_second // L.MILLION
-        most = L.MOST_US * number
-    elif L.MILLION % per_second == 0:
-        how, number = L.TICKS_MULTIPLIED, L.MILLION // per_second
-        most = L.MOST_US // number
-    elif (bits := per_second.bit_length() - 1) <= L.MOST_SHIFTED and per_second == 1 << bits:
-        how, number = L.TICKS_SHIFTED, bits
-        most = (L.MOST_US // L.MILLION) << bits
-    row = {
-        L.I_LINKTYPE: interface.linktype,
-        L.I_LINK: L.LINKS.get(interface.linktype, L.LINK_UNKNOWN),
-        L.I_SNAPLEN: interface.snaplen,
-        L.I_TICKS: how,
-        L.I_NUMBER: number,
-        L.I_MOST: min(most, INT64_MAX),
-        L.I_OFFSET_US: offset_us,
-    }
-    return [row[word] for word in range(0, L.INTERFACE_ROW, 8)]
+    elif per_second % MILLION == 0 and per_second <= INT64_MAX:
+        how, number = _TICKS_DIVIDED, per_second // MILLION
+        most = _MOST_US * number
+    elif MILLION % per_second == 0:
+        how, number = _TICKS_MULTIPLIED, MILLION // per_second
+        most = _MOST_US // number
+    elif (bits := per_second.bit_length() - 1) <= _MOST_SHIFTED and per_second == 1 << bits:
+        how, number = _TICKS_SHIFTED, bits
+        most = (_MOST_US // MILLION) << bits
+    link = LINKS.get(interface.linktype, LINK_UNKNOWN)
+    most = min(most, INT64_MAX)
+    return interface.linktype, link, interface.snaplen, how, number, most, offset_us

@@ -26,10 +26,18 @@ from flexwire.capture.files.reading import (
     open_capture,
     resume_blocks,
 )
-from flexwire.capture.reassembly.packet_scan import BEGINS, PIECE, FileNotes, Scan, Window
+from flexwire.capture.reassembly.packet_scan import (
+    BEGINS,
+    FULL,
+    PIECE,
+    REFUSED,
+    SHORT,
+    FileNotes,
+    Scan,
+    Window,
+)
 from flexwire.errors import CaptureError
 from flexwire.extras import needed_by
-from flexwire.kernels.capture.packets_layout import FULL, REFUSED, SHORT
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
     import numpy as np

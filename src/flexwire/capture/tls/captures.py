@@ -23,13 +23,13 @@ from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import primitives
 from flexwire.closing import Closing
 from flexwire.errors import CaptureError
-from flexwire.kernels.capture.packets_layout import (
+from flexwire.storage.local import create_private_file, make_private_directory
+from flexwire.wire.packet_layout import (
     ENHANCED_PACKET,
     INTERFACE,
     OPTION_COMMENT,
     SECTION,
 )
-from flexwire.storage.local import create_private_file, make_private_directory
 
 if TYPE_CHECKING:
     import io

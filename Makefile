@@ -13,7 +13,7 @@ OUT ?= out/demo
 PYTHONS ?= $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help run fast test cluster search kafka trial pyspark-versions lint kernels classes wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
+.PHONY: help run fast test cluster search kafka trial pyspark-versions lint classes wheel try-wheel browser site bench bench-pipeline bench-driver fuzz guard lock clean environment
 
 # A run of the tests ends after 20 minutes, wherever it is; FLEXWIRE_TEST_MINUTES=40 make test gives it
 # longer. What takes longer by itself says so below, or in tests/ending.py.
@@ -22,7 +22,7 @@ PYTHONS ?= $(PYTHON)
 PROCESSES ?= $(shell $(PYTHON) -c 'import os; print(min(4, 1 + (os.cpu_count() or 1)))')
 PYTEST = .venv/bin/pytest -n $(PROCESSES) --dist loadfile
 # Markers of pyproject.toml whose tests take most of the time.
-LONG = spark or compiles or guard or cluster or kafka or browser or slow
+LONG = spark or guard or cluster or kafka or browser or slow
 # What holds an analysis, of captures and of logs, its answers and views on each version of PySpark.
 OF_SPARK = tests/spark/test_analyze.py tests/spark/test_audit.py tests/spark/test_cluster.py tests/spark/test_commit.py \
   tests/spark/test_connect.py tests/spark/test_delta_connector.py tests/spark/test_equality.py tests/spark/test_faults.py \
@@ -39,7 +39,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make run    the main job on an embedded cluster: clients, tap, capture, Spark, report"
 	@echo "make fast   after each change, in a minute: lint, types, import directions, and the quick tests"
-	@echo "make test   all of it: the same with Spark, compiling, guard pages and random search"
+	@echo "make test   all of it: the same with Spark, guard pages and random search"
 	@echo "make cluster  whole analyses on a standalone cluster, by spark-submit and by Spark Connect, and with"
 	@echo "            the environment shipped as docs/cluster.md says: a quarter of an hour"
 	@echo "make search  the random searches of the tests, ten times as long as make test has them"
@@ -79,36 +79,32 @@ test: environment
 	$(PYTEST) $(PYTEST_ARGS)
 
 # What pyproject.toml has `make test` leave out.
-cluster: kernels
+cluster: environment
 	.venv/bin/pytest -n 0 -m cluster $(PYTEST_ARGS) tests/spark tests/docs
 
 # Searches at random take as many examples by themselves as have found anything (tests/searching.py).
-search: kernels
+search: environment
 	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 $(PYTEST) -m "not (spark or compiles or guard or cluster or kafka or browser)" $(PYTEST_ARGS)
 	FLEXWIRE_SEARCH=10 FLEXWIRE_TEST_MINUTES=180 .venv/bin/pytest -n 0 -m spark $(PYTEST_ARGS) tests/spark/internal_topics/test_replays.py
 
 # What it brings from Maven Central is kept in .build/jars, and of Debian's packages in .build/debian;
 # where those cannot be reached it fails.
-kafka: kernels
+kafka: environment
 	.venv/bin/pytest -n 0 -m kafka $(PYTEST_ARGS) tests/kafka
 
 # It writes docs/audit.md and tests/kafka/trial/results.jsonl unless only some clients are asked for.
-trial: kernels
+trial: environment
 	.venv/bin/python -m tests.kafka.trial $(CLIENTS)
 
 # The newest is what requirements.lock pins. PySpark 4.0 itself leaves sockets open.
 pyspark-versions: export FLEXWIRE_TEST_MINUTES = 120
-pyspark-versions: kernels
+pyspark-versions: environment
 	.venv/bin/python -m tools.oldest_pyspark
 	.build/oldest-pyspark/bin/python -m pytest -n 0 -m "" -W ignore::ResourceWarning \
 	  -W ignore::pytest.PytestUnraisableExceptionWarning $(PYTEST_ARGS) $(OF_SPARK)
 	.venv/bin/pytest -n 0 -m "" $(PYTEST_ARGS) $(OF_SPARK)
 
-# Before the tests, that their processes do not compile the same beside each other.
-kernels: environment
-	.venv/bin/flexwire warmup
-
-# `flexwire warmup` does this too, unless it is done, but after compiling.
+# `flexwire warmup` does this too, unless it is done.
 classes: environment
 	.venv/bin/python -c 'from flexwire.spark.archive import make_archive; from flexwire.spark.settings import SMALL_JAVA; make_archive(SMALL_JAVA)'
 

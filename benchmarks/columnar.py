@@ -152,7 +152,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", action="store_true", help="two threads over one")
     asked = parser.parse_args()
-    assert load_kernels(), "the kernels need numba"
+    assert load_kernels(), "this flexwire was built without kernels"
     print(f"Python {platform.python_version()}, pyarrow {pa.__version__}, {platform.machine()}")
     print(f"{'':34}{'messages/s':>14}{'MB/s':>10}{'x copy':>10}{'x objects':>10}")
     for name, version, value, count in CASES:

@@ -84,10 +84,7 @@ def made(schema: Any, content: dict[str, Any], classes: dict[str, Any]) -> Any:
 
 def run(repeats: int, min_time: float, only: set[str]) -> dict[tuple[str, str], dict[str, float]]:
     """Time every case; gives calls per second by (case, operation) and library."""
-    # Older kernels have not what it calls, and this module's objects are made beside those too.
-    from allocation import bare  # noqa: PLC0415 - see above
-
-    assert load_kernels(), "there is no numba here"
+    assert load_kernels(), "this flexwire was built without kernels"
     ours = [Flexwire(), FlexwireFunctions(), FlexwirePython()]
     libraries = [*ours, peers.Kio(), peers.KafkaPython(), peers.AioKafka()]
     told = ", ".join(f"{one.name} {one.version}" for one in libraries)
@@ -112,8 +109,6 @@ def run(repeats: int, min_time: float, only: set[str]) -> dict[tuple[str, str], 
             again = bytes(encode(decode(reference)))
             assert again == reference, f"{case}: {one.name} does not read what it wrote"
             calls["decode"][one.name] = lambda decode=decode, data=reference: decode(data)
-        floor = bare(message(name).decode(reference, version), version)
-        calls["decode"]["floor"] = lambda floor=floor: floor(None)
         for operation, functions in calls.items():
             gc.collect()
             samples = peers.time_interleaved(functions, repeats, min_time, time.process_time)
@@ -128,15 +123,12 @@ def show(speeds: dict[tuple[str, str], dict[str, float]]) -> None:
     """Print messages per second of flexwire, and how many times each rival's that is."""
     rivals = ["kio", "kafka-python", "aiokafka"]
     print(f"{'case':34}{'':8}{'flexwire/s':>12}", *(f"{'x ' + one:>16}" for one in rivals), end="")
-    print(f"{'functions/s':>13}{'no kernels/s':>14}{'floor/s':>12}{'floor x kio':>13}")
+    print(f"{'functions/s':>13}{'no kernels/s':>14}")
     for (case, operation), found in speeds.items():
         ours = found["flexwire"]
         ratios = [f"{ours / found[one]:.2f}" if one in found else "-" for one in rivals]
         print(f"{case:34}{operation:8}{ours:12,.0f}", *(f"{one:>16}" for one in ratios), end="")
-        print(f"{found['flexwire-functions']:13,.0f}{found['flexwire-python']:14,.0f}", end="")
-        floor, kio = found.get("floor"), found.get("kio")
-        print("" if floor is None else f"{floor:12,.0f}", end="")
-        print("" if floor is None or kio is None else f"{floor / kio:13.2f}")
+        print(f"{found['flexwire-functions']:13,.0f}{found['flexwire-python']:14,.0f}")
 
 
 if __name__ == "__main__":

@@ -20,8 +20,8 @@ from functools import partial
 import peers
 
 from flexwire import __version__, load_kernels
-from flexwire.kernels import loading
 from flexwire.records import Record, decode_batches, decode_records, encode_batch
+from flexwire.records.batch_executors import PYTHON, kernel_functions, run_on
 
 # The partition leader epoch, in the header of a batch.
 EPOCH = slice(12, 16)
@@ -117,11 +117,10 @@ class NoKernels:
     """A while without kernels."""
 
     def __enter__(self):
-        self.loaded = loading.PROCESS.kernels
-        loading.PROCESS.kernels = None
+        run_on(PYTHON)
 
     def __exit__(self, *error):
-        loading.PROCESS.kernels = self.loaded
+        run_on(kernel_functions())
 
 
 class AioKafka(peers.AioKafka):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[1]
-LONG = ("slow", "compiles", "guard")
+LONG = ("slow", "guard")
 SESSIONS = 2
 """How many processes of a run start a session of Spark. Each takes 2 GB, and half a minute of a
 processor until its queries are fast."""

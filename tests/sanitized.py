@@ -1,4 +1,4 @@
-"""``python -m tests.sanitized PLACE MODULE …``: runs a module on kernels whose every access is watched.
+"""``python -m tests.sanitized PLACE MODULE …``: runs a module on kernels that are watched.
 
 The kernels are compiled with AddressSanitizer and UndefinedBehaviorSanitizer, into `.build`, when
 their sources have changed. Whatever is read or written beside its memory, or added up beyond its

@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 __all__ = ["EXTRAS", "missing_extra", "needed_by", "require"]
 
 EXTRAS: Final = {
-    "numba": "fast",
-    "llvmlite": "fast",
     "numpy": "columnar",
     "pyarrow": "columnar",
     "zstandard": "columnar",
+    "zlib_ng": "columnar",
     "jinja2": "docs",
     "markupsafe": "docs",
     "pandas": "spark",

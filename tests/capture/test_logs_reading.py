@@ -13,7 +13,7 @@ import pytest
 from flexwire.columnar import records as by_columns
 from flexwire.columnar.record_columns import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.logs import Damaged, LogQuery, plan, read_piece, reading
 from flexwire.logs.reading import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
 from flexwire.records import Record, RecordBatch, decode_batches

@@ -30,7 +30,7 @@ from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, Traffic
 from flexwire.facts.answers import Unanswered
 from flexwire.facts.facts import LogFacts, RequestLogFacts
-from flexwire.kernels.running import Running
+from flexwire.kernels import Running
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
 from flexwire.storage.place import Place
@@ -83,9 +83,9 @@ def printed() -> dict[str, list[Any]]:
     found["answers"] = [_of_answers()]
     found |= _of_calls()
     found["tap, each line"] = _of_tap()
-    ran_on = [Running("wheel", "x86-64-v3", True, "a reason"), Running("numba", None, True, "")]
+    ran_on = [Running("Cython", None, True, "a reason"), Running("nothing", None, False, "")]
     found["warmup"] = [
-        warmup._as_json(running, seconds, seconds)
+        warmup._as_json(running, seconds)
         for running, seconds in zip(ran_on, (1.0, None), strict=True)
     ]
     return found

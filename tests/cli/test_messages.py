@@ -288,7 +288,7 @@ def test_a_release_is_named_to_reach_a_layout_that_changed(run: Run) -> None:
 def test_what_should_answer_in_a_blink_loads_nothing_heavy(arguments: list[str]) -> None:
     script = (
         "import sys, atexit\n"
-        "heavy = {'numba', 'numpy', 'pyarrow', 'pandas', 'pyspark', 'asyncio', 'rich'}\n"
+        "heavy = {'numpy', 'pyarrow', 'pandas', 'pyspark', 'asyncio', 'rich'}\n"
         "atexit.register(lambda: print(heavy & set(sys.modules), file=sys.stderr))\n"
         f"sys.argv = ['flexwire', *{arguments!r}]\n"
         "from flexwire.cli import main\n"

@@ -19,7 +19,7 @@ from flexwire.columnar.batch_digests import (
     least_of,
 )
 from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.records import Compression, Record, encode_batch
 from flexwire.records.decode import extents
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from flexwire.columnar.records import RecordReader, Wanted
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.wire.limits import FIRST_MILLISECOND, LAST_MILLISECOND
 from flexwire.wire.varint import write_varint
 from tests.columnar.test_records import ALL, in_columns, in_objects

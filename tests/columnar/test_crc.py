@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.columnar import RecordReader, Wanted, decode_records, encode_records, record_encoding
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.records import Record, encode_batch
 
 CPUINFO = Path("/proc/cpuinfo")

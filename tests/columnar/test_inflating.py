@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import cramjam
@@ -14,20 +14,20 @@ import pytest
 import zstandard
 
 from flexwire.columnar import records as inflating
+from flexwire.columnar.batch_table import new_table
 from flexwire.columnar.program import address
-from flexwire.columnar.records import RecordReader, Wanted, _zstd_bounds, decode_records
+from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import RecordError
-from flexwire.kernels.engine import kernel
-from flexwire.kernels.records import columns_layout as L  # noqa: N812 - as in the room
+from flexwire.kernels import batches
 from flexwire.records import Compression, Record, decode_batches, encode_batch
-from flexwire.records.compression import deflate, inflate, inflate_into, zstd_bound
-from tests.columnar.inflated import inflates_gzip
+from flexwire.records.compression import deflate, inflate, inflate_into, lz4_bound, zstd_bound
+from tests.records.lz4_frames import library_frames
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 CODECS = [one for one in Compression if one is not Compression.NONE]
-ZSTD = 4
+LZ4, ZSTD = 3, 4
 ROOM = 1 << 18
 _noise = random.Random(7).randbytes(3000)
 CONTENTS = [b"", b"x", b"flexwire " * 900, _noise, _noise * 3, bytes(200_000)]
@@ -241,31 +241,12 @@ def test_a_bound_that_is_known_is_taken() -> None:
         assert inflate_into(Compression.ZSTD, data, room, bound=bound) == -1
 
 
-def test_a_bound_is_given_to_zstd_alone() -> None:
-    data = b"".join(several(str(one), count) for one in Compression for count in (200, 30))
-    given: list[tuple[Compression, bool]] = []
-
-    def note(
-        compression: Compression, data: memoryview, room: memoryview, *, bound: int | None
-    ) -> int:
-        given.append((compression, bound is not None))
-        return inflate_into(compression, data, room, bound=bound)
-
-    with patch.object(inflating, "inflate_into", note):
-        assert decode_records(data).num_rows == len(Compression) * 230
-    # The kernel inflates lz4, and gzip where it has the instruction for its crc.
-    codecs = {Compression.SNAPPY, Compression.ZSTD}
-    if not inflates_gzip():
-        codecs.add(Compression.GZIP)
-    assert set(given) == {(one, one is Compression.ZSTD) for one in codecs}
+# The kernel's bounds.
 
 
-# The kernel's bound of zstd.
-
-
-def _bound(data: bytes) -> int:
+def _bound(data: bytes, compression: int = ZSTD) -> int:
     try:
-        return zstd_bound(data)
+        return {LZ4: lz4_bound, ZSTD: zstd_bound}[compression](data)
     except RecordError:
         return -1
 
@@ -274,14 +255,26 @@ def _kernel_bounds(
     bodies: list[bytes], *, skipped: int = 0, attributes: int | list[int] = ZSTD
 ) -> list[int]:
     arrays = [np.frombuffer(body, np.uint8) for body in bodies]
-    table = np.zeros((len(bodies), L.BATCH // 8), np.int64)
+    table: Any = new_table(len(bodies))
     starts = [address(one) for one in arrays]
-    table[:, L.B_START // 8] = starts
-    table[:, L.B_END // 8] = [at + len(one) for at, one in zip(starts, arrays, strict=True)]
-    table[:, L.B_ATTRIBUTES // 8] = attributes
-    table[:, L.B_SKIP // 8] = skipped
-    assert kernel("bound_zstd") is not None, "the kernels run on every machine that runs the tests"
-    return _zstd_bounds(table)
+    table["start"] = starts
+    table["end"] = [at + len(one) for at, one in zip(starts, arrays, strict=True)]
+    table["attributes"], table["is_skipped"] = attributes, skipped
+    bounds: Any = np.zeros(len(bodies), np.int64)
+    batches.bound_inflated(table, bounds)
+    found: list[int] = bounds.tolist()
+    return found
+
+
+def _damaged(source: random.Random, sound: list[bytes]) -> list[bytes]:
+    cases = [*sound]
+    for _ in range(5000):
+        raw = bytearray(source.choice(sound)[:2000])
+        for _ in range(source.choice([0, 1, 1, 3])):
+            raw[source.randrange(min(len(raw), 24))] = source.choice([0, 1, 2, 4, 6, 0xFF])
+        raw = raw[: source.choice([len(raw), source.randrange(len(raw) + 1)])]
+        cases.append(bytes(raw) + source.choice([b"", b"", source.choice(sound)]))
+    return cases
 
 
 def _zstd_frames(source: random.Random) -> list[bytes]:
@@ -298,20 +291,15 @@ def _zstd_frames(source: random.Random) -> list[bytes]:
     return sound
 
 
-def test_the_kernel_bounds_zstd_as_python_does() -> None:
+@pytest.mark.parametrize("compression", [LZ4, ZSTD])
+def test_the_kernel_bounds_what_python_bounds(compression: int) -> None:
     source = random.Random(8)
     sound = _zstd_frames(source)
-    cases = [*sound]
-    for _ in range(5000):
-        raw = bytearray(source.choice(sound)[:2000])
-        for _ in range(source.choice([0, 1, 1, 3])):
-            raw[source.randrange(min(len(raw), 24))] = source.choice([0, 1, 2, 4, 6, 0xFF])
-        raw = raw[: source.choice([len(raw), source.randrange(len(raw) + 1)])]
-        cases.append(
-            bytes(raw) + source.choice([b"", b"", b"\x28\xb5\x2f\xfd", source.choice(sound)])
-        )
-    expected = [_bound(case) for case in cases]
-    assert _kernel_bounds(cases) == expected
+    if compression == LZ4:
+        sound = [one for content in CONTENTS for one in library_frames(content)]
+    cases = _damaged(source, sound)
+    expected = [_bound(case, compression) for case in cases]
+    assert _kernel_bounds(cases, attributes=compression) == expected
     assert len(set(expected)) > 20
     assert expected.count(-1) > 500
     assert len(expected) - expected.count(-1) > 500
@@ -322,15 +310,18 @@ def test_the_kernel_bounds_each_prefix_as_python_does() -> None:
     cases = [whole[:size] for size in range(len(whole) + 1)]
     assert _kernel_bounds(cases) == [_bound(case) for case in cases]
     assert _kernel_bounds([whole], skipped=1) == [0]
+    frame = next(library_frames(_noise[:100]))
+    cases = [frame[:size] for size in range(len(frame) + 1)]
+    assert _kernel_bounds(cases, attributes=LZ4) == [_bound(case, LZ4) for case in cases]
 
 
-def test_no_batch_but_a_zstd_batch_has_a_bound() -> None:
+def test_no_batch_but_one_of_lz4_or_zstd_has_a_bound() -> None:
     attributes = [high | low for high in (0, 0x08, 0x10, 0x70) for low in range(8)]
     # Every body could be bounded, and each to another size.
     bodies = [bytes(cramjam.zstd.compress(_noise[:size])) for size in range(len(attributes))]
     expected = [
-        _bound(body) if one & 0x07 == ZSTD else 0
+        {ZSTD: _bound(body), LZ4: -1}.get(one & 0x07, 0)
         for one, body in zip(attributes, bodies, strict=True)
     ]
     assert _kernel_bounds(bodies, attributes=attributes) == expected
-    assert len(set(expected)) == 5
+    assert len(set(expected)) == 6

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from flexwire.columnar import encode_messages, encode_records, record_encoding
 from flexwire.columnar.types import message_type
 from flexwire.errors import CodecError, EncodeError
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.records import decode_batches
 from tests.codec.made_up import made
 from tests.columnar.expected import written

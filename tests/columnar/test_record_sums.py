@@ -14,7 +14,7 @@ from flexwire.columnar import record_sums
 from flexwire.columnar.record_sums import RecordSums, is_sums
 from flexwire.columnar.records import RecordReader, Wanted
 from flexwire.errors import RecordError
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.records import Compression, Record, decode_batches, encode_batch
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.record_encoding import encode_records
 from flexwire.columnar.records import RecordReader, Wanted, decode_records
 from flexwire.errors import EncodeError, RecordError
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.logs.segments import BatchPlace, Damage, LogFile, place_at, walk
 from flexwire.records import (
     Compression,

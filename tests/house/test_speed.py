@@ -18,11 +18,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
-# How a test starts Spark, runs a program against protected pages, or begins without kernels.
+# How a test starts Spark, or runs a program against protected pages.
 SIGNS = {
     "spark": r"\bspark: SparkSession\b|\"flexwire\", \"analyze\"|spark\.session import session",
     "guard": r"\brun\(\"tests\.\w+\.\w*guard\"|\bGUARD = \"tests\.",
-    "compiles": r"\"XDG_CACHE_HOME\": str\(\w+\)",
 }
 
 
@@ -90,7 +89,6 @@ def test_a_file_that_starts_what_takes_long_says_so() -> None:
         ("spark", "from flexwire.spark.session import session"),
         ("guard", 'done = run("tests.kernels.guard", "20000")'),
         ("guard", 'GUARD = "tests.columnar.guard"'),
-        ("compiles", 'environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}'),
     ],
 )
 def test_one_that_does_not_is_seen(marker: str, text: str) -> None:

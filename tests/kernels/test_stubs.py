@@ -95,8 +95,8 @@ def test_the_extension_has_what_its_stub_says(source: Path) -> None:
         (
             (
                 "cdef class Table:\n    cdef readonly dict rooms\n    cdef int size\n\n"
-                "    def __cinit__(self, table):\n        pass\n\n    @property\n    def rows(self):"
-                "\n        return 1\n    def _own(self):\n"
+                "    def __cinit__(self, table):\n        pass\n\n"
+                "    @property\n    def rows(self):\n        return 1\n    def _own(self):\n"
             ),
             {
                 "Table": ["rooms"],

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyspark
 
-from flexwire.kernels.cache import cache_directory
 from flexwire.spark.session import _quiet_java
 
 if TYPE_CHECKING:
@@ -50,7 +49,6 @@ class Cluster:
     """The processes of a cluster, and where each writes."""
 
     root: Path
-    has_kernels: bool = True
     url: str = ""
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
     _processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -112,9 +110,6 @@ class Cluster:
             # It has a port of its own, always the same.
             "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
         }
-        if self.has_kernels:
-            # In a HOME of its own each worker would compile them, for a minute.
-            settings["XDG_CACHE_HOME"] = str(cache_directory().parents[1])
         command = [str(SPARK_HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{program}"]
         with (home / "log").open("wb") as log:
             process = subprocess.Popen(
@@ -142,9 +137,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster(root: Path, workers: int = 2, *, has_kernels: bool = True) -> Iterator[Cluster]:
+def cluster(root: Path, workers: int = 2) -> Iterator[Cluster]:
     """A cluster with so many workers, stopped in the end."""
-    made = Cluster(root, has_kernels)
+    made = Cluster(root)
     try:
         made.start(workers)
         yield made

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from flexwire.kernels.capture.turns_layout import REQUEST
+from flexwire.capture.pairing.layout import REQUEST
 from flexwire.storage.listing import list_sources
 from flexwire.survey import piece_survey
 from flexwire.survey import piece_survey as exchanges

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from flexwire.capture.reassembly.streams import Lent, Standing, Taken, Went
-from flexwire.kernels.capture.framing_layout import SEEKS_REQUEST
+from flexwire.capture.reassembly.streams import SEEKS_REQUEST, Lent, Standing, Taken, Went
 from flexwire.survey.guessed_connections import MARK, MARK_ID, Run
 from flexwire.survey.piece_merger import prove
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flexwire.columnar import record_pieces
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID
 from flexwire.records import Compression, Record, encode_batch

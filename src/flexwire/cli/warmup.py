@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import time
 from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from flexwire.cli.options import Format, format_option
+
+if TYPE_CHECKING:
+    from flexwire.kernels import Running
 
 _NOT_KEPT = (
     "not kept, as this Java makes no archive of them or no directory can be written; Spark starts "
@@ -41,12 +45,15 @@ def warmup(*, output: Format) -> None:
         if is_text:
             print(f"Spark's classes: {_NOT_KEPT if classes is None else f'{classes:.1f} s'}")
     if not is_text:
-        found = {
-            "compiledBy": kernels.compiled_by,
-            "level": kernels.level,
-            "isCompiled": kernels.is_compiled,
-            "reason": kernels.reason,
-        }
-        # Nothing is compiled any more; the key remains for one release.
-        figures = {"kernels": found, "kernelSeconds": None, "sparkClassesSeconds": classes}
-        print(json.dumps(figures, indent=2))
+        print(json.dumps(_as_json(kernels, classes), indent=2))
+
+
+def _as_json(kernels: Running, classes: float | None) -> dict[str, Any]:
+    found = {
+        "compiledBy": kernels.compiled_by,
+        "level": kernels.level,
+        "isCompiled": kernels.is_compiled,
+        "reason": kernels.reason,
+    }
+    # Nothing is compiled any more; the key remains for one release.
+    return {"kernels": found, "kernelSeconds": None, "sparkClassesSeconds": classes}

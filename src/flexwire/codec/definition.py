@@ -25,7 +25,6 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.kernels.objects_read import VersionMethod
     from flexwire.schema.resolve import Fields
     from flexwire.schema.served import Key, Served
     from flexwire.wire.schema import Schema
@@ -162,7 +161,7 @@ class Definition:
         self.shown: dict[str, frozenset[str]] = {}
         # What `functions_of` made for a version.
         self.functions: dict[int, Functions] = {}
-        self.method: VersionMethod | None = None
+        self.method: Any = None
         self._decoders: dict[Key, Callable[[bytes, int, int], tuple[Any, int]]] = {}
         self._encoders: dict[Key, Callable[[bytearray, Any], None]] = {}
         # What was decoded, and encoded, before it paid to generate code.

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from flexwire.kernels.columns import hashing_layout as H  # noqa: N812 - a word in front of some ten
-from flexwire.kernels.engine import extension
+from flexwire.columnar import value_hash as H  # noqa: N812 - a word in front of some ten
+from flexwire.kernels import extension
 from flexwire.records.decode import extents
 from flexwire.wire.batch_layout import (
     CONTROL_MASK,

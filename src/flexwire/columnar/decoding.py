@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.arguments import refuse, to_choice, to_int, to_kind, to_list, to_version
+from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.columnar.program import Buffers, ColumnFullError, ColumnProgram, address
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.columnar.reference import (
@@ -27,7 +28,6 @@ from flexwire.columnar.reference import (
     read_row,
 )
 from flexwire.columnar.types import message_type
-from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.schema.catalog import per_catalog
 from flexwire.schema.served import check_message, served_of
 from flexwire.wire.encoding import Encoding
@@ -35,7 +35,7 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.kernels.engine import Kernel
+    from flexwire.columnar.reference import Kernel
     from flexwire.schema.served import MessageLike
     from flexwire.wire.schema import Schema
 
@@ -243,7 +243,7 @@ def _program(
 class _Decoding(Rows):
     """One array of messages on its way into columns."""
 
-    name = "decode"
+    room, name = "columns_read", "decode"
 
     def __init__(
         self,

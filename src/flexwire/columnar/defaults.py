@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some twenty
 from flexwire.columnar.types import in_column
-from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some twenty
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 import pyarrow as pa
 
+from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar import program
 from flexwire.columnar.decoding import versions_of
 from flexwire.columnar.program import Binding, ColumnProgram, address, allocate
@@ -22,13 +23,12 @@ from flexwire.columnar.reference import (
     write_row,
 )
 from flexwire.columnar.types import message_type
-from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.schema.catalog import per_catalog
 from flexwire.schema.served import served_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
-    from flexwire.kernels.engine import Kernel
+    from flexwire.columnar.reference import Kernel
     from flexwire.schema.served import MessageLike
     from flexwire.wire.schema import Schema
 
@@ -185,7 +185,7 @@ def _put_out(run: Run, size: int) -> Words:
 
 class _Encoding(_Writing):
     kind = pa.binary()
-    name = "encode"
+    room, name = "columns_write", "encode"
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)
@@ -220,7 +220,7 @@ class _Encoding(_Writing):
 
 class _Measuring(_Writing):
     kind = pa.int64()
-    name = "measure"
+    room, name = "columns_write", "measure"
 
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
         rows = len(self.data)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ninety
+from flexwire.columnar import operations as W  # noqa: N812 - as L
 from flexwire.columnar.defaults import Defaults
+from flexwire.columnar.operations import FORMS, operation_of
 from flexwire.columnar.types import Node, Tree, as_list, cast, validate_nulls
 from flexwire.errors import EncodeError
-from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ninety
-from flexwire.kernels.wire import operations as W  # noqa: N812 - as L
-from flexwire.kernels.wire.operations import FORMS, operation_of
 from flexwire.wire import types
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema

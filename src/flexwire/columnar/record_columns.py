@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.columnar.program import MOST, bits, trimmed
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.records.record import COMPRESSIONS, TimestampType
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,

@@ -15,7 +15,7 @@ from flexwire.columnar.program import allocate
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import as_list, cast, validate, validate_nulls
 from flexwire.errors import EncodeError
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 from flexwire.records import Record
 from flexwire.records.body import write_records
 from flexwire.records.compression import checked_level

@@ -16,7 +16,7 @@ import pyarrow as pa
 from flexwire.columnar.batch_table import BATCH
 from flexwire.columnar.record_columns import Hints, schema_of
 from flexwire.columnar.records import MOST_ENOUGH, Inflater, Wanted, room_for
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

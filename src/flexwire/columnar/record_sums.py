@@ -14,7 +14,7 @@ import pyarrow as pa
 from flexwire.columnar.batch_table import BATCH
 from flexwire.columnar.program import allocate, bits
 from flexwire.columnar.record_columns import batch_fact
-from flexwire.kernels.engine import extension
+from flexwire.kernels import extension
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

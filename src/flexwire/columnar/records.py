@@ -21,8 +21,7 @@ from flexwire.columnar.decoding import column_names, range_of
 from flexwire.columnar.program import address, allocate
 from flexwire.columnar.record_columns import RECORD_COLUMNS, Columns, Hints, from_batch, schema_of
 from flexwire.errors import RecordError
-from flexwire.kernels.engine import extension, kernel
-from flexwire.kernels.records import inflating_layout as F  # noqa: N812 - a word in front of some ten
+from flexwire.kernels import extension
 from flexwire.records import MAX_INFLATED, PartialBatch, Record, decode_batches
 from flexwire.records.batch import OBJECT_COST, object_budget
 from flexwire.records.compression import inflate, inflate_into
@@ -32,12 +31,9 @@ from flexwire.records.search import MAX_BATCH_BYTES, BatchSearch
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,
     ENTRY,
-    GZIP,
     HEADER_SIZE,
-    LZ4,
     MAGIC_AT,
     RECORD_BATCH,
-    ZSTD,
 )
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 
@@ -50,7 +46,6 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 
-_WORD = 8
 MOST_ENOUGH = 1 << 24
 """The most bytes that a group can be asked to have."""
 # Behind them there is room for a batch of so many bytes.
@@ -98,8 +93,6 @@ class Inflater:
         self._budget = object_budget(max_inflated)
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
-        # What the kernel inflates, as far as is known.
-        self._for_kernel = {LZ4, GZIP}
         # What there was no room for.
         self._beside: list[Words] = []
 
@@ -117,15 +110,13 @@ class Inflater:
         compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
         todo = _Todo(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
-        if ZSTD in todo.compressions:
-            todo.bounds = _zstd_bounds(table)
+        bounds = np.zeros(len(table), np.int64)
+        extension("batches").bound_inflated(table, bounds)
+        todo.bounds = bounds.tolist()
         row = total = 0
         while row < len(table) and total < enough:
-            if todo.compressions[row] in self._for_kernel:
-                row, total = self._run_kernel(table, row, total, enough)
-            if row < len(table) and total < enough:
-                total += self._ask_codec(todo, row)
-                row += 1
+            total += self._ask_codec(todo, row)
+            row += 1
         todo.put(table, self._budget)
         if self._ratio is not None:
             _hold(table[:row], compressions[:row], self._ratio)
@@ -138,30 +129,6 @@ class Inflater:
             room = allocate(MOST_ENOUGH + _SPARE)
             self._begin, self._room = address(room), room.data
 
-    def _run_kernel(self, table: Words, row: int, total: int, enough: int) -> tuple[int, int]:
-        """Inflate batches up to one for a codec; gives its row, and the bytes until then."""
-        run = kernel("inflate_batches")
-        if run is None:
-            return row, total
-        words = np.zeros(F.INFLATE // _WORD, np.int64)
-        for word, value in (
-            (F.I_TABLE, address(table)),
-            (F.I_FIRST, row),
-            (F.I_ROWS, len(table)),
-            (F.I_TOTAL, total),
-            (F.I_ENOUGH, enough),
-            (F.I_TARGET, self._begin + self._used),
-            (F.I_STOP, self._begin + len(self._room)),
-            (F.I_LIMIT, min(self._limit, INT64_MAX)),
-            (F.I_BUDGET, self._budget),
-        ):
-            words[word // _WORD] = value
-        run(address(words), 0, 0)
-        if not words[F.I_GZIP // _WORD]:
-            self._for_kernel.discard(GZIP)
-        self._used = int(words[F.I_TARGET // _WORD]) - self._begin
-        return int(words[F.I_FIRST // _WORD]), int(words[F.I_TOTAL // _WORD])
-
     def _ask_codec(self, todo: _Todo, row: int) -> int:
         """Inflate one batch; gives how many bytes it has then, 0 where it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
@@ -171,7 +138,7 @@ class Inflater:
         if not number:
             return size
         compression, data = COMPRESSIONS[number], self._data[begin : begin + size]
-        bound = todo.bounds[row] if number == ZSTD and todo.bounds else None
+        bound = todo.bounds[row]
         limit = self._limit
         if self._ratio is not None:
             limit = min(limit, self._ratio * todo.sizes[row])
@@ -201,19 +168,6 @@ def _hold(table: Words, compressions: Words, ratio: int) -> None:
     is_beyond = table["end"][rows] - table["start"][rows] > most
     table["count"][rows[is_beyond]] = COUNT_REFUSED
     table["budget"][rows] = np.minimum(table["budget"][rows], most // OBJECT_COST)
-
-
-def _zstd_bounds(table: Words) -> list[int]:
-    """Give the bound of each zstd batch, at its row; none where there is no kernel."""
-    run = kernel("bound_zstd")
-    if run is None:
-        return []
-    bounds = np.zeros(len(table), np.int64)
-    words = np.array([address(table), len(table), address(bounds)], np.int64)
-    assert words.nbytes == F.BOUND  # noqa: S101 - of the layout, not of the input
-    run(address(words), 0, 0)
-    found: list[int] = bounds.tolist()
-    return found
 
 
 Mode = Literal["FAILFAST", "PERMISSIVE"]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 import pyarrow as pa
 
+from flexwire.columnar import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.columnar import program
 from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate
 from flexwire.errors import CodecError, DecodeError, FlexwireError, UnknownMessageError
-from flexwire.kernels.columns import layout as L  # noqa: N812 - a word in front of some ten
-from flexwire.kernels.engine import kernel
+from flexwire.kernels import extension
 from flexwire.schema.served import served_of
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.columnar.program import ColumnProgram
-    from flexwire.kernels.engine import Kernel
     from flexwire.schema.served import MessageLike
     from flexwire.wire.encoding import Encoding
 
     Words = np.ndarray[Any, Any]
+    # It takes the address of a run's words.
+    Kernel = Callable[[int], int]
 
 
 def read_row(schema: Schema, data: bytes, *, absent_are_null: bool) -> dict[str, Any]:
@@ -191,10 +192,11 @@ class Versions:
 class Rows(ABC):
     """The rows of one array on their way; ``refused`` are those that a kernel did not take.
 
-    ``kind`` is the type of what becomes of them, ``name`` that of the kernel that does it.
+    ``kind`` is the type of what becomes of them, ``room`` and ``name`` say which kernel does it.
     """
 
     kind: pa.DataType
+    room: str
     name: str
 
     def __init__(
@@ -228,7 +230,7 @@ class Rows(ABC):
 
     def chunks(self, mode: Mode) -> Iterator[Permissive]:
         """Do all rows; raises the first error where ``mode`` says so."""
-        compiled, rows, first = kernel(self.name), len(self.data), 0
+        compiled, rows, first = self._kernel(), len(self.data), 0
         while first < rows:
             if compiled is None:
                 self.refused[:] = np.asarray(self.data.is_valid())
@@ -237,6 +239,10 @@ class Rows(ABC):
                 values, after = self.run(compiled, first)
             yield self._judge(values, first, mode)
             first = after
+
+    def _kernel(self) -> Kernel | None:
+        room = extension(self.room)
+        return None if room is None else getattr(room, self.name)
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> Permissive:
         """Have the reference executor do the rows that were refused, or say what is wrong."""
@@ -302,8 +308,7 @@ class Run:
 
     def go(self, kernel: Kernel) -> int:
         """Have the kernel begin, or go on; gives what it stopped for, 0 at the end."""
-        status: int = kernel(address(self._words), 0, 0)
-        return status
+        return kernel(address(self._words))
 
 
 def _refuse_too_large() -> NoReturn:

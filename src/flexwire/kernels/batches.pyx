@@ -2,7 +2,7 @@
 """Finds record batches of magic 2 in data, and says of a table of them what there is to read."""
 
 from cpython.buffer cimport PyBuffer_Release
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from flexwire.kernels.cursor cimport load_int16, load_int32, load_int64, load_uint32
 
@@ -13,6 +13,27 @@ cdef enum:
     MAGIC_AT = 16          # in batches and messages of every magic
     LEAST_MESSAGE = 26     # the smallest message of magic 0, with its offset and size
     LEAST_MESSAGE_1 = 34   # of magic 1, which has a timestamp too
+
+    # Of lz4 and zstd frames; their magic as the bytes stand, the highest first.
+    LZ4 = 3
+    LZ4_MAGIC = 0x04224D18
+    LZ4_VERSION_MASK = 0xC0
+    LZ4_VERSION = 0x40
+    LZ4_BLOCK_CHECKSUM = 0x10
+    LZ4_CONTENT_SIZE = 0x08
+    LZ4_CONTENT_CHECKSUM = 0x04
+    LZ4_DICTIONARY = 0x01
+    LZ4_SIZE_SHIFT = 4
+    LZ4_LEAST_SIZE = 4
+    LZ4_MOST_SIZE = 7
+    LZ4_LENGTH_MASK = 0x7FFFFFFF
+    LZ4_MOST_RATIO = 255
+    ZSTD_MAGIC = 0x28B52FFD
+    ZSTD_BLOCK_SIZE = 1 << 17
+    ZSTD_RLE = 1
+    ZSTD_COMPRESSED = 2
+    ZSTD_RESERVED = 3
+    CONTENT_CHECKSUM = 4   # of a frame's descriptor
 
 cdef enum Ending:
     FULL, AT_END, OTHER
@@ -249,3 +270,94 @@ def crcs(const uint8_t[::1] data):
     cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
     cdef int count = crc32c_each_way(at, at + data.shape[0], found)
     return [found[way] for way in range(count)]
+
+
+# What lz4 and zstd batches inflate to at most, as `flexwire.records.compression` says it.
+
+cdef inline int64_t load_little(const uint8_t *at) noexcept nogil:
+    """Return a number of four bytes, the lowest first."""
+    return at[0] | at[1] << 8 | at[2] << 16 | <int64_t> at[3] << 24
+
+
+cdef int64_t bound_lz4(const uint8_t *at, const uint8_t *end) noexcept nogil:
+    """Return a size that lz4 frames cannot inflate beyond; -1 where they are refused."""
+    cdef int64_t bound = 0
+    cdef int64_t block, size, stored
+    cdef int flags, code, after
+    while at < end:
+        if end - at < 7 or load_uint32(at) != LZ4_MAGIC:
+            return -1
+        flags, code = at[4], at[5] >> LZ4_SIZE_SHIFT & LZ4_MOST_SIZE
+        if flags & LZ4_VERSION_MASK != LZ4_VERSION or flags & LZ4_DICTIONARY:
+            return -1
+        if code < LZ4_LEAST_SIZE:
+            return -1
+        block = <int64_t> 1 << (8 + 2 * code)
+        after = 4 if flags & LZ4_BLOCK_CHECKSUM else 0
+        at += 15 if flags & LZ4_CONTENT_SIZE else 7
+        while True:
+            if end - at < 4:
+                return -1
+            size = load_little(at)
+            if size == 0:
+                break
+            stored = size & LZ4_LENGTH_MASK
+            bound += stored if size != stored else min(block, stored * LZ4_MOST_RATIO)
+            at += 4 + stored + after
+        at += 8 if flags & LZ4_CONTENT_CHECKSUM else 4
+    return bound
+
+
+cdef inline int64_t header_size_of(int descriptor) noexcept nogil:
+    """Return the size of a frame header, its magic included, by the byte after the magic."""
+    cdef int is_single = descriptor >> 5 & 1
+    cdef int content_size = descriptor >> 6
+    cdef int dictionary_id = descriptor & 3
+    cdef int64_t size = 6 - is_single + (1 << content_size if content_size else is_single)
+    return size + (4 if dictionary_id == 3 else dictionary_id)
+
+
+cdef int64_t bound_zstd(const uint8_t *at, const uint8_t *end) noexcept nogil:
+    """Return a size that zstd frames cannot inflate beyond; -1 where they are refused."""
+    cdef int64_t bound = 0
+    cdef int64_t size
+    cdef int descriptor, kind
+    cdef bint is_last
+    while at < end:
+        if end - at < 5 or load_uint32(at) != ZSTD_MAGIC:
+            return -1
+        descriptor = at[4]
+        at += header_size_of(descriptor)
+        is_last = False
+        while not is_last:
+            if end - at < 3:
+                return -1
+            is_last, kind = at[0] & 1, at[0] >> 1 & 3
+            size = (at[0] | at[1] << 8 | at[2] << 16) >> 3
+            if kind == ZSTD_RESERVED:
+                return -1
+            at += 3 + (1 if kind == ZSTD_RLE else size)
+            bound += ZSTD_BLOCK_SIZE if kind == ZSTD_COMPRESSED else size
+        if descriptor & CONTENT_CHECKSUM:
+            at += 4
+    return bound
+
+
+def bound_inflated(table, int64_t[::1] bounds):
+    """Put the bound of each lz4 and zstd batch of a table at its row, -1 for what is refused.
+
+    Those of others, and of batches that are skipped, stay as they are.
+    """
+    cdef Table batches
+    cdef Batch *batch
+    cdef int64_t row
+    hold_table(&batches, table)
+    for row in range(batches.count):
+        batch = &batches.rows[row]
+        if batch.is_skipped:
+            continue
+        if batch.attributes & COMPRESSION_MASK == ZSTD:
+            bounds[row] = bound_zstd(batch.start, batch.end)
+        elif batch.attributes & COMPRESSION_MASK == LZ4:
+            bounds[row] = bound_lz4(batch.start, batch.end)
+    PyBuffer_Release(&batches.view)

@@ -17,7 +17,7 @@ from flexwire.kernels.cursor cimport (
     unlikely,
 )
 
-# What a field is on the wire: `flexwire.kernels.wire.operations` says it of each.
+# What a field is on the wire: `flexwire.columnar.operations` says it of each.
 cdef enum:
     BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, WIDENED
     STRING, BYTES, NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END

@@ -26,7 +26,6 @@ from flexwire.kernels.cursor cimport (
     load_uint32,
     read_length,
     read_varint,
-    signed,
     take,
     unlikely,
 )

@@ -17,7 +17,6 @@ from flexwire.kernels.cursor cimport (
     LONGEST_STRING,
     VARINT_GROUPS,
     groups_of,
-    left,
     store_uint16,
     store_uint32,
     store_uint64,
@@ -393,7 +392,7 @@ cdef bint write_tags(
 
 cdef bint write_unknown(
     Output *out, const Structure *structure, PyObject *unknown, int64_t until,
-    Py_ssize_t *position, int64_t *least, int64_t *left
+    Py_ssize_t *position, int64_t *least, int64_t *rest
 ) noexcept:
     """Write the unknown tagged fields up to a tag, from a position of the dict on.
 
@@ -419,7 +418,7 @@ cdef bint write_unknown(
         if not write_bytes(out, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value)):
             return False
         position[0], least[0] = after, tag + 1
-        left[0] -= 1
+        rest[0] -= 1
     return True
 
 

@@ -5,7 +5,7 @@ A packet is a row of columns, or is counted by what it holds instead. What is no
 objects (`flexwire.capture.files`), with nothing changed.
 """
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcmp, memcpy
 
 from flexwire.kernels.cursor cimport load_uint16, load_uint32
@@ -142,7 +142,7 @@ cdef struct Run:
     int64_t *skipped
     int64_t *new_skipped   # what was skipped, in the order in which it came up
     int64_t new_count
-    const uint8_t *request # the comments that say that a frame begins
+    const uint8_t *request  # the comments that say that a frame begins
     int64_t request_bytes
     const uint8_t *response
     int64_t response_bytes

@@ -271,7 +271,6 @@ ITERATE.ml_meth = as_method(<void *> iterate)
 ITERATE.ml_flags = METH_FASTCALL
 
 
-
 def iterator_maker(Classes classes, fallback, next_fallback):
     """Return `flexwire.records.decode.iterate` on kernels.
 

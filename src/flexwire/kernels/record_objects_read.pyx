@@ -6,7 +6,6 @@ that is wholly sound is made here, and of what is not nothing: `flexwire.records
 An object is put into its place as soon as it is made, and what is refused is let go by its root.
 """
 
-cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcmp
@@ -28,7 +27,7 @@ from flexwire.kernels.batches cimport (
     read_text,
     size_of,
 )
-from flexwire.kernels.cursor cimport Cursor, left, likely, load_int16, load_int32, load_int64
+from flexwire.kernels.cursor cimport Cursor, left, load_int16, load_int32, load_int64
 from flexwire.kernels.objects cimport (
     METH_FASTCALL,
     PyBytes_AS_STRING,
@@ -101,14 +100,14 @@ cdef inline PyObject *make_bytes(const Text *text) noexcept:
 cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexcept:
     """Make a header's key; the one made last in its place if it is that, which is faster."""
     cdef PyObject *made
-    cdef PyObject *likely = keys[index] if index < KEYS else NULL
-    if likely != NULL and PyBytes_GET_SIZE(likely) == text.size:
-        if memcmp(PyBytes_AS_STRING(likely), text.at, text.size) == 0:
-            return Py_NewRef(likely)
+    cdef PyObject *known = keys[index] if index < KEYS else NULL
+    if known != NULL and PyBytes_GET_SIZE(known) == text.size:
+        if memcmp(PyBytes_AS_STRING(known), text.at, text.size) == 0:
+            return Py_NewRef(known)
     made = PyBytes_FromStringAndSize(<const char *> text.at, text.size)
     if made != NULL and index < KEYS and text.size <= LONGEST_KEY:
         keys[index] = Py_NewRef(made)
-        Py_XDECREF(likely)
+        Py_XDECREF(known)
     return made
 
 
@@ -502,6 +501,7 @@ cdef PyMethodDef READ_BATCH
 READ_BATCH.ml_name = "read_batch"
 READ_BATCH.ml_meth = as_method(<void *> read_batch)
 READ_BATCH.ml_flags = METH_FASTCALL
+
 
 def records_reader(Classes classes, fallback):
     """Return `flexwire.records.body.read_records` on kernels."""

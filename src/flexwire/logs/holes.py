@@ -17,7 +17,7 @@ from flexwire.logs.reading import read_headers
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.columnar.records import BatchHeaders
+    from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.reading import LogPiece
     from flexwire.logs.replicas import Replica
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from flexwire.columnar.records import BatchHeaders
+    from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Segment
     from flexwire.logs.replicas import Replica
     from flexwire.storage.source import Source

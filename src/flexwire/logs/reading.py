@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
     from flexwire.columnar.batch_digests import BatchDigests
+    from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.columnar.record_columns import Hints
     from flexwire.columnar.record_sums import Counting
-    from flexwire.columnar.records import BatchHeaders
     from flexwire.logs.files import Partition
     from flexwire.storage.source import Source
 

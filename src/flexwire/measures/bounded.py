@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import numpy as np
 
-from flexwire.columnar.program import address
-from flexwire.kernels.columns import hashing_layout as L  # noqa: N812 - a word in front of some ten
-from flexwire.kernels.engine import kernel
+from flexwire.columnar import value_hash as L  # noqa: N812 - a word in front of some ten
+from flexwire.kernels import extension
 from flexwire.measures.groups import changes
 
 if TYPE_CHECKING:
@@ -153,8 +152,8 @@ def hash_of(value: bytes) -> int:
 
 def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     """Give the hash of each value, and whether it is UTF-8; of a null anything."""
-    run = kernel("sum_values")
-    if run is None:
+    hashing = extension("hashing")
+    if hashing is None:
         return _by_objects(values)
     rows = len(values)
     hashes, texts = np.zeros(rows, np.uint64), np.zeros(rows, np.bool_)
@@ -163,14 +162,7 @@ def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
         at = np.frombuffer(offsets, np.int32)[values.offset :]
         # Nothing may have been allocated for values that are all empty.
         bytes_of = np.frombuffer(data or bytes(1), np.uint8)
-        words = np.zeros(L.VALUES // 8, np.int64)
-        for word, column in (
-            *((L.V_DATA, bytes_of), (L.V_OFFSETS, at)),
-            *((L.V_HASHES, hashes), (L.V_TEXTS, texts)),
-        ):
-            words[word // 8] = address(column)
-        words[L.V_ROWS // 8] = rows
-        run(address(words), 0, 0)
+        hashing.hash_values(bytes_of, at[: rows + 1], hashes, texts.view(np.uint8))
     return hashes, texts
 
 

@@ -6,15 +6,12 @@ This is above batches, their iterator and their writing, which reach it through
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from flexwire.kernels import extension
 from flexwire.records import batch, body, decode, encode
 from flexwire.records.executors import RUNNING, Functions
 from flexwire.records.record import Record
-
-if TYPE_CHECKING:
-    from flexwire.kernels.record_objects import Classes
 
 PYTHON = Functions(
     body.read_records,
@@ -33,7 +30,7 @@ def kernel_functions() -> Functions:
     if objects is None:
         return PYTHON
     try:
-        classes: Classes = objects.Classes(Record, batch.RecordBatch)
+        classes = objects.Classes(Record, batch.RecordBatch)
     except extension("objects").UnsuitableError:
         return PYTHON
     read, write = extension("record_objects_read"), extension("record_objects_write")

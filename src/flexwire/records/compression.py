@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import zlib
 from contextlib import suppress
+from importlib import import_module
 from threading import local
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cramjam
 
@@ -182,6 +183,12 @@ def _rotate(value: int, bits: int) -> int:
 with suppress(ImportError):
     import zstandard
 
+# It takes exactly what zlib takes, and no library that is faster does.
+try:
+    fast_zlib: Any = import_module("zlib_ng.zlib_ng")
+except ImportError:
+    fast_zlib = zlib
+
 # The longest element of snappy's format makes 64 bytes of 3.
 _SNAPPY_MOST_RATIO = 22
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -240,7 +247,7 @@ def inflate_into(
         if compression is Compression.ZSTD and (size := _inflate_zstd_into(data, room)) >= 0:
             return size
         return int(codec.decompress_into(data, room))
-    except (RecordError, cramjam.DecompressionError, zlib.error):
+    except (RecordError, cramjam.DecompressionError, zlib.error, fast_zlib.error):
         return -1
 
 
@@ -283,7 +290,7 @@ def _inflate_gzip_into(data: memoryview, room: memoryview) -> int:
     declared = int.from_bytes(data[-4:], "little")
     if declared > len(room):
         return -1
-    member = zlib.decompressobj(GZIP_WBITS)
+    member = fast_zlib.decompressobj(GZIP_WBITS)
     inflated = member.decompress(data, declared + 1)
     if not member.eof or member.unused_data:
         return -1

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from flexwire.capture.files.blocks import WholeBlocks
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
 from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
 from flexwire.capture.pairing.reading import FrameReader, OneConnection
 from flexwire.capture.reassembly.assembly import FrameAssembler
@@ -28,7 +29,6 @@ from flexwire.capture.reassembly.connections import Evidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentReader
 from flexwire.errors import CaptureError, StorageError
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import squeezed, unsqueezed

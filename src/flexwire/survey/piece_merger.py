@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
 from flexwire.capture.pairing.apis import apis
 from flexwire.capture.pairing.pairing import Facts
 from flexwire.capture.reassembly.course import NOTED_FRAMES
 from flexwire.capture.reassembly.flows import joined
 from flexwire.capture.reassembly.frames import FrameColumns, taken
 from flexwire.capture.reassembly.packet_scan import FileNotes
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of a few
-from flexwire.kernels.capture.framing_layout import FRAMES
+from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
 from flexwire.survey.guessed_connections import HEAD_BYTES, MARK, MARK_ID, Run, key_of
 from flexwire.survey.piece_survey import Apart, first_steps

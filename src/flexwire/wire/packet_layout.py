@@ -1,7 +1,7 @@
 """The numbers of capture files, and of the headers in packets.
 
-Objects (`flexwire.capture.files`) have them from here; `kernels/packets.pyx` has its own, and a test
-compares them.
+Objects (`flexwire.capture.files`) have them from here; `kernels/packets.pyx` has its own, and a
+test compares them.
 """
 
 from __future__ import annotations

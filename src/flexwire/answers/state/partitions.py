@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.state.log import InternalLog
     from flexwire.answers.state.records import Paths
-    from flexwire.columnar.records import BatchHeaders
+    from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Partition
     from flexwire.logs.reading import LogPiece
     from flexwire.logs.replicas import Replica

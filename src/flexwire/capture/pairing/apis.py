@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some thirty
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.conversation import ASKS_FOR_RESPONSE
 from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID, hides_credentials
@@ -43,8 +43,8 @@ class Apis:
     """A table of ``versions`` columns, and a row for each api key.
 
     The last column stands for all versions above those of releases.
-    ``words`` has the word of each, as `turns_layout` lays it out, and ``names`` the number of its
-    request's name in ``requests``.
+    ``words`` has the word of each, as `flexwire.capture.pairing.layout` lays it out, and ``names``
+    the number of its request's name in ``requests``.
     """
 
     words: Words

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.capture.pairing.reading import Facts, FrameReader, OneConnection, Run, Said
 from flexwire.capture.pairing.rows import PAIRED, Judgement, Told, paired
-from flexwire.capture.pairing.state import WORD, Clients, Waiting, fresh_states
-from flexwire.columnar.program import address
+from flexwire.capture.pairing.state import Clients, Waiting, fresh_states
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.kernels.engine import kernel
+from flexwire.kernels import extension
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
 from flexwire.protocol.headers import decodes
 from flexwire.protocol.sasl import is_ticket
@@ -34,10 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["PAIRED", "Facts", "Judgement", "Said", "Told", "Turns", "paired"]
 
-_FLAGS, _CLIENT = L.S_FLAGS // WORD, L.S_CLIENT // WORD
-_KEY, _WHAT, _E_CLIENT, _TIME, _INDEX = (
-    word // WORD for word in (L.E_KEY, L.E_WHAT, L.E_CLIENT, L.E_TIME, L.E_INDEX)
-)
+_FLAGS, _CLIENT = L.FLAGS, L.CLIENT
+_KEY, _WHAT, _E_CLIENT, _INDEX = L.KEY, L.WHAT, L.ENTRY_CLIENT, L.INDEX
 # More client ids than these are looked through for those still in use.
 _MANY_CLIENTS = 4096
 
@@ -55,7 +52,7 @@ class Turns:
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
         self._states = fresh_states(0)
-        self._kept = np.empty((0, L.ENTRY // WORD), np.int64)
+        self._kept = np.empty((0, L.ENTRY), np.int64)
         self._waiting: Waiting | None = None
         self._clients = Clients()
         self._most_clients = _MANY_CLIENTS
@@ -96,13 +93,15 @@ class Turns:
             facts = replace(given, clients=self._clients.texts)
             facts.client[:] = numbers[facts.client]
         numbers = self._numbered(frames)
-        read = kernel("read_turns")
-        if read is None:
+        pairing = extension("pairing")
+        if pairing is None:
             for number in set(numbers[numbers >= 0].tolist()):
                 self._to_objects(number)
             begins = dict.fromkeys(self._objects, 0)
         else:
-            begins = self._read(read, Run(frames, numbers, facts, self._in_place(), self._clients))
+            begins = self._read(
+                pairing.read, Run(frames, numbers, facts, self._in_place(), self._clients)
+            )
         if self._objects:
             self._read_objects(frames, facts, numbers, begins)
         return facts
@@ -224,8 +223,8 @@ class Turns:
     def _read(self, read: Any, run: Run) -> dict[int, int]:
         """Read what is plain; gives from which row on connections are read as objects."""
         waiting, begins = run.waiting, dict.fromkeys(self._objects, 0)
-        while (why := read(address(waiting.words), 0, 0)) != L.AT_END:
-            row = waiting.get(L.T_AT)
+        while (why := read(waiting.address)) != L.AT_END:
+            row = waiting.words.at
             number = run.number(row)
             if why == L.FULL:
                 waiting.grow()
@@ -240,9 +239,9 @@ class Turns:
                 begins[number] = row
             else:
                 self._read_odd(run, row, number)
-        for number, index in run.forgotten[: waiting.get(L.T_FORGOTTEN_COUNT)].tolist():
+        for number, index in run.forgotten[: waiting.words.forgotten_count].tolist():
             self._forgotten.setdefault(self._names[number], []).append(index)
-        for number, index, what, client, time in run.early[: waiting.get(L.T_EARLY_COUNT)].tolist():
+        for number, index, what, client, time in run.early[: waiting.words.early_count].tolist():
             said = self._said(what, client, time)
             self._early.setdefault(self._names[number], {})[index] = said
         return begins
@@ -258,7 +257,7 @@ class Turns:
         elif decodes(request.message_name, payload[request.body_offset :], request.api_version):
             self._states[number, _FLAGS] |= L.OPEN
         else:
-            run.waiting.set(L.T_TRIED, row)
+            run.waiting.words.tried = row
 
     def _may_exchange(self, run: Run, row: int) -> bool:
         frames = run.frames

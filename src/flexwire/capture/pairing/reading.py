@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.capture.pairing.apis import SECRETS, Apis, apis
 from flexwire.capture.pairing.state import FAILED, TOKEN, withheld_tagged_fields
 from flexwire.capture.reassembly.connections import heard
@@ -14,7 +15,6 @@ from flexwire.capture.reassembly.frames import taken
 from flexwire.codec import message
 from flexwire.columnar.program import address
 from flexwire.columnar.types import raw_tagged_fields
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.protocol import Conversation, RequestFrame, carries_credentials, is_believable
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.headers import request_name
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 
 _INT32 = (
-    ("api_key", L.T_API_KEY),
-    ("api_version", L.T_API_VERSION),
-    ("correlation_id", L.T_CORRELATION_ID),
-    ("client", L.T_CLIENT),
-    ("header_version", L.T_HEADER_VERSION),
-    ("body_offset", L.T_BODY_OFFSET),
+    ("api_key", "api_key"),
+    ("api_version", "api_version"),
+    ("correlation_id", "correlation_id"),
+    ("client", "client"),
+    ("header_version", "header_version"),
+    ("body_offset", "body_offset"),
 )
 _BYTES = (
-    ("kind", L.T_KIND),
-    ("is_expected", L.T_IS_EXPECTED),
-    ("is_guarded", L.T_GUARDED),
-    ("flags", L.T_FLAGS),
-    ("is_given", L.T_GIVEN),
+    ("kind", "kind"),
+    ("is_expected", "is_expected"),
+    ("is_guarded", "guarded"),
+    ("flags", "flags"),
+    ("is_given", "given"),
 )
 
 
@@ -51,11 +51,11 @@ class Facts:
     """What the headers of a chunk's frames say, a row a frame.
 
     ``kind`` is `UNREAD`, `REQUEST` (also of a damaged one whose header can be read), `UNPAIRED` or
-    `ANSWER`, as `turns_layout` numbers them, and decides which columns have a meaning: for a
-    response api key, version, client id and ``request_time`` are its request's. ``client`` numbers
-    ``clients``. ``is_expected`` says of a request whether it expects a response. ``odd`` has what
-    `FrameReader` told of the rows that were not plain. ``flags`` are those of a plain row's
-    connection after it.
+    `ANSWER`, as `flexwire.capture.pairing.layout` numbers them, and decides which columns have a
+    meaning: for a response api key, version, client id and ``request_time`` are its request's.
+    ``client`` numbers ``clients``. ``is_expected`` says of a request whether it expects a response.
+    ``odd`` has what `FrameReader` told of the rows that were not plain. ``flags`` are those of a
+    plain row's connection after it.
 
     A row that ``is_given`` was read before: its kind, correlation id and flags, and of a request
     api key, version, client id and whether it is expected, stand there already.
@@ -137,67 +137,65 @@ class Run:
         rows = len(frames)
         errors = np.zeros(rows, np.uint8)
         errors[list(frames.error)] = 1
-        self.forgotten = np.empty((rows, L.FORGOT // 8), np.int64)
-        self.early = np.empty((rows, L.LATER // 8), np.int64)
+        self.forgotten = np.empty((rows, L.FORGOT), np.int64)
+        self.early = np.empty((rows, L.LATER), np.int64)
         self._secrets = [np.frombuffer(one, np.uint8) for one in SECRETS]
         extents = np.array([(address(one), len(one)) for one in self._secrets], np.int64)
-        columns: dict[int, tuple[Words, type]] = {
-            L.T_CONNECTION: (frames.connection, np.int32),
-            L.T_IS_RESPONSE: (frames.is_response, np.bool_),
-            L.T_INDEX: (frames.index, np.int64),
-            L.T_TIME: (frames.time_us, np.int64),
-            L.T_START: (frames.start, np.int64),
-            L.T_STOP: (frames.stop, np.int64),
-            L.T_ERRORS: (errors, np.uint8),
-            L.T_NUMBERS: (numbers, np.int64),
-            L.T_REQUEST_TIME: (facts.request_time, np.int64),
-            L.T_FORGOTTEN: (self.forgotten, np.int64),
-            L.T_EARLY: (self.early, np.int64),
-            L.T_TABLE: (self.table.words, np.int64),
-            L.T_SECRETS: (extents, np.int64),
+        columns: dict[str, tuple[Words, type]] = {
+            "connection": (frames.connection, np.int32),
+            "is_response": (frames.is_response, np.bool_),
+            "index": (frames.index, np.int64),
+            "time": (frames.time_us, np.int64),
+            "start": (frames.start, np.int64),
+            "stop": (frames.stop, np.int64),
+            "errors": (errors, np.uint8),
+            "numbers": (numbers, np.int64),
+            "request_time": (facts.request_time, np.int64),
+            "forgotten": (self.forgotten, np.int64),
+            "early": (self.early, np.int64),
+            "table": (self.table.words, np.int64),
+            "secrets": (extents, np.int64),
             **{word: (getattr(facts, name), np.int32) for name, word in _INT32},
             **{word: (getattr(facts, name), np.uint8) for name, word in _BYTES},
         }
-        self._held: dict[int, Words] = {
+        self._held: dict[str, Words] = {
             word: np.ascontiguousarray(values, kind) for word, (values, kind) in columns.items()
         }
         for word, values in self._held.items():
-            waiting.set(word, address(values) if values.size else 0)
+            setattr(waiting.words, word, address(values) if values.size else 0)
         self._data = np.ascontiguousarray(frames.data)
-        waiting.set(L.T_DATA, address(self._data) if self._data.size else 0)
-        waiting.set(L.T_AT, 0)
-        waiting.set(L.T_END, rows)
-        waiting.set(L.T_KEYS, len(self.table.words))
-        waiting.set(L.T_VERSIONS, self.table.versions)
-        for word in (L.T_PREPARED, L.T_TRIED):
-            waiting.set(word, L.NOWHERE)
-        for word in (L.T_FORGOTTEN_COUNT, L.T_EARLY_COUNT):
-            waiting.set(word, 0)
+        waiting.words.data = address(self._data) if self._data.size else 0
+        waiting.words.at = 0
+        waiting.words.end = rows
+        waiting.words.keys = len(self.table.words)
+        waiting.words.versions = self.table.versions
+        waiting.words.prepared = waiting.words.tried = L.NOWHERE
+        waiting.words.forgotten_count = waiting.words.early_count = 0
         self.use(clients)
 
     def use(self, clients: Clients) -> None:
         """Go on with more client ids."""
-        self.waiting.set(L.T_CLIENTS, address(clients.table))
-        self.waiting.set(L.T_CLIENT_MASK, len(clients.table) - 1)
-        self.waiting.set(L.T_CLIENT_EXTENTS, address(clients.extents))
+        self.waiting.words.clients = address(clients.table)
+        self.waiting.words.client_mask = len(clients.table) - 1
+        self.waiting.words.client_extents = address(clients.extents)
 
     def read_again(self, row: int) -> None:
         """Have the kernel read a row by its first bytes, though the frame is damaged."""
-        self._held[L.T_ERRORS][row] = 0
+        self._held["errors"][row] = 0
 
     def prepare(self, row: int, *, expects: bool) -> None:
         """Have the kernel take a request that stands in the columns."""
         self.read_again(row)
-        self.waiting.set(L.T_PREPARED, row)
-        self.waiting.set(L.T_EXPECTS, int(expects))
+        self.waiting.words.prepared = row
+        self.waiting.words.expects = int(expects)
 
     def number(self, row: int) -> int:
         """Give which of the states is that of a row's connection."""
-        return int(self._held[L.T_NUMBERS][self.frames.connection[row]])
+        return int(self._held["numbers"][self.frames.connection[row]])
 
     def skip(self) -> None:
         """Go on after a row of which nothing waits."""
-        self.waiting.set(L.T_AT, self.waiting.get(L.T_AT) + 1)
+        self.waiting.words.at = self.waiting.words.at + 1
 
 
 class Said(NamedTuple):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.capture.pairing.apis import apis
 from flexwire.capture.pairing.state import (
     FAILED,
@@ -26,7 +27,6 @@ from flexwire.capture.reassembly.frames import gathered
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
 from flexwire.errors import CaptureError
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten
 from flexwire.wire.limits import INT32_MAX
 
 if TYPE_CHECKING:

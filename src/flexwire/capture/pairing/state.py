@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.columnar.program import address
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some thirty
-from flexwire.kernels.engine import kernel
+from flexwire.kernels import extension
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from flexwire.kernels.engine import Kernel
-
     Words = np.ndarray[Any, Any]
 
 
-WORD = 8
 _FEW = 64
 # As the kernel has them.
 _HASH, _HASH_PRIME, _HASH_MASK, _HASH_SHIFT = 0x4BF29CE484222325, 0x100000001B3, (1 << 62) - 1, 29
@@ -33,7 +31,7 @@ class Clients:
         self.texts: list[str] = []
         self._numbers: dict[str, int] = {}
         self._bytes: list[np.ndarray[Any, Any]] = []
-        self.extents = np.zeros((_FEW, L.EXTENT // WORD), np.int64)
+        self.extents = np.zeros((_FEW, L.EXTENT), np.int64)
         self.table = np.zeros(4 * _FEW, np.int64)
         for one in texts:
             self.number(one)
@@ -76,38 +74,31 @@ class Waiting:
 
     def __init__(self, states: Words, entries: Words) -> None:
         self.states = states
-        self.words = np.zeros(L.TURNS // WORD, np.int64)
-        self._drain, self._restore = _needed("drain_turns"), _needed("restore_turns")
+        self.words = L.Words()
+        self.address = ctypes.addressof(self.words)
+        self._kernel = extension("pairing")
         self._make(max(_FEW, 2 * len(entries)))
         self._put(entries)
-
-    def set(self, word: int, value: int) -> None:
-        """Set a word of the run."""
-        self.words[word // WORD] = value
-
-    def get(self, word: int) -> int:
-        """Give a word of the run."""
-        return int(self.words[word // WORD])
 
     def use(self, states: Words) -> None:
         """Go on with the states of more connections."""
         self.states = states
-        self.set(L.T_STATES, address(states))
+        self.words.states = address(states)
 
     def take(self, connection: int) -> Words:
         """Take out what waits on one connection, requests before responses, or of all of them."""
-        used = self.get(L.T_USED)
-        taken = np.empty((max(used, 1), L.ENTRY // WORD), np.int64)
-        self.set(L.T_ENTRIES, address(taken))
-        self.set(L.T_WHOSE, connection)
-        self.set(L.T_COUNT, len(self.states))
-        count = self._drain(address(self.words), 0, 0)
+        used = self.words.used
+        taken = np.empty((max(used, 1), L.ENTRY), np.int64)
+        self.words.entries = address(taken)
+        self.words.whose = connection
+        self.words.count = len(self.states)
+        count = self._kernel.drain(self.address)
         return taken[:count]
 
     def grow(self) -> None:
         """Make room for twice as many entries."""
         entries = self.take(L.ALL)
-        self._make(2 * self.get(L.T_CAPACITY))
+        self._make(2 * self.words.capacity)
         self._put(entries)
 
     def entries(self) -> Words:
@@ -119,37 +110,30 @@ class Waiting:
     def _make(self, capacity: int) -> None:
         # A power of two, at least as many chains as entries.
         buckets = 1 << (capacity - 1).bit_length()
-        self._pool = np.empty((capacity, L.POOLED // WORD), np.int64)
+        self._pool = np.empty((capacity, L.POOLED), np.int64)
         self._heads = np.full(buckets, L.NOWHERE, np.int64)
         self._tails = np.full(buckets, L.NOWHERE, np.int64)
-        self.set(L.T_STATES, address(self.states))
-        self.set(L.T_POOL, address(self._pool))
-        self.set(L.T_CAPACITY, capacity)
-        self.set(L.T_USED, 0)
-        self.set(L.T_FREE, L.NOWHERE)
-        self.set(L.T_HEADS, address(self._heads))
-        self.set(L.T_TAILS, address(self._tails))
-        self.set(L.T_MASK, buckets - 1)
-        self.set(L.T_MOST, DEFAULT_IN_FLIGHT)
+        self.words.states = address(self.states)
+        self.words.pool = address(self._pool)
+        self.words.capacity = capacity
+        self.words.used = 0
+        self.words.free = L.NOWHERE
+        self.words.heads = address(self._heads)
+        self.words.tails = address(self._tails)
+        self.words.mask = buckets - 1
+        self.words.most = DEFAULT_IN_FLIGHT
 
     def _put(self, entries: Words) -> None:
-        self.set(L.T_ENTRIES, address(entries) if len(entries) else 0)
-        self.set(L.T_COUNT, len(entries))
-        self._restore(address(self.words), 0, 0)
-
-
-def _needed(name: str) -> Kernel:
-    found = kernel(name)
-    if found is None:
-        raise RuntimeError(f"{name} is compiled with read_turns, which is there")
-    return found
+        self.words.entries = address(entries) if len(entries) else 0
+        self.words.count = len(entries)
+        self._kernel.restore(self.address)
 
 
 def fresh_states(count: int) -> Words:
     """Give the states of connections of which nothing was seen."""
-    states = np.full((count, L.STATE // WORD), L.NOWHERE, np.int64)
-    states[:, L.S_FLAGS // WORD] = 0
-    states[:, L.S_WAITING // WORD : L.S_FIRST // WORD] = 0
+    states = np.full((count, L.STATE), L.NOWHERE, np.int64)
+    states[:, L.FLAGS] = 0
+    states[:, L.WAITING : L.FIRST] = 0
     return states
 
 

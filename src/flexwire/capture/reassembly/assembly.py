@@ -28,14 +28,17 @@ from flexwire.capture.reassembly.framing import (
     looks_like_request,
     looks_like_response,
 )
-from flexwire.capture.reassembly.streams import Lent, Standing, Stream, Went
-from flexwire.errors import CaptureError
-from flexwire.kernels.capture.framing_layout import (
+from flexwire.capture.reassembly.streams import (
     FRAMES,
     PASSES,
     SEEKS_REQUEST,
     SEEKS_RESPONSE,
+    Lent,
+    Standing,
+    Stream,
+    Went,
 )
+from flexwire.errors import CaptureError
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 

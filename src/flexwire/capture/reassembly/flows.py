@@ -21,8 +21,7 @@ from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT
 from flexwire.capture.reassembly.streams import Standing, Taken, Went
 from flexwire.extras import needed_by
-from flexwire.kernels.capture import framing_layout as L  # noqa: N812 - a word in front of some thirty
-from flexwire.kernels.engine import kernel
+from flexwire.kernels import extension
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import INT64_MAX
 
@@ -38,22 +37,65 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, np.dtype[Any]]
 _NONE_GIVEN = Brokers()
-_WORD = 8
-_CONNECTION = L.P_NOTES + _WORD * NOTED_FRAMES
-_LOW, _HIGH = L.P_SIDES, L.P_SIDES + L.SIDE
-# Each column as the kernels read it.
-_COLUMNS = (
-    (L.C_TIMES, "timestamp_us", np.int64),
-    (L.C_SEQUENCES, "sequence", np.int64),
-    (L.C_ACKNOWLEDGMENTS, "acknowledgment", np.int64),
-    (L.C_FLAGS, "flags", np.uint8),
-    (L.C_PAYLOAD_AT, "payload_at", np.int64),
-    (L.C_PAYLOAD_SIZES, "payload_size", np.int32),
-    (L.C_MISSING, "missing", np.int32),
-    (L.C_BEGINS, "begins", np.int8),
-    (L.C_IS_HIGH, "is_high", np.uint8),
-    (L.C_DATA, "data", np.uint8),
+# What the kernels have in memory; pointers are addresses. `kernels/frames.pyx` has the same, and
+# says of each field what it is.
+_SIDE = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("next", "taken", "at", "have", "first_us", "last_us", "index", "sizes", "length"),
+            *("need", "prefix", "prefix_size"),
+            *("planned_next", "planned_bytes", "planned_frames"),
+            *("first_index", "before", "repeated", "seeks"),
+        )
+    ]
 )
+_CONNECTION = np.dtype(
+    [
+        *(
+            (name, np.int64)
+            for name in ("number", "low_is_client", "segments", "captured", "time_us")
+        ),
+        *((name, np.int64) for name in ("is_marked", "noted")),
+        ("sides", _SIDE, 2),
+        ("notes", np.int64, NOTED_FRAMES),
+    ]
+)
+_RUN = np.dtype([(name, np.int64) for name in ("connection", "first", "last", "stop")])
+_FRAME = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            *("connection", "is_response", "index", "first_us", "time_us"),
+            *("size", "start", "stop", "segment"),
+        )
+    ]
+)
+# Each column as the kernels read it.
+_COLUMNS = {
+    "timestamp_us": np.int64,
+    "sequence": np.int64,
+    "acknowledgment": np.int64,
+    "flags": np.uint8,
+    "payload_at": np.int64,
+    "payload_size": np.int32,
+    "missing": np.int32,
+    "begins": np.int8,
+    "is_high": np.uint8,
+    "data": np.uint8,
+}
+
+
+class _Words(ctypes.Structure):
+    """A chunk of segments for the kernels: its columns, and where output goes."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_int64)
+        for name in (
+            *(*_COLUMNS, "order", "runs", "run_count"),
+            *("out", "out_size", "frames", "frame_count", "limit", "highest_key"),
+        )
+    )
 
 
 # Of so many bytes that are held of a frame, a part is to follow before they are copied again.
@@ -215,13 +257,13 @@ class _LentConnections:
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
         self.limited: set[str] = set()  # those that may take some bytes only
-        self.words: Array = np.zeros((0, _CONNECTION // _WORD), np.int64)
+        self.connections: Array = np.zeros(0, _CONNECTION)
         self._free: list[int] = []
         # What is held of frames that are not whole, and whatever else the words point into.
         self.kept: list[Any] = []
 
     def address(self, place: int) -> int:
-        return int(self.words.ctypes.data) + _CONNECTION * place
+        return int(self.connections.ctypes.data) + _CONNECTION.itemsize * place
 
     def add(self, key: str, lent: Lent, number: int) -> int:
         place = self._place()
@@ -230,93 +272,94 @@ class _LentConnections:
             self.limited.add(key)
         low = key.partition("|")[0]
         low_is_client = lent.client == low
-        words = self.words[place]
-        words[: _LOW // _WORD] = 0
-        words[L.P_NUMBER // _WORD] = number
-        words[L.P_LOW_IS_CLIENT // _WORD] = low_is_client
+        connection = self.connections[place]
+        for name in ("segments", "captured", "time_us", "is_marked", "noted"):
+            connection[name] = 0
+        connection["number"], connection["low_is_client"] = number, low_is_client
         ends = (lent.request, lent.response) if low_is_client else (lent.response, lent.request)
-        for side, standing in zip((_LOW, _HIGH), ends, strict=True):
-            self._stand(words[side // _WORD : (side + L.SIDE) // _WORD], standing)
+        for side, standing in zip(connection["sides"], ends, strict=True):
+            self._stand(side, standing)
         return place
 
     def _place(self) -> int:
         if not self._free:
-            count = len(self.words)
-            more = np.zeros((max(16, count), _CONNECTION // _WORD), np.int64)
-            self.words = np.concatenate([self.words, more])
-            self._free = list(range(len(self.words) - 1, count - 1, -1))
+            count = len(self.connections)
+            more = np.zeros(max(16, count), _CONNECTION)
+            self.connections = np.concatenate([self.connections, more])
+            self._free = list(range(len(self.connections) - 1, count - 1, -1))
         return self._free.pop()
 
-    def _stand(self, words: Array, standing: Standing) -> None:
-        words[:] = 0
-        words[L.D_NEXT // _WORD] = standing.sequence
-        words[L.D_INDEX // _WORD] = standing.next_index
+    def _stand(self, side: np.void, standing: Standing) -> None:
+        at = have = 0
         if standing.held:
             held = np.frombuffer(standing.held, np.uint8)
             self.kept.append(held)
-            words[L.D_AT // _WORD] = held.ctypes.data
-            words[L.D_HAVE // _WORD] = len(held)
-        words[L.D_FIRST // _WORD] = standing.first_us
-        words[L.D_LAST // _WORD] = standing.last_us
-        words[L.D_FIRST_INDEX // _WORD] = standing.next_index
-        words[L.D_BEFORE // _WORD] = standing.before
-        words[L.D_SEEKS // _WORD] = standing.seeks
+            at, have = held.ctypes.data, len(held)
+        told = {
+            "next": standing.sequence,
+            "at": at,
+            "have": have,
+            "first_us": standing.first_us,
+            "last_us": standing.last_us,
+            "index": standing.next_index,
+            "first_index": standing.next_index,
+            "before": standing.before,
+            "seeks": standing.seeks,
+        }
+        for name in _SIDE.names or ():
+            side[name] = told.get(name, 0)
 
     def remove(self, key: str) -> Taken:
         """What became of a connection, which the kernels go on with no more."""
         place = self.places.pop(key)
         self.limited.discard(key)
         self._free.append(place)
-        words = self.words[place]
-        ends = [self._went(words[side // _WORD :]) for side in (_LOW, _HIGH)]
-        request, response = ends if words[L.P_LOW_IS_CLIENT // _WORD] else reversed(ends)
+        connection = self.connections[place]
+        ends = [_went(side) for side in connection["sides"]]
+        request, response = ends if connection["low_is_client"] else reversed(ends)
         taken = Taken(
-            segments=int(words[L.P_SEGMENTS // _WORD]),
-            captured=int(words[L.P_CAPTURED // _WORD]),
-            time_us=int(words[L.P_TIME // _WORD]),
-            is_marked=bool(words[L.P_MARKED // _WORD]),
-            noted=_notes(words),
+            segments=int(connection["segments"]),
+            captured=int(connection["captured"]),
+            time_us=int(connection["time_us"]),
+            is_marked=bool(connection["is_marked"]),
+            noted=_notes(connection),
             request=request,
             response=response,
         )
-        for side in (_LOW, _HIGH):
-            words[(side + L.D_HAVE) // _WORD] = 0
+        connection["sides"]["have"] = 0
         return taken
-
-    def _went(self, words: Array) -> Went:
-        at, have = int(words[L.D_AT // _WORD]), int(words[L.D_HAVE // _WORD])
-        return Went(
-            size=int(words[L.D_TAKEN // _WORD]),
-            held=ctypes.string_at(at, have) if have else b"",
-            first_us=int(words[L.D_FIRST // _WORD]),
-            last_us=int(words[L.D_LAST // _WORD]),
-            frames=int(words[L.D_INDEX // _WORD] - words[L.D_FIRST_INDEX // _WORD]),
-            sizes=int(words[L.D_SIZES // _WORD]),
-            length=int(words[L.D_LENGTH // _WORD]),
-            repeated=int(words[L.D_REPEATED // _WORD]),
-        )
 
     def carry(self) -> None:
         """Hold what is held in memory of our own, so that no chunk's memory is kept for it."""
-        move = kernel("carry_frames")
-        if move is None or not len(self.words):
+        frames = extension("frames")
+        count = len(self.connections)
+        if frames is None or not count:
             return
-        call = np.zeros(L.CALL // _WORD, np.int64)
-        call[L.C_RUNS // _WORD] = self.words.ctypes.data
-        call[L.C_RUN_COUNT // _WORD] = len(self.words)
-        call[L.C_CONNECTION_SIZE // _WORD] = _CONNECTION
-        out = np.empty(move(call.ctypes.data, 0, 0), np.uint8)
+        at = int(self.connections.ctypes.data)
+        out = np.empty(frames.carry(at, count, 0), np.uint8)
         if len(out):
-            call[L.C_OUT // _WORD] = out.ctypes.data
-            move(call.ctypes.data, 0, 0)
+            frames.carry(at, count, out.ctypes.data)
         self.kept = [out]
 
 
-def _notes(words: Array) -> list[tuple[bool, int]]:
-    noted = int(words[L.P_NOTED // _WORD])
-    ring = words[L.P_NOTES // _WORD :]
+def _went(side: np.void) -> Went:
+    at, have = int(side["at"]), int(side["have"])
+    return Went(
+        size=int(side["taken"]),
+        held=ctypes.string_at(at, have) if have else b"",
+        first_us=int(side["first_us"]),
+        last_us=int(side["last_us"]),
+        frames=int(side["index"] - side["first_index"]),
+        sizes=int(side["sizes"]),
+        length=int(side["length"]),
+        repeated=int(side["repeated"]),
+    )
+
+
+def _notes(connection: np.void) -> list[tuple[bool, int]]:
+    noted, ring = int(connection["noted"]), connection["notes"]
     last = [int(ring[one % NOTED_FRAMES]) for one in range(max(0, noted - NOTED_FRAMES), noted)]
-    return [(not one & L.NOTE_RESPONSE, one >> L.NOTE_SHIFT) for one in last]
+    return [(not one & 1, one >> 1) for one in last]
 
 
 @dataclass(slots=True)
@@ -336,20 +379,17 @@ class _Chunk:
         self._flows = flows
         self._segments = segments
         self._parts = _Parts()
-        self._plan, self._join = kernel("plan_frames"), kernel("join_frames")
+        self._kernels = extension("frames")
         self._order: Array = np.argsort(segments.key, kind="stable").astype(np.int64)
-        self._call = np.zeros(L.CALL // _WORD, np.int64)
-        self._kept = [self._order]
-        self._put(L.C_ORDER, self._order)
-        for word, name, kind in _COLUMNS:
-            self._put(word, np.ascontiguousarray(getattr(segments, name), kind))
-        self._call[L.C_LIMIT // _WORD] = flows.limit
-        self._call[L.C_NOTES // _WORD] = NOTED_FRAMES
-        self._call[L.C_HIGHEST_KEY // _WORD] = max(catalog().api_keys(), default=-1)
+        self._words = _Words(limit=flows.limit, highest_key=max(catalog().api_keys(), default=-1))
+        self._kept: list[Array] = []
+        self._put("order", self._order)
+        for name, kind in _COLUMNS.items():
+            self._put(name, np.ascontiguousarray(getattr(segments, name), kind))
 
-    def _put(self, word: int, column: Array) -> None:
+    def _put(self, name: str, column: Array) -> None:
         self._kept.append(column)
-        self._call[word // _WORD] = column.ctypes.data
+        setattr(self._words, name, column.ctypes.data)
 
     def run(self, *, in_order: bool) -> FrameColumns:
         todo = self._runs()
@@ -383,7 +423,7 @@ class _Chunk:
     def _by_objects(self, key: str, start: int, stop: int) -> int:
         """Give the assembler segments until it lends the connection; give where that is."""
         while start < stop:
-            if self._plan is not None and self._flows.lend(key) is not None:
+            if self._kernels is not None and self._flows.lend(key) is not None:
                 return start
             start = self._push(key, start)
         return start
@@ -401,24 +441,23 @@ class _Chunk:
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
         """Let the kernels take what they are sure of; give what they left."""
-        plan, join, call, lent = self._plan, self._join, self._call, self._flows.lent
-        if not runs or plan is None or join is None:
+        kernels, words, lent = self._kernels, self._words, self._flows.lent
+        if not runs or kernels is None:
             return []
-        table = np.zeros((len(runs), L.RUN // _WORD), np.int64)
-        for one, (key, start, stop) in zip(table, runs, strict=True):
-            one[L.R_CONNECTION // _WORD] = lent.address(lent.places[key])
-            one[L.R_FROM // _WORD], one[L.R_TO // _WORD] = start, stop
-        call[L.C_RUNS // _WORD], call[L.C_RUN_COUNT // _WORD] = table.ctypes.data, len(runs)
-        plan(call.ctypes.data, 0, 0)
-        out = np.empty(int(call[L.C_OUT_SIZE // _WORD]), np.uint8)
-        rows = np.empty((int(call[L.C_FRAME_COUNT // _WORD]), L.FRAME // _WORD), np.int64)
-        call[L.C_OUT // _WORD], call[L.C_FRAMES // _WORD] = out.ctypes.data, rows.ctypes.data
-        join(call.ctypes.data, 0, 0)
+        table = np.array(
+            [(lent.address(lent.places[key]), start, stop, 0) for key, start, stop in runs], _RUN
+        )
+        words.runs, words.run_count = table.ctypes.data, len(runs)
+        kernels.plan(ctypes.addressof(words))
+        out = np.empty(words.out_size, np.uint8)
+        rows = np.empty(words.frame_count, _FRAME)
+        words.out, words.frames = out.ctypes.data, rows.ctypes.data
+        kernels.join(ctypes.addressof(words))
         lent.kept.append(out)
         self._parts.rows.append(rows)
         self._parts.outs.append(out)
         left = []
-        for (key, _, stop), place in zip(runs, table[:, L.R_STOP // _WORD].tolist(), strict=True):
+        for (key, _, stop), place in zip(runs, table["stop"].tolist(), strict=True):
             if place < stop:
                 # The segment that was not sure is the assembler's.
                 left.append((key, self._push(key, place), stop))
@@ -429,9 +468,7 @@ class _Chunk:
         file = self._segments.file
         made: list[tuple[FrameColumns, Array]] = []
         for rows, out in zip(parts.rows, parts.outs, strict=True):
-            made.append(
-                (_columns(rows, out, flows.connections, file), rows[:, L.W_SEGMENT // _WORD])
-            )
+            made.append((_columns(rows, out, flows.connections, file), rows["segment"]))
         if parts.objects:
             for one in parts.objects:
                 flows.number(one.connection)
@@ -444,14 +481,14 @@ class _Chunk:
 
 def _columns(rows: Array, out: Array, connections: list[str], file: str) -> FrameColumns:
     return FrameColumns(
-        connection=rows[:, L.W_CONNECTION // _WORD].astype(np.int32),
-        is_response=rows[:, L.W_IS_RESPONSE // _WORD].astype(np.bool_),
-        index=rows[:, L.W_INDEX // _WORD],
-        time_us=rows[:, L.W_TIME // _WORD],
-        first_us=rows[:, L.W_FIRST // _WORD],
-        size=rows[:, L.W_SIZE // _WORD],
-        start=rows[:, L.W_START // _WORD],
-        stop=rows[:, L.W_STOP // _WORD],
+        connection=rows["connection"].astype(np.int32),
+        is_response=rows["is_response"].astype(np.bool_),
+        index=rows["index"],
+        time_us=rows["time_us"],
+        first_us=rows["first_us"],
+        size=rows["size"],
+        start=rows["start"],
+        stop=rows["stop"],
         connections=connections,
         data=out,
         file=file,

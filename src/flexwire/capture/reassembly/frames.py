@@ -7,10 +7,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from flexwire.capture.reassembly.connections import CapturedFrame
-from flexwire.columnar.program import address, allocate
+from flexwire.columnar.program import allocate
 from flexwire.extras import needed_by
-from flexwire.kernels.capture import turns_layout as L  # noqa: N812 - a word in front of some ten
-from flexwire.kernels.engine import kernel
+from flexwire.kernels import extension
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
     import numpy as np
@@ -132,17 +131,10 @@ def gathered(data: Words, starts: Words, offsets: Words) -> Words:
     ``offsets`` are int32, one more than ``starts``, and say where each comes to lie.
     """
     copied = allocate(int(offsets[-1]))
-    run = kernel("gather_bytes")
-    if len(copied) and run is not None:
-        given, start = np.ascontiguousarray(data), np.ascontiguousarray(starts, np.int64)
-        words = np.zeros(L.GATHER // 8, np.int64)
-        for word, values in (
-            *((L.G_DATA, given), (L.G_START, start)),
-            *((L.G_OFFSETS, offsets), (L.G_OUT, copied)),
-        ):
-            words[word // 8] = address(values)
-        words[L.G_COUNT // 8] = len(start)
-        run(address(words), 0, 0)
+    frames = extension("frames")
+    if len(copied) and frames is not None:
+        data, starts = np.ascontiguousarray(data), np.ascontiguousarray(starts, np.int64)
+        frames.gather(data, starts, offsets, copied)
     elif len(copied):
         for row in np.flatnonzero(np.diff(offsets)).tolist():
             size = offsets[row + 1] - offsets[row]

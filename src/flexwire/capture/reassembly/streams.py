@@ -18,7 +18,6 @@ from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.kernels.capture.framing_layout import FRAMES
 from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.segment_layout import HALF_MODULUS, MODULUS
 
@@ -309,6 +308,11 @@ def _part(piece: Piece, start: int, stop: int) -> Piece:
     return Piece(start, data, 0, piece.timestamp_us, begins_frame)
 
 
+FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES = range(4)
+"""What is known of an end's bytes: frames. Or none is known to begin, and payloads are passed over
+that begin none, by what requests begin with, or responses; or whatever they are."""
+
+
 class Standing(NamedTuple):
     """Where one end of a connection stands.
 
@@ -318,7 +322,7 @@ class Standing(NamedTuple):
     repeated if they come again; of earlier ones the assembler has to say what they are.
 
     Where no frame is known to begin, nothing is held, and ``seeks`` says which payloads surely
-    begin none (`flexwire.kernels.capture.framing_layout`); these alone may be taken.
+    begin none (SEEKS_REQUEST, SEEKS_RESPONSE or PASSES); these alone may be taken.
 
     At most ``room`` bytes may be taken: those that follow could be of an earlier connection on the
     same ports.

@@ -32,7 +32,7 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterCommitMessage
 
 from flexwire.errors import AnalysisError
-from flexwire.kernels.engine import lacks_kernels
+from flexwire.kernels import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
 from flexwire.spark.publishing.drop import Drop, as_it_is
 from flexwire.spark.publishing.manifest import Committed, Files, check_owners

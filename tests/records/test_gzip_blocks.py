@@ -1,21 +1,17 @@
-"""Blocks of every kind, one after the other, at every bit: the kernel makes what zlib makes."""
+"""Blocks of every kind, one after the other, at every bit: the library makes what zlib makes."""
 
 from __future__ import annotations
 
 import random
-from functools import partial
 from typing import TYPE_CHECKING
 
-from flexwire.wire.batch_layout import GZIP
-from tests.columnar.gzip_members import END, codewords, dynamic, member, number, to_bytes
-from tests.columnar.inflated import by_zlib, inflated_by_kernel, needs_gzip
+from tests.records.gzip_members import END, codewords, dynamic, member, number, to_bytes
+from tests.records.test_gzip_library import by_zlib, run
 from tests.searching import times
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = needs_gzip
-run = partial(inflated_by_kernel, GZIP)
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
 # Of RFC 1951, 3.2.5: the lowest length or distance of each symbol, and how many bits more it has.
 LENGTHS = [(least, 0) for least in range(3, 11)]

@@ -1,4 +1,4 @@
-"""What a field is on the wire, as a number that every kernel knows; and how tagged fields stand.
+"""What a field is on the wire, as a number that the kernels of columns know; and the forms of tags.
 
 The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
 sixteen, so that a kernel finds the width by a comparison; and what a kernel meets often stands side

@@ -1,14 +1,12 @@
-"""Streams of deflate made by hand: the gzip kernel has zlib's rules, each of them."""
+"""Streams of deflate made by hand: the library for gzip has zlib's rules, each of them."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
-from flexwire.wire.batch_layout import GZIP
-from tests.columnar.gzip_members import (
+from tests.each import each
+from tests.records.gzip_members import (
     END,
-    ORDER,
     codewords,
     dynamic,
     member,
@@ -17,11 +15,8 @@ from tests.columnar.gzip_members import (
     symbols,
     to_bytes,
 )
-from tests.columnar.inflated import by_blocks, by_zlib, inflated_by_kernel, needs_gzip, needs_parts
-from tests.each import each
+from tests.records.test_gzip_library import by_zlib, run
 
-pytestmark = needs_gzip
-run = partial(inflated_by_kernel, GZIP)
 FIXED = [8] * 144 + [9] * 112 + [7] * 24 + [8] * 8
 # Codes that are complete: of "a" and the end, of two distances, of "a", the end, and matches of 3.
 TWO = [0] * 97 + [1] + [0] * 158 + [1]
@@ -149,39 +144,4 @@ RULES |= {
 def test_a_rule_is_zlib_s(rule: tuple[bytes, bytes | None]) -> None:
     stream, content = rule
     assert by_zlib(stream) == content
-    for behind in (8, 64):
-        assert by_blocks(stream, behind=behind) == content
-    if content is not None:
-        assert run(member(stream, content)) == content
-
-
-@needs_parts
-def test_the_order_of_lengths_is_that_of_the_rfc() -> None:
-    from flexwire.kernels.records.gzip_codes import ordered  # noqa: PLC0415 - a wheel cannot
-
-    assert [ordered(place) for place in range(len(ORDER))] == list(ORDER)
-
-
-@needs_parts
-def test_lengths_and_distances_mean_what_the_rfc_says() -> None:
-    from flexwire.kernels.records.gzip_codes import DISTANCES, LITERALS, meaning  # noqa: PLC0415 - see above
-
-    def split(kind: int, symbol: int) -> tuple[int, int]:
-        """Give what a symbol stands for, and how many extra bits it has."""
-        entry = meaning(kind, symbol)
-        return entry >> 16, entry & 0xFF
-
-    lengths = [(3 + at, 0) for at in range(8)]
-    for extra in range(1, 6):
-        lengths += [
-            (lengths[-1][0] + (1 << lengths[-1][1]) + (at << extra), extra) for at in range(4)
-        ]
-    lengths[-1:] = [(227, 5), (258, 0)]
-    distances = [(1, 0), (2, 0), (3, 0), (4, 0)]
-    for extra in range(1, 14):
-        first = distances[-1][0] + (1 << distances[-1][1])
-        distances += [(first, extra), (first + (1 << extra), extra)]
-    assert [split(LITERALS, 257 + at) for at in range(29)] == lengths
-    assert [split(DISTANCES, at) for at in range(30)] == distances
-    assert lengths[8:12] == [(11, 1), (13, 1), (15, 1), (17, 1)]
-    assert distances[-1] == (24577, 13)
+    assert run(member(stream, content or b"")) == content

@@ -1,0 +1,393 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Segments that follow one another, cut into frames.
+
+`plan` looks how many segments of each connection can be taken: those that are the next of their
+end or begin with bytes that came before, whole, without a turn of the connection (SYN, FIN, RST),
+that acknowledge only what was seen, and whose frames have a length that a frame can have; or that
+surely begin no frame, where none is known to begin. Bytes come again where two hosts captured a
+connection, and are only counted. `plan` says how many bytes and frames the segments give, so that
+room can be made; then `join` takes them. A segment that is not such is the reference's.
+"""
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from flexwire.kernels.cursor cimport load_int32
+
+cdef enum:
+    FIN = 0x01
+    SYN = 0x02
+    RST = 0x04
+    ACK = 0x10
+    PREFIX_LENGTH = 4
+    CORRELATION_ID_SIZE = 4
+    CORRELATION_ID_IN_REQUEST = 4
+    REQUEST_HEAD = 12
+    RESPONSE_HEAD = 8
+    API_KEY_SHIFT = 16
+    NOTED_FRAMES = 512     # of each connection, the latest
+
+# What is known of an end's bytes. Where no frame is known to begin, those are passed over that begin
+# none: by what requests begin with, or responses; or whatever they are.
+cdef enum Seeks:
+    FRAMES, SEEKS_REQUEST, SEEKS_RESPONSE, PASSES
+
+# What one end of a connection has sent.
+cdef struct Side:
+    int64_t next           # sequence number that follows
+    int64_t taken          # bytes
+    const uint8_t *at      # the frame that is not whole yet, its length prefix included
+    int64_t have           # so many bytes of it
+    int64_t first_us       # when its first byte was seen
+    int64_t last_us
+    int64_t index          # of the next frame
+    int64_t sizes          # of all whole frames together
+    int64_t length         # of the latest
+    # While planning: what is missing of the frame, and of its prefix what has come.
+    int64_t need
+    int64_t prefix
+    int64_t prefix_size
+    int64_t planned_next
+    int64_t planned_bytes
+    int64_t planned_frames
+    int64_t first_index    # when it was lent; the kernels leave it alone
+    int64_t before         # so many bytes from before it was lent may come again
+    int64_t repeated
+    int64_t seeks
+
+cdef struct Connection:
+    int64_t number
+    int64_t low_is_client  # whether the end with the lower name is
+    int64_t segments
+    int64_t captured       # bytes
+    int64_t time_us        # of the latest segment
+    int64_t is_marked
+    int64_t noted          # so many frames were put into the ring
+    Side sides[2]          # the lower name first
+    int64_t notes[NOTED_FRAMES]  # a correlation id, and in the lowest bit whether of a response
+
+# Segments of one connection, by their places in the order; those before `stop` can be taken.
+cdef struct Run:
+    Connection *connection
+    int64_t first
+    int64_t last
+    int64_t stop
+
+cdef struct Frame:
+    int64_t connection
+    int64_t is_response
+    int64_t index
+    int64_t first_us
+    int64_t time_us
+    int64_t size
+    int64_t start          # of its payload in the output
+    int64_t stop
+    int64_t segment        # that it was whole with
+
+# The columns of a chunk of segments, and where output goes: `flexwire.capture.reassembly.flows`.
+cdef struct Chunk:
+    const int64_t *times
+    const int64_t *sequences
+    const int64_t *acknowledgments
+    const uint8_t *flags
+    const int64_t *payload_at
+    const int32_t *payload_sizes
+    const int32_t *missing
+    const int8_t *begins
+    const uint8_t *is_high
+    const uint8_t *data
+    const int64_t *order
+    Run *runs
+    int64_t run_count
+    uint8_t *out
+    int64_t out_size
+    Frame *frames
+    int64_t frame_count
+    int64_t limit          # the longest payload of a frame
+    int64_t highest_key    # api key that a request may have
+
+
+cdef inline int64_t ahead(int64_t sequence, int64_t position) noexcept nogil:
+    """Return how far a sequence number is after another: below 2**31, negative if it is before."""
+    return <int32_t> (<uint32_t> sequence - <uint32_t> position)
+
+
+cdef inline int64_t after(int64_t sequence, int64_t size) noexcept nogil:
+    """Return the sequence number behind so many bytes."""
+    return <uint32_t> (sequence + size)
+
+
+# Planning.
+
+cdef void begin_planning(Side *side) noexcept nogil:
+    """Plan from where the end stands."""
+    cdef int64_t index
+    side.planned_next, side.planned_bytes, side.planned_frames = side.next, 0, 0
+    side.need = side.prefix = side.prefix_size = 0
+    if side.have >= PREFIX_LENGTH:
+        side.need = load_int32(side.at) + PREFIX_LENGTH - side.have
+        return
+    for index in range(side.have):
+        side.prefix = side.prefix << 8 | side.at[index]
+    side.prefix_size = side.have
+
+
+cdef bint plan_payload(
+    Side *side, const uint8_t *data, int64_t size, int64_t limit
+) noexcept nogil:
+    """Follow the frames through a payload; False, with nothing done, at an impossible length."""
+    cdef int64_t need = side.need
+    cdef int64_t prefix = side.prefix
+    cdef int64_t prefix_size = side.prefix_size
+    cdef int64_t frames = 0
+    cdef int64_t position = 0
+    cdef int64_t taken
+    while position < size:
+        if need == 0:
+            if prefix_size == 0 and size - position >= PREFIX_LENGTH:
+                prefix = load_int32(data + position)
+                position += PREFIX_LENGTH
+            else:
+                prefix = prefix << 8 | data[position]
+                prefix_size += 1
+                position += 1
+                if prefix_size < PREFIX_LENGTH:
+                    continue
+            if prefix <= 0 or prefix > limit:
+                return False
+            need = prefix
+            prefix = prefix_size = 0
+        taken = min(need, size - position)
+        position += taken
+        need -= taken
+        frames += need == 0
+    side.need, side.prefix, side.prefix_size = need, prefix, prefix_size
+    side.planned_frames += frames
+    side.planned_bytes += size
+    side.planned_next = after(side.planned_next, size)
+    return True
+
+
+cdef bint begins_none(
+    int64_t seeks, const uint8_t *payload, int64_t size, const Chunk *chunk
+) noexcept nogil:
+    """Return whether a payload surely begins no frame, by the first numbers of one."""
+    cdef int64_t length, key
+    if size < (REQUEST_HEAD if seeks == SEEKS_REQUEST else RESPONSE_HEAD):
+        return False
+    if seeks == PASSES:
+        return True
+    length = load_int32(payload)
+    if seeks == SEEKS_RESPONSE:
+        return (
+            length < RESPONSE_HEAD - PREFIX_LENGTH or length > chunk.limit
+            or load_int32(payload + PREFIX_LENGTH) < 0
+        )
+    length -= REQUEST_HEAD - PREFIX_LENGTH
+    key = load_int32(payload + PREFIX_LENGTH) >> API_KEY_SHIFT
+    return (
+        length < 0 or length > chunk.limit
+        or key < 0 or key > chunk.highest_key
+        or load_int32(payload + PREFIX_LENGTH + CORRELATION_ID_IN_REQUEST) < 0
+    )
+
+
+cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept nogil:
+    """Return whether a segment brings the next bytes of its end, or none; then it is planned."""
+    cdef int is_high = chunk.is_high[row]
+    cdef Side *side = &sides[is_high]
+    cdef int flags = chunk.flags[row]
+    cdef int64_t size = chunk.payload_sizes[row]
+    cdef const uint8_t *payload = chunk.data + chunk.payload_at[row]
+    cdef int64_t again = -ahead(chunk.sequences[row], side.planned_next)
+    if flags & (SYN | FIN | RST) or again < 0 or chunk.missing[row] != 0:
+        return False
+    # Before where planning stands, so many bytes are repeated if they come now.
+    if again > 0 and again > side.before + side.taken + side.planned_bytes:
+        return False
+    if flags & ACK and ahead(chunk.acknowledgments[row], sides[1 - is_high].planned_next) > 0:
+        return False
+    again = min(again, size)
+    if side.seeks == FRAMES or size == 0 or (again == size and chunk.begins[row] == 0):
+        return plan_payload(side, payload + again, size - again, chunk.limit)
+    if again > 0 or chunk.begins[row] != 0 or not begins_none(side.seeks, payload, size, chunk):
+        return False
+    side.planned_next = after(side.planned_next, size)
+    return True
+
+
+cdef void plan_runs(Chunk *chunk) noexcept nogil:
+    """Say of each run which segments can be taken, and in all how many bytes and frames they are.
+
+    The bytes are with those that are held of frames that are not whole yet.
+    """
+    cdef Run *run
+    cdef Side *sides
+    cdef int64_t number
+    cdef int which
+    chunk.out_size = chunk.frame_count = 0
+    for number in range(chunk.run_count):
+        run = &chunk.runs[number]
+        sides = run.connection.sides
+        begin_planning(&sides[0])
+        begin_planning(&sides[1])
+        run.stop = run.first
+        while run.stop < run.last and plan_segment(chunk, sides, chunk.order[run.stop]):
+            run.stop += 1
+        for which in range(2):
+            chunk.frame_count += sides[which].planned_frames
+            chunk.out_size += sides[which].have + sides[which].planned_bytes
+
+
+# Joining.
+
+cdef void note_frame(
+    Connection *connection, bint is_response, const uint8_t *payload, int64_t length
+) noexcept nogil:
+    """Put a frame's correlation id into the ring of its connection."""
+    cdef int start = 0 if is_response else CORRELATION_ID_IN_REQUEST
+    if length < start + CORRELATION_ID_SIZE:
+        return
+    connection.notes[connection.noted % NOTED_FRAMES] = (
+        <int64_t> load_int32(payload + start) * 2 + is_response
+    )
+    connection.noted += 1
+
+
+cdef int64_t count_segment(
+    const Chunk *chunk, Connection *connection, Side *side, int64_t row
+) noexcept nogil:
+    """Count a segment of an end; returns how many of its bytes came before."""
+    cdef int64_t size = chunk.payload_sizes[row]
+    cdef int64_t again = min(-ahead(chunk.sequences[row], side.next), size)
+    connection.time_us = chunk.times[row]
+    connection.segments += 1
+    connection.captured += size
+    if chunk.begins[row]:
+        connection.is_marked = 1
+    side.next = after(side.next, size - again)
+    side.taken += size - again
+    side.repeated += again
+    return again
+
+
+cdef Frame *join_segment(
+    const Chunk *chunk, Connection *connection, int64_t row, Frame *frame
+) noexcept nogil:
+    """Take a planned segment, and put its frames from ``frame`` on; returns where the next goes."""
+    cdef int is_high = chunk.is_high[row]
+    cdef Side *side = &connection.sides[is_high]
+    cdef int64_t again = count_segment(chunk, connection, side, row)
+    cdef int64_t size = chunk.payload_sizes[row] - again
+    cdef int64_t time = connection.time_us
+    cdef int64_t first = time
+    cdef int64_t last = time
+    cdef int64_t length
+    cdef bint is_response = is_high if connection.low_is_client else 1 - is_high
+    if size == 0:
+        return frame
+    if side.seeks != FRAMES:
+        # Note when bytes were seen that are in no frame.
+        side.first_us, side.last_us = min(side.first_us, time), max(side.last_us, time)
+        return frame
+    # The side's bytes stand one after the other in the output, from where its frame begins.
+    memcpy(<uint8_t *> side.at + side.have, chunk.data + chunk.payload_at[row] + again, size)
+    if side.have:
+        first, last = min(side.first_us, time), max(side.last_us, time)
+    side.have += size
+    while side.have >= PREFIX_LENGTH:
+        length = load_int32(side.at)
+        if side.have < PREFIX_LENGTH + length:
+            break
+        frame.connection, frame.is_response = connection.number, is_response
+        frame.index, frame.first_us, frame.time_us = side.index, first, last
+        frame.size, frame.segment = PREFIX_LENGTH + length, row
+        frame.start = side.at + PREFIX_LENGTH - chunk.out
+        frame.stop = frame.start + length
+        note_frame(connection, is_response, side.at + PREFIX_LENGTH, length)
+        side.index += 1
+        side.sizes += frame.size
+        side.length = length
+        side.at += frame.size
+        side.have -= frame.size
+        frame += 1
+        first = last = time
+    side.first_us, side.last_us = first, last
+    return frame
+
+
+cdef int64_t join_runs(Chunk *chunk) noexcept nogil:
+    """Take the planned segments, and put their bytes and frames where there is room."""
+    cdef uint8_t *out = chunk.out
+    cdef Frame *frame = chunk.frames
+    cdef const Run *run
+    cdef Side *side
+    cdef int64_t number, place
+    cdef int which
+    for number in range(chunk.run_count):
+        run = &chunk.runs[number]
+        for which in range(2):
+            side = &run.connection.sides[which]
+            if side.have:
+                memcpy(out, side.at, side.have)
+            side.at = out
+            out += side.have + side.planned_bytes
+        for place in range(run.first, run.stop):
+            frame = join_segment(chunk, run.connection, chunk.order[place], frame)
+    return out - chunk.out
+
+
+cdef int64_t carry_all(Connection *connections, int64_t count, uint8_t *out) noexcept nogil:
+    """Copy what connections hold of frames that are not whole; returns how many bytes that is.
+
+    Without an output nothing is copied.
+    """
+    cdef int64_t total = 0
+    cdef int64_t number
+    cdef int which
+    cdef Side *side
+    for number in range(count):
+        for which in range(2):
+            side = &connections[number].sides[which]
+            if out != NULL and side.have:
+                memcpy(out + total, side.at, side.have)
+                side.at = out + total
+            total += side.have
+    return total
+
+
+# All take addresses of what `flexwire.capture.reassembly.flows` has, and run without the GIL.
+
+def plan(size_t chunk):
+    """Say which segments of a chunk can be taken, and how many bytes and frames they give."""
+    with nogil:
+        plan_runs(<Chunk *> chunk)
+
+
+def join(size_t chunk):
+    """Take the segments that were planned; returns how many bytes were put into the output."""
+    cdef int64_t size
+    with nogil:
+        size = join_runs(<Chunk *> chunk)
+    return size
+
+
+def carry(size_t connections, int64_t count, size_t out):
+    """Copy what connections hold to an output; returns how many bytes. With 0 nothing is copied."""
+    cdef int64_t size
+    with nogil:
+        size = carry_all(<Connection *> connections, count, <uint8_t *> out)
+    return size
+
+
+def gather(
+    const uint8_t[::1] data, const int64_t[::1] starts, const int32_t[::1] offsets, uint8_t[::1] out
+):
+    """Copy bytes from each start on to its offset, as many as lie before the next offset."""
+    cdef Py_ssize_t row
+    with nogil:
+        for row in range(starts.shape[0]):
+            if offsets[row + 1] > offsets[row]:
+                memcpy(
+                    &out[offsets[row]], &data[starts[row]], offsets[row + 1] - offsets[row]
+                )

@@ -1,0 +1,549 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Reads the headers of frames, and finds for each response its request.
+
+Rows are taken in order. Before one that is not plain reading stops, and has done nothing of it.
+
+What waits for its counterpart, by connection and correlation id: requests, and early responses.
+Entries stand in a pool. Those of one bucket are a chain in the order in which they came, so the
+first with a key is the oldest; those of one connection and kind are a list, whose first gives up
+when there are too many.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
+
+from flexwire.kernels.cursor cimport Cursor, left, load_int16, load_int32, read_length, take
+
+cdef enum:
+    API_VERSION_AT = 2     # in a request, after the api key
+    CORRELATION_ID_IN_REQUEST = 4
+    REQUEST_START = 8      # the api key, the version and the correlation id
+    RESPONSE_START = 4     # a correlation id
+    STRING_WIDTH = 2
+
+    # A word of the table of apis: whether it is plain, the header's version, how its client id is
+    # written, whether tagged fields follow, what it means for authentication, where acks stand.
+    IS_PLAIN = 1
+    VERSION_SHIFT = 1
+    CLIENT_SHIFT = 3
+    TAGS_SHIFT = 5
+    CLASS_SHIFT = 6
+    ACKS_SHIFT = 9
+    TWO_BITS = 3
+    THREE_BITS = 7
+
+    # Of a connection's flags.
+    OPEN = 1
+    GUARDED = 2
+    BY_OBJECTS = 4
+
+    API_KEY_SHIFT = 16     # above the version
+    VERSION_MASK = 0xFFFF
+    CONNECTION_SHIFT = 33  # in a key, above the side, above the correlation id
+    SIDE_SHIFT = 32
+    NOWHERE = -1
+    NO_CLIENT = -1
+    NEW_ID = -2            # a client id without a number
+    ALL = -1
+    HASH_SHIFT = 29
+    SPREAD_SHIFT = 24
+
+cdef extern from *:
+    """
+    #define CORRELATION_MASK 0xFFFFFFFFLL
+    /* FNV-1a, cut to what a word of Python's side holds; and what spreads keys of a few bits. */
+    #define HASH 0x4BF29CE484222325ULL
+    #define HASH_PRIME 0x100000001B3ULL
+    #define HASH_MASK 0x3FFFFFFFFFFFFFFFULL
+    #define SPREAD 0x1E3779B97F4A7C15ULL
+    """
+    const int64_t CORRELATION_MASK
+    const uint64_t HASH, HASH_PRIME, HASH_MASK, SPREAD
+
+# Why reading stopped, before row `at`: all rows are read; the row is not plain; its client id is a
+# new one; whether its body decodes, or whether it expects a response, is to be found out; bare
+# tokens may follow it; the pool is full. GOES_ON is for within.
+cdef enum Stop:
+    AT_END, ODD, NEW_CLIENT, OPENS, ASKS, TOKENS, FULL, GOES_ON
+
+# What a row is: nothing was read of it; a request; a response without its request, and with it.
+cdef enum Kind:
+    UNREAD, REQUEST, UNPAIRED, ANSWER
+
+cdef enum Written:
+    NO_TEXT, TEXT, COMPACT_TEXT
+
+# Of authentication: it may go on; it begins; it is ruled out by a request that decodes, and by one
+# that does not hold any of the secrets either; after this request bare tokens may follow.
+cdef enum Meaning:
+    NEUTRAL, GUARDS, RULES_OUT, SEARCHED, HANDSHAKE
+
+# A response is expected always; unless the int16 at the body's start, or after its first text, is
+# 0; or that has to be asked.
+cdef enum Acks:
+    ALWAYS, ACKS_FIRST, ACKS_AFTER_TEXT, ACKS_AFTER_COMPACT_TEXT, ACKS_UNKNOWN
+
+cdef enum Side:
+    ASKED, EARLY
+
+cdef struct Extent:
+    const uint8_t *at
+    int64_t size
+
+# A connection; then of each side how many wait, the first and the last.
+cdef struct State:
+    int64_t flags
+    int64_t client
+    int64_t waiting[2]
+    int64_t first[2]
+    int64_t last[2]
+
+cdef struct Entry:
+    int64_t key
+    int64_t what           # api key and version
+    int64_t client
+    int64_t time
+    int64_t index
+
+# An entry in the pool, and its places: in the chain of its bucket, and in its connection's list.
+cdef struct Pooled:
+    Entry entry
+    int64_t next
+    int64_t before
+    int64_t after
+
+cdef struct Forgotten:
+    int64_t connection
+    int64_t index
+
+# What a request says of a response that was given out before.
+cdef struct Later:
+    int64_t connection
+    int64_t index
+    int64_t what
+    int64_t client
+    int64_t time
+
+# A run over rows: `flexwire.capture.pairing.layout.Words` for Python, which says what each is.
+cdef struct Run:
+    const uint8_t *data
+    int64_t at
+    int64_t end
+    const int32_t *connection
+    const uint8_t *is_response
+    const int64_t *index
+    const int64_t *time
+    const int64_t *start
+    const int64_t *stop
+    const uint8_t *errors
+    const int64_t *numbers
+    uint8_t *kind
+    int32_t *api_key
+    int32_t *api_version
+    int32_t *correlation_id
+    int32_t *client
+    int32_t *header_version
+    int32_t *body_offset
+    int64_t *request_time
+    uint8_t *is_expected
+    uint8_t *guarded
+    uint8_t *flags
+    const uint8_t *given
+    int64_t prepared
+    int64_t expects
+    int64_t tried
+    Forgotten *forgotten
+    int64_t forgotten_count
+    Later *early
+    int64_t early_count
+    const int64_t *table
+    int64_t keys
+    int64_t versions
+    const int64_t *clients
+    int64_t client_mask
+    const Extent *client_extents
+    const Extent *secrets
+    State *states
+    Pooled *pool
+    int64_t capacity
+    int64_t used
+    int64_t free
+    int64_t *heads
+    int64_t *tails
+    int64_t mask
+    int64_t most
+    Entry *entries
+    int64_t count
+    int64_t whose
+
+
+# What waits.
+
+cdef inline int64_t key_of(int64_t connection, Side side, int64_t correlation_id) noexcept nogil:
+    """Return the key under which entries of a side wait for a correlation id."""
+    return (
+        connection << CONNECTION_SHIFT | <int64_t> side << SIDE_SHIFT
+        | correlation_id & CORRELATION_MASK
+    )
+
+
+cdef inline int64_t bucket_of(const Run *run, int64_t key) noexcept nogil:
+    return <int64_t> (<uint64_t> key * SPREAD >> SPREAD_SHIFT & <uint64_t> run.mask)
+
+
+cdef inline bint is_full(const Run *run) noexcept nogil:
+    """Return whether the pool has no room for one more."""
+    return run.free == NOWHERE and run.used == run.capacity
+
+
+cdef Entry *take_out(Run *run, int64_t key) noexcept nogil:
+    """Take out the oldest entry of a key; NULL for none.
+
+    The entry stays as it is until the next one is added.
+    """
+    cdef Pooled *pool = run.pool
+    cdef Pooled *one
+    cdef State *state = &run.states[key >> CONNECTION_SHIFT]
+    cdef int side = key >> SIDE_SHIFT & 1
+    cdef int64_t bucket = bucket_of(run, key)
+    cdef int64_t previous = NOWHERE
+    cdef int64_t place = run.heads[bucket]
+    while place != NOWHERE and pool[place].entry.key != key:
+        previous, place = place, pool[place].next
+    if place == NOWHERE:
+        return NULL
+    one = &pool[place]
+    if previous == NOWHERE:
+        run.heads[bucket] = one.next
+    else:
+        pool[previous].next = one.next
+    if one.next == NOWHERE:
+        run.tails[bucket] = previous
+    if one.before == NOWHERE:
+        state.first[side] = one.after
+    else:
+        pool[one.before].after = one.after
+    if one.after == NOWHERE:
+        state.last[side] = one.before
+    else:
+        pool[one.after].before = one.before
+    state.waiting[side] -= 1
+    # What is free is a list by the same link, which nobody reads of a taken entry.
+    one.next = run.free
+    run.free = place
+    return &one.entry
+
+
+cdef void forget_oldest(Run *run, State *state, int64_t connection, int side) noexcept nogil:
+    """Have the oldest entry of a connection and side give up."""
+    cdef const Entry *oldest = take_out(run, run.pool[state.first[side]].entry.key)
+    if side == ASKED:
+        run.forgotten[run.forgotten_count].connection = connection
+        run.forgotten[run.forgotten_count].index = oldest.index
+        run.forgotten_count += 1
+
+
+cdef void add(Run *run, const Entry *entry) noexcept nogil:
+    """Add an entry, the last of its key, connection and side. There must be room in the pool.
+
+    Where too many wait, the oldest gives up.
+    """
+    cdef int64_t connection = entry.key >> CONNECTION_SHIFT
+    cdef int side = entry.key >> SIDE_SHIFT & 1
+    cdef State *state = &run.states[connection]
+    cdef int64_t place, bucket
+    cdef Pooled *one
+    if state.waiting[side] >= run.most:
+        forget_oldest(run, state, connection, side)
+    place = run.free
+    if place == NOWHERE:
+        place = run.used
+        run.used += 1
+    else:
+        run.free = run.pool[place].next
+    one = &run.pool[place]
+    one.entry = entry[0]
+    one.next = one.after = NOWHERE
+    one.before = state.last[side]
+    bucket = bucket_of(run, entry.key)
+    if run.tails[bucket] == NOWHERE:
+        run.heads[bucket] = place
+    else:
+        run.pool[run.tails[bucket]].next = place
+    run.tails[bucket] = place
+    if one.before == NOWHERE:
+        state.first[side] = place
+    else:
+        run.pool[one.before].after = place
+    state.last[side] = place
+    state.waiting[side] += 1
+
+
+# Headers.
+
+cdef int64_t client_of(const Run *run, const uint8_t *at, int64_t size) noexcept nogil:
+    """Return the number of a client id, NEW_ID for a new one."""
+    cdef uint64_t code = HASH
+    cdef int64_t place, number
+    cdef const Extent *known
+    for place in range(size):
+        code = (code ^ at[place]) * HASH_PRIME & HASH_MASK
+    code ^= code >> HASH_SHIFT
+    while True:
+        number = run.clients[<int64_t> (code & <uint64_t> run.client_mask)] - 1
+        if number < 0:
+            return NEW_ID
+        known = &run.client_extents[number]
+        if known.size == size and memcmp(known.at, at, size) == 0:
+            return number
+        code += 1
+
+
+cdef bint holds_secret(const Run *run, const uint8_t *at, const uint8_t *end) noexcept nogil:
+    """Return whether bytes hold one of the secrets."""
+    cdef const Extent *secret
+    cdef const uint8_t *place
+    cdef int which
+    for which in range(2):
+        secret = &run.secrets[which]
+        place = at
+        while end - place >= secret.size:
+            # The last byte is the one that is seldom there.
+            if place[secret.size - 1] == secret.at[secret.size - 1]:
+                if memcmp(place, secret.at, secret.size) == 0:
+                    return True
+            place += 1
+    return False
+
+
+cdef inline bint take_text(Cursor *cursor, bint compact, Extent *text) noexcept nogil:
+    """Take a nullable string; its size is -1 for null."""
+    if not read_length(cursor, compact, True, STRING_WIDTH, &text.size):
+        return False
+    text.at = cursor.at
+    return text.size < 0 or take(cursor, text.size) != NULL
+
+
+cdef bint expects_response(int64_t code, Cursor body) noexcept nogil:
+    """Return whether it is sure that a response is expected."""
+    cdef int how = code >> ACKS_SHIFT & THREE_BITS
+    cdef Extent text
+    if how == ALWAYS:
+        return True
+    if how == ACKS_AFTER_TEXT or how == ACKS_AFTER_COMPACT_TEXT:
+        if not take_text(&body, how == ACKS_AFTER_COMPACT_TEXT, &text):
+            return False
+    elif how != ACKS_FIRST:
+        return False
+    return left(&body) >= 2 and load_int16(body.at) != 0
+
+
+cdef Stop describe(
+    Run *run, int64_t row, const uint8_t *begin, Cursor *body, int64_t *code
+) noexcept nogil:
+    """Read a request's header into the columns, up to its body; gives its word of the table."""
+    cdef int api_key, version, written
+    cdef int64_t client = NO_CLIENT
+    cdef Extent text
+    if left(body) < REQUEST_START:
+        return ODD
+    api_key, version = load_int16(begin), load_int16(begin + API_VERSION_AT)
+    if not (0 <= api_key < run.keys and 0 <= version < run.versions):
+        return ODD
+    code[0] = run.table[api_key * run.versions + version]
+    if not code[0] & IS_PLAIN:
+        return ODD
+    body.at += REQUEST_START
+    written = code[0] >> CLIENT_SHIFT & TWO_BITS
+    if written != NO_TEXT:
+        if not take_text(body, written == COMPACT_TEXT, &text):
+            return ODD
+        if text.size >= 0:
+            client = client_of(run, text.at, text.size)
+    if code[0] >> TAGS_SHIFT & 1:
+        if left(body) < 1 or body.at[0] != 0:
+            return ODD
+        body.at += 1
+    run.api_key[row], run.api_version[row] = api_key, version
+    run.correlation_id[row] = load_int32(begin + CORRELATION_ID_IN_REQUEST)
+    run.client[row] = client
+    run.header_version[row] = code[0] >> VERSION_SHIFT & TWO_BITS
+    run.body_offset[row] = body.at - begin
+    return NEW_CLIENT if client == NEW_ID else GOES_ON
+
+
+cdef Stop see(
+    Run *run, State *state, int64_t row, int64_t code, const uint8_t *begin, const uint8_t *end
+) noexcept nogil:
+    """Take a request in for what it says of authentication."""
+    cdef int meaning = code >> CLASS_SHIFT & THREE_BITS
+    if meaning == HANDSHAKE:
+        return TOKENS
+    if meaning == NEUTRAL or state.flags & GUARDED:
+        return GOES_ON
+    if meaning == GUARDS or (meaning == SEARCHED and holds_secret(run, begin, end)):
+        state.flags |= GUARDED
+    elif not state.flags & OPEN and run.tried != row:
+        return OPENS
+    return GOES_ON
+
+
+cdef void ask(Run *run, int64_t connection, const State *state, int64_t row) noexcept nogil:
+    """Let a request wait for its response, unless that was there before."""
+    cdef int64_t correlation_id = run.correlation_id[row]
+    cdef const Entry *early
+    cdef Later *later
+    cdef Entry asked
+    asked.key = key_of(connection, ASKED, correlation_id)
+    asked.what = <int64_t> run.api_key[row] << API_KEY_SHIFT | run.api_version[row]
+    asked.client, asked.time, asked.index = run.client[row], run.time[row], run.index[row]
+    while state.waiting[<int> EARLY] > 0:
+        early = take_out(run, key_of(connection, EARLY, correlation_id))
+        if early == NULL:
+            break
+        # Others answered requests from before the capture.
+        if asked.time <= early.time:
+            later = &run.early[run.early_count]
+            later.connection, later.index, later.what = connection, early.index, asked.what
+            later.client, later.time = asked.client, asked.time
+            run.early_count += 1
+            return
+    add(run, &asked)
+
+
+# Rows.
+
+cdef Stop read_request(Run *run, int64_t connection, State *state, int64_t row) noexcept nogil:
+    cdef const uint8_t *begin = run.data + run.start[row]
+    cdef bint expects = run.expects != 0
+    cdef int64_t code = 0
+    cdef Cursor body
+    cdef Stop why
+    if row != run.prepared:
+        body.at, body.end = begin, run.data + run.stop[row]
+        why = describe(run, row, begin, &body, &code)
+        if why == GOES_ON:
+            why = see(run, state, row, code, begin, body.end)
+        if why != GOES_ON:
+            return why
+        state.client = run.client[row]
+        if not expects_response(code, body):
+            return ASKS
+        expects = True
+    if expects:
+        ask(run, connection, state, row)
+    run.is_expected[row], run.kind[row] = expects, REQUEST
+    return GOES_ON
+
+
+cdef void answer(Run *run, int64_t connection, int64_t row) noexcept nogil:
+    """Find the request of a response whose correlation id stands in the columns."""
+    cdef Entry early
+    cdef int64_t correlation_id = run.correlation_id[row]
+    cdef const Entry *asked = take_out(run, key_of(connection, ASKED, correlation_id))
+    if asked == NULL:
+        early.key = key_of(connection, EARLY, correlation_id)
+        early.what, early.client = 0, NO_CLIENT
+        early.time, early.index = run.time[row], run.index[row]
+        add(run, &early)
+        run.kind[row] = UNPAIRED
+        return
+    run.api_key[row] = asked.what >> API_KEY_SHIFT
+    run.api_version[row] = asked.what & VERSION_MASK
+    run.client[row], run.request_time[row] = asked.client, asked.time
+    run.kind[row] = ANSWER
+
+
+cdef Stop read_response(Run *run, int64_t connection, int64_t row) noexcept nogil:
+    if run.stop[row] - run.start[row] < RESPONSE_START:
+        return ODD
+    run.correlation_id[row] = load_int32(run.data + run.start[row])
+    answer(run, connection, row)
+    return GOES_ON
+
+
+cdef void take_given(Run *run, int64_t connection, State *state, int64_t row) noexcept nogil:
+    """Take in a row that stands in the columns."""
+    if run.is_response[row]:
+        answer(run, connection, row)
+        return
+    if not state.flags & GUARDED:
+        state.flags |= run.flags[row] & (OPEN | GUARDED)
+    state.client = run.client[row]
+    if run.is_expected[row]:
+        ask(run, connection, state, row)
+
+
+cdef Stop read_row(Run *run, int64_t connection, State *state, int64_t row) noexcept nogil:
+    if is_full(run):
+        return FULL
+    if run.given[row]:
+        take_given(run, connection, state, row)
+        return GOES_ON
+    if run.errors[row]:
+        return ODD
+    if run.is_response[row]:
+        return read_response(run, connection, row)
+    return read_request(run, connection, state, row)
+
+
+cdef Stop read_rows(Run *run) noexcept nogil:
+    """Read rows from the next one on. Rows of connections that are `BY_OBJECTS` are left out."""
+    cdef int64_t connection, known
+    cdef State *state
+    cdef Stop why
+    while run.at < run.end:
+        connection = run.numbers[run.connection[run.at]]
+        state = &run.states[connection]
+        if not state.flags & BY_OBJECTS:
+            why = read_row(run, connection, state, run.at)
+            if why != GOES_ON:
+                return why
+            known = state.flags & (OPEN | GUARDED)
+            run.flags[run.at], run.guarded[run.at] = known, known != OPEN
+        run.at += 1
+    return AT_END
+
+
+cdef int64_t drain_all(Run *run) noexcept nogil:
+    """Take out all entries of a connection, or of the first ones; requests first, the oldest first."""
+    cdef int64_t first = 0 if run.whose == ALL else run.whose
+    cdef int64_t last = run.count if run.whose == ALL else run.whose + 1
+    cdef int64_t connection
+    cdef int64_t taken = 0
+    cdef State *state
+    cdef int side
+    for connection in range(first, last):
+        state = &run.states[connection]
+        for side in range(2):
+            while state.waiting[side] > 0:
+                run.entries[taken] = take_out(run, run.pool[state.first[side]].entry.key)[0]
+                taken += 1
+    return taken
+
+
+# All take the address of a run, and go on without the GIL.
+
+def read(size_t run):
+    """Read rows, and say why reading stopped there: a `Stop`."""
+    cdef Stop why
+    with nogil:
+        why = read_rows(<Run *> run)
+    return <int> why
+
+
+def drain(size_t run):
+    """Take entries out to where the run says; returns how many there were."""
+    cdef int64_t count
+    with nogil:
+        count = drain_all(<Run *> run)
+    return count
+
+
+def restore(size_t run):
+    """Add the entries of a run, for which there must be room."""
+    cdef Run *words = <Run *> run
+    cdef int64_t index
+    with nogil:
+        for index in range(words.count):
+            add(words, &words.entries[index])

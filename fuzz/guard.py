@@ -24,7 +24,6 @@ PROGRAMS: dict[str, tuple[tuple[str, ...], ...]] = {
     "tests.records.guard": (("--lie",),),
     "tests.columnar.guard": (("--lie", "input"), ("--lie", "columns"), ("--lie", "output")),
     "tests.columnar.record_guard": (("--lie", "input"), ("--lie", "output")),
-    "tests.columnar.inflating_guard": (("--lie", "input"), ("--lie", "output")),
     "tests.capture.packets_guard": (("--lie", "input"), ("--lie", "rows")),
     "tests.capture.columns.framing_guard": (("--lie", "input"), ("--lie", "output")),
     "tests.capture.columns.turns_guard": (("--lie",),),

@@ -21,6 +21,7 @@ ROOT = Path(__file__).parents[1]
 # Modules that are not called as their package is.
 _PACKAGES = {
     "vl_convert": "vl-convert-python",
+    "zlib_ng": "zlib-ng",
     "opentelemetry": "opentelemetry-proto",
     "confluent_kafka": "confluent-kafka",
     "kafka": "kafka-python",
@@ -143,7 +144,6 @@ def test_logs_in_columns_say_what_to_install() -> None:
 COMMANDS = [
     (["analyze", "x.pcap", "--out", "out"], "spark"),
     (["answers", "out"], "spark"),
-    (["warmup"], "fast"),
     (["demo", "--out", "out"], "demo"),
     (["schema", "docs", "--out", "out"], "docs"),
     (["tap", "--listen", "ssl://localhost:0", "--upstream", "ssl://127.0.0.1:1",

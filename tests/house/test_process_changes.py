@@ -52,6 +52,7 @@ MAY = {
     "conftest.py": "what it sets for all tests holds until their process ends",
     "ending.py": "it ends the run",
     "own_process.py": "it takes its own variable from the environment",
+    "sanitized.py": "it is a program, which ends without the interpreter's own end",
     "traced.py": "it ends the tracing whatever happens",
     "spark/faulty.py": "its functions run in workers of Spark",
     "spark/on_cluster.py": "its functions run in workers of Spark",

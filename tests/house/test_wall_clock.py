@@ -38,7 +38,6 @@ WORDS = ("import time\n", "from time import", "datetime", *sorted(SPARK - {"now"
 LISTED = {
     "capture/files/pcapng.py: time.time_ns": "when a packet of the tap passed, as tcpdump says it",
     "cli/records_dump_text.py: datetime.datetime.fromtimestamp": "a number where no year fits",
-    "kernels/cache.py: time.time": "the age of a note that others read: at worst nobody is told",
     "tap/authority.py: datetime.datetime.now": "certificates hold from two days before on",
     "tap/relay.py: time.time_ns": "a frame of the tap says when it passed",
     "protocol/records_form.py: time.time_ns": "the timestamp of a record that gives none",

@@ -70,10 +70,6 @@ F_UNKNOWN, F_LAST, F_BEGAN = 0, 16, 24
 C_STATUS, C_WIDE = range(232, 248, 8)
 CALL = 248
 
-# What stands for a position where an operation ends otherwise: the row is refused, a column or the
-# output must grow first, the row is done.
-REFUSED, FULL, ROW_DONE = -1, -2, -3
-
 # How a kernel ends.
 DONE, GROW_LEVEL, GROW_DATA = range(3)
 # The operation between two rows.

@@ -15,10 +15,9 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
-
-__all__ = ["Running", "extension", "lacks_kernels", "load_kernels"]
 
 _OFF = "off"
 _NOT_BUILT = (
@@ -99,7 +98,7 @@ def _interpreter(module: ModuleType) -> str:
     >>> _interpreter(ModuleType("without a file"))
     'this interpreter'
     """
-    parts = (module.__file__ or "").rpartition("/")[2].split(".")
+    parts = Path(getattr(module, "__file__", None) or "").name.split(".")
     return parts[1] if len(parts) > 2 else "this interpreter"
 
 

@@ -84,6 +84,7 @@ from flexwire.kernels.cursor cimport (
     spread,
     store_uint16,
     store_uint32,
+    store_uint32s,
     store_uint64,
     unlikely,
     write_varint,
@@ -193,8 +194,10 @@ cdef bint is_default(const Column *column, const Default *default, int64_t index
         return False
     if kind == NO_ITEMS:
         return extent.length == 0
+    # Of no bytes there may be no address.
     return extent.length == default.length and (
-        memcmp(column.data + extent.begin, <const void *> <size_t> default.value, extent.length) == 0
+        extent.length == 0
+        or memcmp(column.data + extent.begin, <const void *> <size_t> default.value, extent.length) == 0
     )
 
 
@@ -457,7 +460,7 @@ cdef inline Ending write_bulk(
         if unlikely(size > AT_ONCE and size > run.limit - target):
             return grow(run, target, size)
         if operation.width == 4:
-            gather_numbers(INT32, values, items.begin, items.length, target, 4)
+            store_uint32s(target, values.data + 4 * items.begin, items.length)
         elif operation.width == 8:
             gather_numbers(UUID, values, items.begin, items.length, target, 8)
         elif operation.width == 2:

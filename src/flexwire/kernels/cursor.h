@@ -29,6 +29,22 @@ STORER(store_uint16, 16)
 STORER(store_uint32, 32)
 STORER(store_uint64, 64)
 
+/* Stores numbers of four bytes side by side, two at a time. */
+static inline void store_uint32s(uint8_t *at, const uint8_t *source, int64_t count) {
+    uint64_t both;
+    uint32_t raw;
+    for (; count >= 2; count -= 2, at += 8, source += 8) {
+        memcpy(&both, source, sizeof both);
+        both = __builtin_bswap64(both);
+        both = both >> 32 | both << 32;
+        memcpy(at, &both, sizeof both);
+    }
+    if (count) {
+        memcpy(&raw, source, sizeof raw);
+        store_uint32(at, raw);
+    }
+}
+
 static inline double load_float64(const uint8_t *at) {
     int64_t raw = load_int64(at);
     double number;

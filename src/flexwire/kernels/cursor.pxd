@@ -17,6 +17,8 @@ cdef extern from "cursor.h" nogil:
     void store_uint16(uint8_t *at, uint16_t raw)
     void store_uint32(uint8_t *at, uint32_t raw)
     void store_uint64(uint8_t *at, uint64_t raw)
+    # Numbers as this machine has them, side by side.
+    void store_uint32s(uint8_t *at, const uint8_t *source, int64_t count)
     # How many bytes a number takes in groups of 7 bits, and to write them; returns where they end.
     int groups_of(uint64_t raw)
     uint8_t *put_groups(uint8_t *at, uint64_t raw)

@@ -86,12 +86,12 @@ cdef struct Frame:
 
 # The columns of a chunk of segments, and where output goes: `flexwire.capture.reassembly.flows`.
 cdef struct Chunk:
-    const int64_t *times
-    const int64_t *sequences
-    const int64_t *acknowledgments
+    const int64_t *timestamp_us
+    const int64_t *sequence
+    const int64_t *acknowledgment
     const uint8_t *flags
     const int64_t *payload_at
-    const int32_t *payload_sizes
+    const int32_t *payload_size
     const int32_t *missing
     const int8_t *begins
     const uint8_t *is_high
@@ -197,15 +197,15 @@ cdef bint plan_segment(const Chunk *chunk, Side *sides, int64_t row) noexcept no
     cdef int is_high = chunk.is_high[row]
     cdef Side *side = &sides[is_high]
     cdef int flags = chunk.flags[row]
-    cdef int64_t size = chunk.payload_sizes[row]
+    cdef int64_t size = chunk.payload_size[row]
     cdef const uint8_t *payload = chunk.data + chunk.payload_at[row]
-    cdef int64_t again = -ahead(chunk.sequences[row], side.planned_next)
+    cdef int64_t again = -ahead(chunk.sequence[row], side.planned_next)
     if flags & (SYN | FIN | RST) or again < 0 or chunk.missing[row] != 0:
         return False
     # Before where planning stands, so many bytes are repeated if they come now.
     if again > 0 and again > side.before + side.taken + side.planned_bytes:
         return False
-    if flags & ACK and ahead(chunk.acknowledgments[row], sides[1 - is_high].planned_next) > 0:
+    if flags & ACK and ahead(chunk.acknowledgment[row], sides[1 - is_high].planned_next) > 0:
         return False
     again = min(again, size)
     if side.seeks == FRAMES or size == 0 or (again == size and chunk.begins[row] == 0):
@@ -258,9 +258,9 @@ cdef int64_t count_segment(
     const Chunk *chunk, Connection *connection, Side *side, int64_t row
 ) noexcept nogil:
     """Count a segment of an end; returns how many of its bytes came before."""
-    cdef int64_t size = chunk.payload_sizes[row]
-    cdef int64_t again = min(-ahead(chunk.sequences[row], side.next), size)
-    connection.time_us = chunk.times[row]
+    cdef int64_t size = chunk.payload_size[row]
+    cdef int64_t again = min(-ahead(chunk.sequence[row], side.next), size)
+    connection.time_us = chunk.timestamp_us[row]
     connection.segments += 1
     connection.captured += size
     if chunk.begins[row]:
@@ -278,7 +278,7 @@ cdef Frame *join_segment(
     cdef int is_high = chunk.is_high[row]
     cdef Side *side = &connection.sides[is_high]
     cdef int64_t again = count_segment(chunk, connection, side, row)
-    cdef int64_t size = chunk.payload_sizes[row] - again
+    cdef int64_t size = chunk.payload_size[row] - again
     cdef int64_t time = connection.time_us
     cdef int64_t first = time
     cdef int64_t last = time

@@ -84,7 +84,7 @@ class Run(ctypes.Structure):
     )
 
 
-INTERFACE = np.dtype(
+INTERFACE_ROW = np.dtype(
     [
         (name, np.int64)
         for name in ("linktype", "link", "snaplen", "ticks", "number", "most", "offset_us")
@@ -375,7 +375,7 @@ class Scan:
         self._words = run = Run()
         self.keys = Keys() if keys is None else keys
         self.flows = Flows(run, self.keys)
-        self._interfaces = np.zeros(_FIRST_INTERFACES, INTERFACE)
+        self._interfaces = np.zeros(_FIRST_INTERFACES, INTERFACE_ROW)
         self._skipped = np.zeros(SKIPPED, np.int64)
         self._new_skipped = np.zeros(SKIPPED, np.int64)
         self._told = 0
@@ -517,7 +517,7 @@ def reason_of(what: int) -> str:
 
 
 def interface_row(interface: Interface) -> tuple[int, ...]:
-    """Give an INTERFACE."""
+    """Give an INTERFACE_ROW of an interface."""
     per_second, offset_us = interface.per_second, interface.offset_seconds * MILLION
     how, number, most = _TICKS_REFUSED, 1, 0
     if abs(offset_us) > _MOST_US:

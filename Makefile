@@ -70,12 +70,11 @@ run: environment
 	.venv/bin/flexwire demo --out $(OUT)
 
 fast: environment
-	@$(MAKE) --no-print-directory -j 2 lint kernels
+	@$(MAKE) --no-print-directory lint
 	$(PYTEST) -m "not ($(LONG))" $(PYTEST_ARGS)
 
-# Compiling takes one processor for longer than both others the second; it goes first.
 test: environment
-	@$(MAKE) --no-print-directory -j 2 kernels lint classes
+	@$(MAKE) --no-print-directory -j 2 lint classes
 	$(PYTEST) $(PYTEST_ARGS)
 
 # What pyproject.toml has `make test` leave out.

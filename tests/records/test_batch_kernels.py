@@ -426,8 +426,9 @@ def test_a_class_that_is_laid_out_otherwise_is_left_to_python(
         Classes(Tracked)
     with pytest.raises(UnsuitableError):
         Classes(Record, Tracked)
-    monkeypatch.setattr(batch_executors, "Record", Tracked)
-    assert kernel_functions() is PYTHON
+    with monkeypatch.context() as patch:
+        patch.setattr(batch_executors, "Record", Tracked)
+        assert kernel_functions() is PYTHON
     with no_kernels():
         data = encode_batch(some(3))
         assert len(data) > HEADER_SIZE

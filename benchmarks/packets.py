@@ -4,7 +4,13 @@ A connection's state is a row of numbers, and so is the capture's. Each step tak
 connections by chance and writes its next packet.
 """
 
-import numba
+try:
+    from numba import njit
+except ImportError:
+    # The tests run it as plain Python, which writes the same and takes long.
+    def njit(**_):
+        return lambda function: function
+
 
 HEAD_BYTES = 28  # of a packet block
 IP_BYTES = TCP_BYTES = 20
@@ -25,19 +31,19 @@ CLIENT_NUMBER_AT = 4 + 8 + 2 + len("client-")
 OFFSETS_OF_EXCHANGE, OFFSETS_OF_BATCH = 1000, 100
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def put(out, at, value, width):
     for index in range(width):
         out[at + index] = (value >> (8 * (width - 1 - index))) & 255
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def put_little(out, at, value):
     for index in range(4):
         out[at + index] = (value >> (8 * index)) & 255
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def patch(out, payload, window, at, value, width):
     """Put a number at a place of a frame, as far as this segment has it."""
     first, size = window
@@ -49,7 +55,7 @@ def patch(out, payload, window, at, value, width):
             out[payload + place] = (value >> (8 * (width - 1 - index))) & 255
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def headers(run, used, connection, way, flags, size):
     """Write what stands before a payload; gives where that goes, and counts the packet."""
     out, counts, state = run
@@ -87,7 +93,7 @@ def headers(run, used, connection, way, flags, size):
     return tcp + TCP_BYTES, used + block
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def turn(state, connection):
     """What a connection that does not talk sends next: which way, which flags, and moves on."""
     phase = state[connection, PHASE]
@@ -103,7 +109,7 @@ def turn(state, connection):
     return (1, FIN | ACK) if phase == FIN_NEXT else (0, ACK)
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def number_of(cycles, connection, count, way):
     """Of which frame a connection is, by its number in the pool."""
     if count == 0:
@@ -112,7 +118,7 @@ def number_of(cycles, connection, count, way):
     return 2 * cycles[kind, (count + connection * 7) % cycles.shape[1]] + way
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def segment(run, used, connection, frames, most):
     """Write the next segment of a connection's frame."""
     out, counts, state = run
@@ -149,7 +155,7 @@ def segment(run, used, connection, frames, most):
     return end
 
 
-@numba.njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True)
 def fill(run, limit, target, alive, frames, most):
     """Write packets of all connections until one more may not fit, the capture has ``target``
     bytes and each connection has closed; gives how many bytes were written."""

@@ -152,6 +152,7 @@ site: environment
 
 guard: environment
 	.venv/bin/python -m fuzz.guard $(GUARD_ARGS)
+	.venv/bin/python -m fuzz.watched
 	.venv/bin/python -m fuzz.damaged
 	.venv/bin/python -m fuzz.kills $(KILLS_ARGS)
 	.venv/bin/python -m fuzz.leaks

@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 
 import flexwire  # noqa: F401 - it has Python find old paths
-from flexwire.moved import MOVED
+from flexwire.moved import MOVED, RENAMED
 
 
 @pytest.mark.parametrize(("old", "new"), MOVED.items())
@@ -23,6 +23,23 @@ def test_an_old_path_gives_the_module_at_its_new_path(old: str, new: str) -> Non
     spec = sys.modules[new].__spec__
     assert spec is not None
     assert spec.name == new
+
+
+@pytest.mark.parametrize("module", RENAMED)
+def test_an_old_name_gives_the_object_with_the_new_name(module: str) -> None:
+    room = import_module(module)
+    for old, new in RENAMED[module].items():
+        assert old not in vars(room)
+        with pytest.warns(DeprecationWarning, match=f"{old} is {new} now"):
+            found = getattr(room, old)
+        assert found is getattr(room, new)
+    with pytest.raises(AttributeError, match="no attribute 'NoSuchName'"):
+        _ = room.NoSuchName
+
+
+def test_old_names_are_in_order() -> None:
+    assert list(RENAMED) == sorted(RENAMED)
+    assert all(list(names) == sorted(names) for names in RENAMED.values())
 
 
 def test_a_new_path_is_no_old_one() -> None:

@@ -1,7 +1,8 @@
-"""Modules that moved: their old paths work until the next release, with a warning.
+"""Old module paths and old names, which work until the next release, with a warning.
 
-Each old path gives the module at its new path, the very same object. Only paths that the pages of
-the project have named are here. What else stood in a room that moved is refused with the new room.
+An old path gives the module at its new path, the very same object. An old name gives the object
+with the new name. The tables hold only paths and names that the project's pages or a room's
+`__all__` have shown. Any other path in a room that moved is refused, with the new room's name.
 """
 
 from __future__ import annotations
@@ -9,15 +10,15 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import TYPE_CHECKING, Final, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.abc import Loader
     from types import ModuleType
 
-__all__ = ["MOVED", "install"]
+__all__ = ["MOVED", "RENAMED", "install"]
 
 _STATE: Final = "flexwire.answers.state"
 _ANSWERS: Final = (
@@ -188,6 +189,12 @@ MOVED: Final = {
 }
 """The new path of each old one."""
 
+RENAMED: Final[dict[str, dict[str, str]]] = {}
+"""For each module the new name of each old one, in the order of modules and of old names.
+
+A class that a room's `__init__` shows too has an entry for the room and one for its own module.
+"""
+
 _ROOMS: Final = (
     "flexwire.capture.columns",
     "flexwire.capture.logs",
@@ -207,10 +214,12 @@ class _Finder:
     def find_spec(
         self,
         fullname: str,
-        path: Sequence[str] | None = None,  # noqa: ARG002 - it is the protocol of finders
-        target: ModuleType | None = None,  # noqa: ARG002 - as above
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,  # noqa: ARG002 - it is the protocol of finders
     ) -> ModuleSpec | None:
-        """Return how an old path is loaded; None for all else."""
+        """Return the spec of an old path, or of a module with old names; None for others."""
+        if fullname in RENAMED:
+            return _with_old_names(fullname, path)
         if fullname in MOVED:
             return ModuleSpec(fullname, cast("Loader", _Loader(MOVED[fullname])))
         room = next((one for one in _ROOMS if fullname.startswith(f"{one}.")), None)
@@ -245,7 +254,48 @@ class _Loader:
         module.__spec__ = self._spec
 
 
+def _with_old_names(fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+    """Return a module's own spec, whose loader adds the module's old names."""
+    spec = PathFinder.find_spec(fullname, path)
+    if spec is None or spec.loader is None:
+        return spec
+    execute = spec.loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        own = module.__dict__.get("__getattr__")
+        module.__dict__["__getattr__"] = _old_names(module, own)
+
+    # The loader belongs to this one spec, so nothing else runs the new method.
+    spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
+
+
+def _old_names(
+    module: ModuleType, own: Callable[[str], object] | None
+) -> Callable[[str], object]:
+    """Return a module's `__getattr__`, which knows the old names beside what `own` knows."""
+    renamed = RENAMED[module.__name__]
+
+    def find(name: str) -> object:
+        if name in renamed:
+            warnings.warn(
+                f"{module.__name__}.{name} is {renamed[name]} now; "
+                "the old name goes with the next release",
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            return getattr(module, renamed[name])
+        if own is not None:
+            return own(name)
+        raise AttributeError(
+            f"module {module.__name__!r} has no attribute {name!r}", name=name, obj=module
+        )
+
+    return find
+
+
 def install() -> None:
-    """Have Python find modules by their old paths, in this process."""
+    """Have Python find modules by their old paths, and old names in modules, in this process."""
     if not any(isinstance(one, _Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, _Finder())

@@ -1,7 +1,4 @@
-"""ARCHITECTURE.md shows every room and says what holds each law; docs/files.md shows every file.
-
-Write docs/files.md anew with ``python -m tests.house.test_map``.
-"""
+"""ARCHITECTURE.md shows every room and names the test of each law."""
 
 from __future__ import annotations
 
@@ -14,13 +11,6 @@ PAGE = ROOT / "ARCHITECTURE.md"
 PACKAGE = ROOT / "src" / "flexwire"
 # What every package has says nothing about this one.
 UNMAPPED = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
-FILES = ROOT / "docs" / "files.md"
-HEAD = """# Files
-
-What each file of `src/flexwire` is for, as it says itself. The rooms, and the laws between them,
-are in [ARCHITECTURE.md](../ARCHITECTURE.md). Written by `python -m tests.house.test_map`.
-
-"""
 MOST_LINES = 150
 
 
@@ -36,20 +26,6 @@ def tree(package: Path) -> set[str]:
         for path in package.iterdir()
         if path.name not in UNMAPPED and not path.name.startswith(".")
     }
-
-
-def file_map(package: Path) -> str:
-    """Every source file by its room, with the first sentence of its docstring."""
-    text = ""
-    for room in sorted(path for path in package.iterdir() if path.is_dir()):
-        files = sorted(room.rglob("*.py"))
-        if room.name not in UNMAPPED and files:
-            text += f"**`{room.name}/`**\n\n"
-            for file in files:
-                if file.name != "__init__.py":
-                    text += f"- `{file.relative_to(room).as_posix()}`: {first_sentence(file)}\n"
-            text += "\n"
-    return text.rstrip("\n") + "\n"
 
 
 def first_sentence(file: Path) -> str:
@@ -81,12 +57,8 @@ def test_every_law_names_the_test_that_holds_it() -> None:
         assert [one for one in named if not (ROOT / "tests" / one).exists()] == [], law
 
 
-def test_the_file_map_is_what_the_files_say_of_themselves() -> None:
-    assert FILES.read_text(encoding="utf-8") == HEAD + file_map(PACKAGE)
-
-
-def test_every_package_says_what_it_is() -> None:
-    for file in PACKAGE.rglob("__init__.py"):
+def test_every_file_says_what_it_is() -> None:
+    for file in PACKAGE.rglob("*.py"):
         assert len(first_sentence(file)) > len("To be described."), file
 
 
@@ -97,14 +69,3 @@ def test_rooms_and_folders_compare_by_name_and_kind(tmp_path: Path) -> None:
     (tmp_path / "errors.py").touch()
     (tmp_path / "__init__.py").touch()
     assert tree(tmp_path) == {"wire/", "errors.py"}
-
-
-def test_a_file_that_is_new_or_says_something_else_changes_the_map(tmp_path: Path) -> None:
-    room = tmp_path / "wire"
-    room.mkdir()
-    (room / "reader.py").write_text('"""Reads.\n\nAnd more."""\n', encoding="utf-8")
-    assert file_map(tmp_path) == "**`wire/`**\n\n- `reader.py`: Reads.\n"
-
-
-if __name__ == "__main__":
-    FILES.write_text(HEAD + file_map(PACKAGE), encoding="utf-8")

@@ -271,9 +271,7 @@ def _with_old_names(fullname: str, path: Sequence[str] | None) -> ModuleSpec | N
     return spec
 
 
-def _old_names(
-    module: ModuleType, own: Callable[[str], object] | None
-) -> Callable[[str], object]:
+def _old_names(module: ModuleType, own: Callable[[str], object] | None) -> Callable[[str], object]:
     """Return a module's `__getattr__`, which knows the old names beside what `own` knows."""
     renamed = RENAMED[module.__name__]
 

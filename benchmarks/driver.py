@@ -65,7 +65,7 @@ from flexwire.storage.pages import Entry
 from flexwire.storage.place import Place
 from flexwire.storage.source import Source
 from flexwire.survey.survey import Asked, Surveyor
-from flexwire.tables.inflated import Meter
+from flexwire.tables.inflation import Meter
 
 MOST_TABLES = 60
 LARGE = ("records", "frames", "messages/FetchResponse")

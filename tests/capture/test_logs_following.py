@@ -11,7 +11,7 @@ import pytest
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, read_piece
 from flexwire.logs.files import Partition
-from flexwire.logs.following import LogFollower, limited
+from flexwire.logs.follower import LogFollower, limited
 from tests.capture.made_logs import ABORT, COMMIT, TIME, MadeSegment, plain
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from flexwire.logs import LogQuery, plan, read_piece
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import Partition
-from flexwire.logs.finding import find_logs
-from flexwire.logs.planning import known_transactions, pieces_of
-from flexwire.logs.reading import Damaged
+from flexwire.logs.pieces import known_transactions, pieces_of
+from flexwire.logs.records import Damaged
 from flexwire.tables.log_rows import LogRows, LogWork
 from flexwire.tables.log_schema import BATCHES, KEYS
 from tests.kafka.asking import ask

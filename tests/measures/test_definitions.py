@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from flexwire.capture.pairing.state import FAILED, NOT_KAFKA, TOKEN, UNPAIRED
-from flexwire.measures.definitions import OF_KAFKA, READ, UNBROKEN, Outcomes
+from flexwire.measures.conditions import OF_KAFKA, READ, UNBROKEN, Outcomes
 from flexwire.tables.frames import DECODED, LENIENT
 
 EVERY = (DECODED, LENIENT, FAILED, TOKEN, UNPAIRED, NOT_KAFKA)

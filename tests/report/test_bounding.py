@@ -24,8 +24,8 @@ from flexwire.facts.facts import (
     VersionUse,
 )
 from flexwire.parties import Client, Party
-from flexwire.report import Facts, bounding, render
-from flexwire.report.bounding import FINDINGS, MOST, TOPICS_OF_A_KEY, bounded
+from flexwire.report import Facts, limits, render
+from flexwire.report.limits import FINDINGS, MOST, TOPICS_OF_A_KEY, bounded
 from flexwire.report.render import LARGEST_BYTES
 from tests.report.page import Page
 from tests.report.sample import EMPTY, SAMPLE, START, finding
@@ -87,8 +87,8 @@ def test_facts_keep_the_first_of_very_many_and_count_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     most = dict.fromkeys(MOST, 2)
-    monkeypatch.setattr(bounding, "MOST", most)
-    monkeypatch.setattr(bounding, "MOST_FINDINGS", 3)
+    monkeypatch.setattr(limits, "MOST", most)
+    monkeypatch.setattr(limits, "MOST_FINDINGS", 3)
     facts = bounded(SAMPLE)
     for name in most:
         every, kept = getattr(SAMPLE, name), getattr(facts, name)

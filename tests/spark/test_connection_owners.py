@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from flexwire.answers.asking.audit import AuditTables, TableEvidence
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT
-from flexwire.measures.by_connection import attributed, owning
+from flexwire.measures.ownership import attributed, owning
 from flexwire.protocol.audit import OPENING_APIS, Party
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE
-from flexwire.tables.wanted import FRAMES
 from tests.spark.test_audit_sums import by_connection_of, only_opens, owner_of, read, summed
 from tests.spark.traffic import Traffic, made, request
 

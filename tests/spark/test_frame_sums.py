@@ -18,8 +18,8 @@ import pytest
 from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.facts.facts import LATENCY_EDGES_MS
 from flexwire.measures.analysis import bucket_us
-from flexwire.measures.bounded import MOST_DIFFERENT
 from flexwire.measures.connections import SHOWN, ConnectionSums
+from flexwire.measures.counters import MOST_DIFFERENT
 from flexwire.measures.failures import (
     DIFFERENT_REASONS,
     FAILURES,

@@ -19,12 +19,12 @@ import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
 from flexwire.kernels import extension
-from flexwire.measures import bounded, headers, records, tagged
-from flexwire.measures.bounded import Distinct, Lengths, hash_of, hashes_and_texts
+from flexwire.measures import counters, headers, records, tagged_fields
+from flexwire.measures.counters import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.measures.failures import SAMPLE_BYTES, record_failures
 from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
 from flexwire.measures.records import OTHER_TOPICS, RecordSums
-from flexwire.measures.tagged import OTHER_FIELDS, TaggedFieldSums
+from flexwire.measures.tagged_fields import OTHER_FIELDS, TaggedFieldSums
 from flexwire.storage.listing import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import Asked, Surveyor
@@ -248,7 +248,7 @@ def test_without_kernels_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     told = [*rows_of("STRANGE").records, *hostile_rows()]
     assert extension("hashing") is not None
     expected = summed(RecordHeaderSums, told).facts()
-    monkeypatch.setattr(bounded, "extension", lambda _: None)
+    monkeypatch.setattr(counters, "extension", lambda _: None)
     assert summed(RecordHeaderSums, told).facts() == expected
 
 
@@ -260,7 +260,7 @@ def test_kernel_and_objects_agree_on_any_bytes(monkeypatch: pytest.MonkeyPatch) 
     for part in (column, column.slice(3), column.slice(1, len(some)), column.slice(0, 0)):
         hashes, texts = hashes_and_texts(part)
         with monkeypatch.context() as patched:
-            patched.setattr(bounded, "extension", lambda _: None)
+            patched.setattr(counters, "extension", lambda _: None)
             other_hashes, other_texts = hashes_and_texts(part)
         valid = part.is_valid().to_numpy(zero_copy_only=False)
         assert hashes[valid].tolist() == other_hashes[valid].tolist()
@@ -356,7 +356,7 @@ def test_very_many_keys_are_counted_together(monkeypatch: pytest.MonkeyPatch) ->
     for _ in range(10):
         assert merged(RecordHeaderSums, batches, source).facts() == facts
     (long,) = summed(RecordHeaderSums, [_with_headers([[b"long" * 1000]])]).facts()
-    assert long.key == ("long" * 1000)[: bounded.LONGEST_NAME] + "…"
+    assert long.key == ("long" * 1000)[: counters.LONGEST_NAME] + "…"
 
 
 def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +390,7 @@ def test_very_many_topics_and_partitions_are_bounded(monkeypatch: pytest.MonkeyP
 
 
 def test_very_many_tagged_fields_are_counted_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tagged, "MOST_FIELDS", 10)
+    monkeypatch.setattr(tagged_fields, "MOST_FIELDS", 10)
     fields = [{"tag": tag, "data": b"12"} for tag in range(40)]
     base: dict[str, Any] = {"direction": "request", "header_version": 2, "outcome": "decoded"}
     rows = [

@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from flexwire.survey.following import CaptureFollower, stretch_rows
-from flexwire.tables.wanted import EVERYTHING, Wanted
+from flexwire.tables.row_filter import EVERYTHING, Wanted
 
 if TYPE_CHECKING:
     import random

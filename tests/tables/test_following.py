@@ -22,7 +22,7 @@ from flexwire.storage.listing import list_sources
 from flexwire.survey.following import CaptureFollower
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Surveyor
-from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, Wanted
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
 from tests.tables.growing import Query, Rows, grown, in_order

@@ -10,7 +10,7 @@ import pytest
 from flexwire.columnar.batch_digests import BatchDigests
 from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import BEYOND, RECORD_COST, Inflation
-from flexwire.tables.inflated import (
+from flexwire.tables.inflation import (
     BeyondAllowanceError,
     Meter,
     digested_bytes,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.logs import LogQuery, plan
-from flexwire.logs.finding import find_logs
-from flexwire.logs.planning import known_transactions
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.pieces import known_transactions
 from flexwire.records import Record, decode_batches, encode_batch
-from flexwire.tables import log_rewriting
-from flexwire.tables.log_rewriting import BATCH_SIZES, CODECS, Extents, Window, sample_at
+from flexwire.tables import log_samples
 from flexwire.tables.log_rows import LogRows, LogWork
+from flexwire.tables.log_samples import BATCH_SIZES, CODECS, Extents, Window, sample_at
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS, RECORD_SIZES, REWRITES
 from tests.capture.log_vectors import vectors, write
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, plain, random_log, write_log
@@ -254,7 +254,7 @@ def test_a_sample_goes_past_control_batches_and_ends_at_damage_and_what_is_too_l
     import numpy as np  # noqa: PLC0415 - one test alone needs it
 
     rows = [(0, 10, 100, False), (10, 10, 100, True), (20, 10, 100, False), (30, 10, 100, False)]
-    after = [(50, 10, 100, False), (60, 10, log_rewriting.MOST_INFLATED + 1, False)]
+    after = [(50, 10, 100, False), (60, 10, log_samples.MOST_INFLATED + 1, False)]
     last = [(70, 10, 100, False)]
     batches = Extents(*map(np.array, zip(*rows, *after, *last, strict=True)))
     everything = Window(0, 1 << 30)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.logs import LogQuery
-from flexwire.logs.finding import find_logs
-from flexwire.logs.following import Resumed, resumed
+from flexwire.logs.discovery import find_logs
+from flexwire.logs.follower import Resumed, resumed
 from flexwire.tables.log_rows import LogRows, LogWork
 from flexwire.tables.log_schema import BATCHES
 from tests.capture.made_logs import COMMIT, TIME, MadeSegment, plain, write_log

@@ -12,7 +12,7 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.labels import read_labels, team_column, to_labels
 from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
 from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
+from flexwire.measures.conditions import CARRYING_APIS, OF_KAFKA
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
 

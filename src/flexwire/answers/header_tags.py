@@ -14,7 +14,7 @@ from flexwire.answers.tagged_fields import software
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.measures.conditions import OF_KAFKA
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
 from flexwire.tables.keys import connection_key

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import UNBROKEN
+from flexwire.measures.conditions import UNBROKEN
 from flexwire.specs.cost.columns import (
     AS_SENT,
     BLOCKS,

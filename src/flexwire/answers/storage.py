@@ -15,7 +15,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import Picture
 from flexwire.facts.facts import least_of
-from flexwire.logs.planning import Outcome
+from flexwire.logs.pieces import Outcome
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import OUTCOMES
 from flexwire.tables.schema import Column

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA, READ
+from flexwire.measures.conditions import OF_KAFKA, READ
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema

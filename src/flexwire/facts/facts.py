@@ -497,7 +497,7 @@ class Facts:
     ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
     ``unreadable_files``; of the others the facts say nothing else. ``left_out`` counts, by field,
-    what `flexwire.report.bounding` has left out of very many. ``logs`` is None where no log segment
+    what `flexwire.report.limits` has left out of very many. ``logs`` is None where no log segment
     was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
     ``tls`` is None where no key log was given.
     ``sampled`` is empty where captures hold all connections: else every figure is of a part.

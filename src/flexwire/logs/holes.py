@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from flexwire.logs.reading import read_headers
+from flexwire.logs.records import read_headers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.columnar.batch_table import BatchHeaders
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
     Words = np.ndarray[Any, Any]

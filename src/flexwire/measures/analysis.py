@@ -32,7 +32,7 @@ from flexwire.measures.failures import record_failures
 from flexwire.measures.frames import FrameSums
 from flexwire.measures.headers import RecordHeaderSums
 from flexwire.measures.records import RecordSums
-from flexwire.measures.tagged import TaggedFieldSums
+from flexwire.measures.tagged_fields import TaggedFieldSums
 from flexwire.schema.catalog import catalog
 from flexwire.survey.ranges import FRAMES, RECORDS
 from flexwire.tables.request_logs import FORWARDED

@@ -1,7 +1,7 @@
 """What an audit is made from, summed up over rows of tables: as they are written, or finished.
 
 Facts of a connection are joined by its name in the driver, part by part
-(`flexwire.measures.by_connection`). The result is bounded by clients times versions and by brokers
+(`flexwire.measures.ownership`). The result is bounded by clients times versions and by brokers
 times APIs. So many of these are judged (`flexwire.measures.audit_rows`); the others are counted.
 For clients against which something is found, the result grows with the different names of their
 groups and topics.
@@ -45,9 +45,8 @@ from flexwire.measures.audit_rows import (
     sent_rows,
     told_rows,
 )
-from flexwire.measures.bounded import Distinct, hash_of
-from flexwire.measures.by_connection import CONNECTION, Kind, RowsByConnection, attributed, owning
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
+from flexwire.measures.counters import Distinct, hash_of
 from flexwire.measures.evidence import (
     OFFERS_MESSAGE,
     SHOWN,
@@ -59,10 +58,11 @@ from flexwire.measures.evidence import (
     key_of,
 )
 from flexwire.measures.groups import Coded, Groups, coded
+from flexwire.measures.ownership import CONNECTION, Kind, RowsByConnection, attributed, owning
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.sasl import NEGOTIATES
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.spec_places import KINDS
-from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import hashes_and_texts
-from flexwire.measures.by_connection import CONNECTION, Kind
 from flexwire.measures.cluster import CONFIGURING, DESCRIBED_MESSAGE, cluster_rows
+from flexwire.measures.counters import hashes_and_texts
 from flexwire.measures.evidence import (
     MECHANISMS_MESSAGE,
     OFFERS_MESSAGE,
@@ -24,12 +23,13 @@ from flexwire.measures.evidence import (
     SOFTWARE,
 )
 from flexwire.measures.groups import Coded, Groups, coded, coded_steps
+from flexwire.measures.ownership import CONNECTION, Kind
 from flexwire.tables.frames import ends_of
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.request_logs import LOGGED
+from flexwire.tables.row_filter import FRAMES
 from flexwire.tables.schema import CONNECTIONS_TABLE
 from flexwire.tables.spec_places import KINDS, entity_paths
-from flexwire.tables.wanted import FRAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import Distinct, hash_of
+from flexwire.measures.counters import Distinct, hash_of
 from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterTold
 from flexwire.protocol.audit import Named
 from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone

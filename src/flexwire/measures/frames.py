@@ -21,7 +21,7 @@ from flexwire.facts.facts import (
     VersionUse,
 )
 from flexwire.logs.request_log.requests import NOWHERE
-from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
+from flexwire.measures.conditions import CARRYING_APIS, OF_KAFKA
 from flexwire.measures.failures import FAILURES, SAMPLE_BYTES, FailureSums, ReasonCounts
 from flexwire.measures.groups import Coded, Groups, Tally, coded, coded_flags, coded_steps
 from flexwire.measures.latencies import LatencySums

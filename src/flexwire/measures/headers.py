@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.facts.facts import RecordHeaderFacts
-from flexwire.measures.bounded import (
+from flexwire.measures.counters import (
     Distinct,
     Lengths,
     hashes_and_texts,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.facts.facts import LATENCY_EDGES_MS, Latency, LatencyBucket
-from flexwire.measures.bounded import Counted, occurring
+from flexwire.measures.counters import Counted, occurring
 
 if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.facts.facts import CompressionUse, Side, TopicFacts
-from flexwire.measures.bounded import merge_all, prune, shortened
+from flexwire.measures.counters import merge_all, prune, shortened
 from flexwire.measures.failures import undecodable
 from flexwire.measures.groups import bits, extents, grouped, run_starts, topic_names
-from flexwire.tables.inflated import beyond
+from flexwire.tables.inflation import beyond
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:

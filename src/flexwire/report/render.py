@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.extras import needed_by
 from flexwire.facts import units
 from flexwire.facts.facts import Facts
-from flexwire.report import adding_up, answers, audit, charts, cluster, matrix, tables
-from flexwire.report.bounding import FINDINGS
+from flexwire.report import answers, audit, charts, cluster, footnotes, matrix, tables
+from flexwire.report.limits import FINDINGS
 from flexwire.report.tables import Cell, Column, Table, build, size, text
 
 if TYPE_CHECKING:
@@ -141,12 +141,12 @@ def _view(facts: Facts, room: _Room, pictures: _Pictures) -> dict[str, Any]:
         "chosen": audit.chosen(facts.audit),
         "sentences": audit.sentences(facts),
         "newest": [
-            adding_up.newest_sentence(one, facts.totals.requests) for one in facts.audit.newest
+            footnotes.newest_sentence(one, facts.totals.requests) for one in facts.audit.newest
         ],
-        "clients": adding_up.clients(facts),
-        "about_clients": adding_up.about_clients(facts),
-        "about_connections": adding_up.about_connections(facts),
-        "about_versions": adding_up.about_versions(facts),
+        "clients": footnotes.clients(facts),
+        "about_clients": footnotes.about_clients(facts),
+        "about_connections": footnotes.about_connections(facts),
+        "about_versions": footnotes.about_versions(facts),
         "matrix": matrix.build_matrix(facts, room.matrix),
         "symbols": matrix.SYMBOLS,
         "verdicts": _verdict_shares(facts),

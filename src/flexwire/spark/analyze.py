@@ -52,7 +52,7 @@ from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
-from flexwire.report.bounding import bounded
+from flexwire.report.limits import bounded
 from flexwire.spark.answers import audit_rows, gather_audit
 from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
 from flexwire.spark.archive import with_archive

@@ -44,7 +44,7 @@ from flexwire.survey.request import looks
 from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
-from flexwire.tables.inflated import Meter, within_allowance
+from flexwire.tables.inflation import Meter, within_allowance
 from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:

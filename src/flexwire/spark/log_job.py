@@ -6,7 +6,7 @@ segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_s
 ```
 A task reads its pieces once, and holds what it must: keys that do not fit in memory lie in runs
 beside the output until other tasks have merged them. What a sample of the batches becomes in other
-batches and codecs is written by the task that read them (`flexwire.tables.log_rewriting`).
+batches and codecs is written by the task that read them (`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import pyarrow.compute as pc
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
-from flexwire.logs.finding import logs_among
-from flexwire.logs.following import resumed
-from flexwire.logs.planning import Transactions, known_transactions, pieces_of, tasks_of, walked
+from flexwire.logs.discovery import logs_among
+from flexwire.logs.follower import resumed
+from flexwire.logs.pieces import Transactions, known_transactions, pieces_of, tasks_of, walked
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
@@ -34,8 +34,7 @@ from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.storage.filesystems import shown
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.survey import Asked
-from flexwire.tables.inflated import beyond, within_allowance
-from flexwire.tables.log_rewriting import Window
+from flexwire.tables.inflation import beyond, within_allowance
 from flexwire.tables.log_rows import (
     MOST_HELD,
     KeyWork,
@@ -44,6 +43,7 @@ from flexwire.tables.log_rows import (
     key_row,
     superseded_between,
 )
+from flexwire.tables.log_samples import Window
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
 from flexwire.tasks import begin_task
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
-    from flexwire.logs.following import Resumed
+    from flexwire.logs.follower import Resumed
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
@@ -110,7 +110,7 @@ def plan_logs(
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.finding`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.discovery`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """

@@ -37,7 +37,7 @@ from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import looks, opener
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import TableRows, ends_of
-from flexwire.tables.wanted import FRAMES, RECORDS
+from flexwire.tables.row_filter import FRAMES, RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from flexwire.survey.request import Asked
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows
-    from flexwire.tables.wanted import Wanted
+    from flexwire.tables.row_filter import Wanted
 
     Array = np.ndarray[Any, np.dtype[Any]]
     Offsets = dict[str, int]

@@ -14,7 +14,7 @@ from flexwire.survey.state import reader_between
 from flexwire.survey.survey import NAMES, Known, Snapshot, known_name, start_name
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
-from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -20,12 +20,12 @@ import pyarrow as pa
 from flexwire.columnar.batch_digests import KEYS_DTYPE, BatchDigests, least_of
 from flexwire.columnar.program import bits
 from flexwire.columnar.record_columns import MOMENT, to_moments
-from flexwire.logs.planning import Outcome, Transactions
-from flexwire.logs.reading import Damaged, digest_piece
+from flexwire.logs.pieces import Outcome, Transactions
+from flexwire.logs.records import Damaged, digest_piece
 from flexwire.records.inflation import INFLATION
 from flexwire.records.record import COMPRESSIONS, TimestampType
-from flexwire.tables.inflated import Meter, digested_bytes
-from flexwire.tables.log_rewriting import Extents, Window, rewritten, sample_at
+from flexwire.tables.inflation import Meter, digested_bytes
+from flexwire.tables.log_samples import Extents, Window, rewritten, sample_at
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS, OUTCOMES, RECORD_SIZES, REWRITES
 from flexwire.wire.batch_layout import (
     COMPRESSION_MASK,

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from flexwire.columnar.record_columns import BATCH_COLUMNS, MOMENT
-from flexwire.logs.planning import Outcome
+from flexwire.logs.pieces import Outcome
 from flexwire.tables.schema import Column, Table, schema_of
 
 BATCHES: Final = "log_batches"

@@ -44,7 +44,7 @@ from flexwire.tables.message_schema import (
     table_schema,
 )
 from flexwire.tables.schema import OUTCOMES, without_record_bytes
-from flexwire.tables.tagged import TAGGED_FIELD_USES, tagged_field_uses
+from flexwire.tables.tagged_fields import TAGGED_FIELD_USES, tagged_field_uses
 from flexwire.wire.types import Integer
 
 if TYPE_CHECKING:

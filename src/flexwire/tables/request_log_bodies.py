@@ -35,7 +35,7 @@ from flexwire.tables.schema import (
     without_record_bytes,
 )
 from flexwire.tables.schema import SIZE_SUFFIX as SIZED
-from flexwire.tables.tagged import tagged_field_uses
+from flexwire.tables.tagged_fields import tagged_field_uses
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import (
     COMPACT_NULLABLE_RECORDS,

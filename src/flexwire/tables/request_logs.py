@@ -31,8 +31,8 @@ from flexwire.tables.frames import DECODED
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
-from flexwire.tables.wanted import FRAMES, MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

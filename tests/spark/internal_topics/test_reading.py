@@ -14,7 +14,7 @@ from flexwire.answers.state import group_members, groups, last_commits, open_log
 from flexwire.answers.state.log import Asked, typed_piece
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, plan, read_piece
-from flexwire.logs.reading import Damaged
+from flexwire.logs.records import Damaged
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords, record_names

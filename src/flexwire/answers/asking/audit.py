@@ -46,9 +46,9 @@ from flexwire.protocol.audit import (
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import AUDIT_TABLE
 from flexwire.tables.spec_places import entity_paths
-from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:

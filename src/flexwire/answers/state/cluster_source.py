@@ -28,8 +28,8 @@ from flexwire.logs.metadata import (
     quorum_records,
     survey,
 )
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
 from flexwire.storage.filesystems import shown
 from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
 

@@ -31,11 +31,11 @@ from flexwire.answers.state.records import (
 from flexwire.arguments import refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, Partition, parse_directory
-from flexwire.logs.finding import find_logs
 from flexwire.logs.holes import Held, held_by, holes_of
-from flexwire.logs.planning import between
-from flexwire.logs.reading import Damaged, read_piece
+from flexwire.logs.pieces import between
+from flexwire.logs.records import Damaged, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
 from flexwire.wire.limits import INT64_MAX, LAST_MILLISECOND
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.state.records import Paths
     from flexwire.logs.holes import Holes
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 

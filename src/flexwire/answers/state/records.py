@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 from flexwire.arguments import refuse, to_choice
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.logs.files import LogQuery
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import Damaged, read_control_records
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import Damaged, read_control_records
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.tables.typed_records import Records
 
     Paths = str | Path | Sequence[str | Path]

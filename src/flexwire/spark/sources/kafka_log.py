@@ -20,9 +20,9 @@ from pyspark.sql.datasource import (
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Partition, Replicas
-from flexwire.logs.following import LogFollower
-from flexwire.logs.planning import check_topics, plan
-from flexwire.logs.reading import (
+from flexwire.logs.follower import LogFollower
+from flexwire.logs.pieces import check_topics, plan
+from flexwire.logs.records import (
     CORRUPT,
     FACT_COLUMNS,
     FILE,

@@ -25,7 +25,7 @@ from flexwire.spark.sources.options import Options
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tables.row_filter import FRAMES, MESSAGES, RECORDS, Wanted
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.errors import CaptureError
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery
-from flexwire.logs.finding import find_logs
-from flexwire.logs.planning import between, pieces_of, tasks_of, transactions_of
+from flexwire.logs.pieces import between, pieces_of, tasks_of, transactions_of
 from flexwire.logs.positions import end_before, end_offset, whole_end
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs.files import Partition
     from flexwire.logs.positions import LogEnd
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
     Offsets = dict[Partition, int]

@@ -17,8 +17,8 @@ import numpy as np
 
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError, DecodeError, RecordError
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery, open_file
-from flexwire.logs.finding import find_logs
 from flexwire.logs.positions import (
     cuts,
     first_as_late,
@@ -27,7 +27,7 @@ from flexwire.logs.positions import (
     start_of,
     stop_of,
 )
-from flexwire.logs.reading import Aborted, LogPiece, by_producer, in_aborted, read_headers
+from flexwire.logs.records import Aborted, LogPiece, by_producer, in_aborted, read_headers
 from flexwire.logs.segments import (
     Damage,
     place_at,

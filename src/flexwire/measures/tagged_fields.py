@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.facts import TaggedFieldUse
-from flexwire.measures.bounded import merge_all, prune
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.measures.conditions import OF_KAFKA
+from flexwire.measures.counters import merge_all, prune
 
 MOST_FIELDS: Final = 10_000
 """So many different tagged fields are counted by themselves."""

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import hashes_and_texts
+from flexwire.measures.counters import hashes_and_texts
 from flexwire.measures.evidence import SOFTWARE
 from flexwire.measures.groups import Coded, Groups, numbered
 from flexwire.protocol.audit import OPENING_APIS

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import CaptureError
 from flexwire.logs.checkpoints import broker_of
+from flexwire.logs.discovery import epoch_of, logs_among, tip_of
 from flexwire.logs.files import LogQuery, open_file
-from flexwire.logs.finding import epoch_of, logs_among, tip_of
 from flexwire.logs.positions import offset_index, start_of
 from flexwire.logs.segments import BatchPlace, Damage, read_checkpoint, walk
 from flexwire.storage.listing import list_files
@@ -21,8 +21,8 @@ from flexwire.storage.listing import list_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from flexwire.logs.discovery import Tip
     from flexwire.logs.files import Partition
-    from flexwire.logs.finding import Tip
     from flexwire.logs.replicas import Replica
     from flexwire.storage.source import Source
 

@@ -190,7 +190,18 @@ MOVED: Final = {
 }
 """The new path of each old one."""
 
-RENAMED: Final[dict[str, dict[str, str]]] = {}
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.logs": {"Damaged": "BatchDamage"},
+    "flexwire.logs.records": {"Damaged": "BatchDamage"},
+    "flexwire.logs.request_log": {
+        "Kind": "BrokerLogKind",
+        "LogPiece": "RequestLogPiece",
+        "LogReader": "RequestLogReader",
+    },
+    "flexwire.logs.request_log.lines": {"LogPiece": "RequestLogPiece"},
+    "flexwire.logs.request_log.recognition": {"Kind": "BrokerLogKind"},
+    "flexwire.logs.request_log.requests": {"LogReader": "RequestLogReader"},
+}
 """For each module the new name of each old one, in the order of modules and of old names.
 
 A class that a room's `__init__` shows too has an entry for the room and one for its own module.

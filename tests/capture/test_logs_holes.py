@@ -10,7 +10,7 @@ import pytest
 from flexwire.logs import LogQuery
 from flexwire.logs import records as log_records
 from flexwire.logs.discovery import find_logs
-from flexwire.logs.holes import Holes, held_by, holes_of
+from flexwire.logs.holes import Holes, holes_of, offsets_of
 from flexwire.logs.pieces import pieces_of
 from flexwire.records import Record, encode_batch
 from tests.capture.made_logs import TIME, MadeSegment, write_log
@@ -25,7 +25,7 @@ def holes(directory: Path, piece_bytes: int) -> Holes:
     [log] = find_logs([directory], LogQuery())
     pieces = pieces_of(log, LogQuery(piece_bytes=piece_bytes))
     # In any order, as tasks give them.
-    held = [one for piece in pieces if (one := held_by(piece)) is not None]
+    held = [one for piece in pieces if (one := offsets_of(piece)) is not None]
     random.Random(1).shuffle(held)
     return holes_of(log, held)
 

@@ -7,17 +7,17 @@ import json
 
 import pytest
 
-from flexwire.facts.answers import AnswerFacts, Picture, ShownColumn
+from flexwire.facts.answers import AnswerFacts, AnswerPicture, ShownColumn
 from flexwire.facts.audit import Audit
 from flexwire.facts.facts import (
     ApiFacts,
+    CaptureFileFacts,
     ClientFacts,
     DecodeFailure,
     FailureCount,
     LenientUse,
     OtherConnection,
     RecordHeaderFacts,
-    Source,
     TaggedFieldUse,
     TopicFacts,
     UnreadableFile,
@@ -42,13 +42,13 @@ def many(text: str, count: int) -> Facts:
     told = [ShownColumn(f"c{number}", text, "text", is_about=True) for number in range(12)]
     answer = AnswerFacts(
         "longest", f"{text}?", text, text, (*told, ShownColumn("n", "n", "count")),
-        Picture(text, "n"), count,
+        AnswerPicture(text, "n"), count,
         tuple((*[name] * 12, number) for number, name in enumerate(names[:50])),
     )  # fmt: skip
     return dataclasses.replace(
         EMPTY,
         title=text,
-        sources=tuple(Source(name, 1, 1, 1) for name in names),
+        sources=tuple(CaptureFileFacts(name, 1, 1, 1) for name in names),
         apis=tuple(ApiFacts(number, name, 1, 1, 1, 1, 0, (*range(50),))
                    for number, name in enumerate(names)),
         clients=tuple(ClientFacts(client, 1, 1, 1, 1, 1) for client in clients),

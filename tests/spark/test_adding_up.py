@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.capture.reassembly.connections import Brokers
-from flexwire.facts.audit import Audit, LeftOut, NewestShare
+from flexwire.facts.audit import Audit, AuditOmissions, NewestShare
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import audit, footnotes, render
 from flexwire.spark.answers import gather_audit
@@ -148,7 +148,7 @@ def test_the_lines_that_readme_shows_add_up() -> None:
 
 
 def test_where_the_audit_leaves_clients_out_it_counts_no_others() -> None:
-    left = dataclasses.replace(SAMPLE.audit, left_out=LeftOut(2, 3))
+    left = dataclasses.replace(SAMPLE.audit, left_out=AuditOmissions(2, 3))
     facts = dataclasses.replace(SAMPLE, audit=left)
     assert footnotes.clients(facts) == facts.totals.clients
     assert footnotes.about_connections(facts) == ""

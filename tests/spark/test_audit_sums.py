@@ -15,7 +15,7 @@ import pytest
 from flexwire.measures import ownership
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT, TOLD
-from flexwire.measures.evidence import SHOWN, Touched
+from flexwire.measures.evidence import SHOWN, NamedEntities
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
 from flexwire.storage.listing import list_sources
@@ -185,7 +185,7 @@ def test_every_name_is_told_of_its_clients(captured: Captured) -> None:
     sums = summed(captured)
     touched = sums.touched(everyone(sums))
     for client in clients:
-        told = touched.get((*client, None), Touched())
+        told = touched.get((*client, None), NamedEntities())
         groups, topics = named[*client, "groups"], named[*client, "topics"]
         assert (told.group_count, told.topic_count) == (len(groups), len(topics))
         assert told.groups == tuple(sorted(groups)[:SHOWN])
@@ -357,7 +357,7 @@ def test_rows_that_are_alike_become_one() -> None:
 
 def test_memory_is_bounded_by_what_the_driver_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership, "HELD_BYTES", 100_000)
-    held = ownership.RowsByConnection(AUDITED, spills=True)
+    held = ownership.ConnectionRows(AUDITED, spills=True)
     kind = AUDITED[TOLD]
     for number in range(100):
         names = [f"c{number}-{row}" for row in range(500)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.measures.evidence import Evidence
+    from flexwire.measures.evidence import AuditEvidence
 
 KIND = AUDITED[SENT]
 SASL_HANDSHAKE, API_VERSIONS, METADATA, FETCH = 17, 18, 3, 1
@@ -155,7 +155,7 @@ def random_tables(seed: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
     )
 
 
-def of_sums(frames: pa.RecordBatch, connections: pa.RecordBatch) -> Evidence:
+def of_sums(frames: pa.RecordBatch, connections: pa.RecordBatch) -> AuditEvidence:
     sums = AuditSums()
     sums.add(FRAMES, frames)
     sums.add(CONNECTIONS, connections)

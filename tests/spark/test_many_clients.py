@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flexwire.answers.asking import audit as judging
-from flexwire.facts.audit import LeftOut
+from flexwire.facts.audit import AuditOmissions
 from flexwire.facts.facts import Facts
 from flexwire.measures import audit as audit_sums
 from flexwire.measures import audit_rows, ownership
@@ -205,7 +205,7 @@ def test_what_some_brokers_offer_is_known_whatever_the_order(
 
 def test_of_very_many_findings_the_gravest_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = gather_audit(summed(EVERY), ["4.0"])
-    assert whole.left_out == LeftOut()
+    assert whole.left_out == AuditOmissions()
     verdicts = [one.verdict for one in whole.findings]
     assert len({*verdicts}) > 1
     monkeypatch.setattr(judging, "MOST_FINDINGS", 20)

@@ -15,13 +15,13 @@ import msgspec
 
 from flexwire.facts.answers import (  # noqa: TC001 - msgspec reads the annotations
     AnswerFacts,
-    Unanswered,
+    UnansweredQuestion,
 )
 from flexwire.facts.audit import Audit, findings
 from flexwire.facts.captures import (
     NO_ADDED_TAGS,
     AddedTags,
-    Sampled,
+    SampledCaptures,
 )
 from flexwire.parties import AuditVerdict, Client
 
@@ -164,7 +164,7 @@ LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CaptureFileFacts:
     """One capture file: its packets, and the frames whose last byte lay in it."""
 
     path: str
@@ -513,7 +513,7 @@ class Facts:
     flexwire_version: str
     newest_release: str
     releases: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
+    sources: tuple[CaptureFileFacts, ...] = ()
     source_files: int = 0
     totals: Totals = Totals()
     timeline: Timeline = Timeline()
@@ -532,12 +532,12 @@ class Facts:
     unreadable: tuple[UnreadableFile, ...] = ()
     unreadable_files: int = 0
     answers: tuple[AnswerFacts, ...] = ()
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[UnansweredQuestion, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)
     logs: LogFacts | None = None
     request_logs: RequestLogFacts | None = None
     tls: TlsFacts | None = None
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS
 
     @property

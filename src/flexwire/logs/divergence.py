@@ -21,7 +21,7 @@ from flexwire.storage.listing import list_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.logs.discovery import Tip
+    from flexwire.logs.discovery import LogTip
     from flexwire.logs.files import Partition
     from flexwire.logs.replicas import Replica
     from flexwire.storage.source import Source
@@ -40,7 +40,7 @@ class Divergence(NamedTuple):
     partition: Partition
     directories: tuple[str, ...]
     brokers: tuple[int | None, ...]
-    tips: tuple[Tip, ...]
+    tips: tuple[LogTip, ...]
     first_difference: int
 
 
@@ -124,7 +124,7 @@ def _is_epochs(name: str) -> bool:
     return name == _EPOCHS
 
 
-class _Batch(NamedTuple):
+class _BatchOffsets(NamedTuple):
     """The offsets of a batch, and its leader epoch."""
 
     first: int
@@ -132,7 +132,7 @@ class _Batch(NamedTuple):
     epoch: int
 
 
-def _epochs_from(log: Replica, offset: int) -> Iterator[_Batch]:
+def _epochs_from(log: Replica, offset: int) -> Iterator[_BatchOffsets]:
     """Return the batches of a log from an offset on."""
     following = [*(one.base_offset for one in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
@@ -141,4 +141,4 @@ def _epochs_from(log: Replica, offset: int) -> Iterator[_Batch]:
         with open_file(segment.log) as file:
             for place in walk(file, start_of(segment, offset_index(segment), file, offset)):
                 if isinstance(place, BatchPlace) and place.last_offset >= offset:
-                    yield _Batch(place.base_offset, place.last_offset, epoch_of(file, place))
+                    yield _BatchOffsets(place.base_offset, place.last_offset, epoch_of(file, place))

@@ -24,8 +24,14 @@ from flexwire.errors import CaptureError
 from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
 from flexwire.logs.discovery import logs_among
-from flexwire.logs.follower import resumed
-from flexwire.logs.pieces import Transactions, known_transactions, pieces_of, tasks_of, walked
+from flexwire.logs.follower import resume_log
+from flexwire.logs.pieces import (
+    Transactions,
+    pieces_of,
+    tasks_of,
+    transactions_if_sound,
+    walked_segments,
+)
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
@@ -38,12 +44,12 @@ from flexwire.tables.inflation import beyond, within_allowance
 from flexwire.tables.log_rows import (
     MOST_HELD,
     KeyWork,
-    LogRows,
+    LogTableRows,
     LogWork,
     key_row,
     superseded_between,
 )
-from flexwire.tables.log_samples import Window
+from flexwire.tables.log_samples import SampleWindow
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
 from flexwire.tasks import begin_task
 
@@ -55,7 +61,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
-    from flexwire.logs.follower import Resumed
+    from flexwire.logs.follower import LogResumption
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
@@ -100,7 +106,7 @@ class LogPlan:
     segments: tuple[Source, ...]
     left_out: tuple[str, ...]
     digest: str
-    growth: dict[Partition, Resumed] = field(default_factory=dict)
+    growth: dict[Partition, LogResumption] = field(default_factory=dict)
     walks: tuple[Walk, ...] = ()
 
 
@@ -123,7 +129,7 @@ def plan_logs(
     size = task_bytes(sum(one.size + _OPENING for one in segments), tasks_at_once)
     numbers = {log.partition: number for number, log in enumerate(logs)}
     left_out = _left_out(everything, logs)
-    growth: dict[Partition, Resumed] = {}
+    growth: dict[Partition, LogResumption] = {}
     if known is None:
         query = LogQuery(piece_bytes=size)
         pieces = [piece for log in logs for piece in pieces_of(log, query)]
@@ -149,15 +155,15 @@ def _walks(
             walks.append([])
             weight = 0
         walks[-1].append((numbers[log.partition], log))
-        weight += sum(one.log.size for one in walked(log))
+        weight += sum(one.log.size for one in walked_segments(log))
     return tuple(map(tuple, walks))
 
 
 def _growth(
     logs: Sequence[Replica], known: Mapping[Partition, int], size: int
-) -> dict[Partition, Resumed]:
-    def go_on(log: Replica) -> Resumed:
-        return resumed(log, known.get(log.partition), size)
+) -> dict[Partition, LogResumption]:
+    def go_on(log: Replica) -> LogResumption:
+        return resume_log(log, known.get(log.partition), size)
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="flexwire-logs") as pool:
         return dict(zip((one.partition for one in logs), pool.map(go_on, logs), strict=True))
@@ -180,7 +186,7 @@ def _works(
     seen = Counter(
         number for pieces in tasks for number in {numbers[one.partition] for one in pieces}
     )
-    windows: dict[int, dict[int, tuple[Window, ...]]] = defaultdict(dict)
+    windows: dict[int, dict[int, tuple[SampleWindow, ...]]] = defaultdict(dict)
     for task, place, several in _windows(tasks):
         windows[task][place] = several
     return tuple(
@@ -196,7 +202,7 @@ def _works(
 
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     """Give where samples begin, evenly over each topic: the task, which of its pieces, windows."""
     topics: dict[str, list[_Placed]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
@@ -225,12 +231,12 @@ class _Placed(NamedTuple):
 
 def _of_topic(
     pieces: Sequence[_Placed], wanted: int
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     total = sum(one.size for one in pieces)
     if total <= wanted:
         # All of it.
         for one in pieces:
-            yield one.task, one.place, (Window(one.piece.start, wanted),)
+            yield one.task, one.place, (SampleWindow(one.piece.start, wanted),)
         return
     count = -(-wanted // _WINDOW)
     each, at = wanted // count, 0
@@ -239,7 +245,7 @@ def _of_topic(
         inside = [middle - at for middle in middles if at <= middle < at + one.size]
         if inside:
             starts = (max(0, min(middle - each // 2, one.size - each)) for middle in inside)
-            windows = tuple(Window(one.piece.start + start, each) for start in starts)
+            windows = tuple(SampleWindow(one.piece.start + start, each) for start in starts)
             yield one.task, one.place, windows
         at += one.size
 
@@ -362,7 +368,7 @@ def _walk(number: int, drop: Drop) -> None:
     place = drop.place
     walk: Walk = _kept(place, f"walk-{number:06d}")
     for partition, log in walk:
-        found = known_transactions(log)
+        found = transactions_if_sound(log)
         if found != Transactions():
             _keep(place, f"ended-{partition:08d}", found)
 
@@ -397,7 +403,7 @@ def _digest(
                 for table, columns in LOG_SCHEMAS.items():
                     files.begin(table, columns)
             spill = _Spilling(drop.place, number, is_held=bounds.is_held)
-            rows_of = LogRows(work, spill, bounds)
+            rows_of = LogTableRows(work, spill, bounds)
             for table, rows in rows_of:
                 files.write(table, rows)
                 if table == BATCHES:

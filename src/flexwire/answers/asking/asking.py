@@ -19,7 +19,7 @@ from flexwire.answers.asking.internal_logs import InternalLogs, internal_topics
 from flexwire.answers.state.log import END
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
-from flexwire.facts.answers import AnswerFacts, Unanswered
+from flexwire.facts.answers import AnswerFacts, UnansweredQuestion
 from flexwire.facts.facts import rebinned
 from flexwire.facts.units import microseconds_of, shorten
 from flexwire.report.audit_files import plain, to_csv
@@ -242,14 +242,14 @@ def ask(answer: Answer, tables: AnalysisTables) -> Given:
 
 def without_logs(
     answers: Sequence[Answer], files: Sequence[Source], *, are_named: bool
-) -> dict[str, Unanswered | None]:
+) -> dict[str, UnansweredQuestion | None]:
     """The answers, by name, that cannot be asked as their logs are not among the files.
 
     Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
     about several analyses, of which this is one.
     """
     internal = internal_topics(files)
-    found: dict[str, Unanswered | None] = {}
+    found: dict[str, UnansweredQuestion | None] = {}
     for one in answers:
         if one.of_grown and not are_named:
             found[one.name] = None
@@ -260,7 +260,7 @@ def without_logs(
             lacks = "no log segment is among the paths"
         else:
             continue
-        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
+        told = UnansweredQuestion(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
         found[one.name] = told if are_named else None
     return found
 

@@ -22,15 +22,15 @@ from flexwire.errors import UnknownMessageError
 from flexwire.facts.audit import (
     Audit,
     AuditFinding,
+    AuditOmissions,
     ClusterGate,
     FirstRelease,
-    LeftOut,
     NewestShare,
     PinningSetting,
 )
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import COLUMNS, CONNECTIONS, EVIDENT, NAMES
-from flexwire.measures.evidence import Touched, key_of
+from flexwire.measures.evidence import NamedEntities, key_of
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
     LIBRARIES,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from flexwire.answers.asking.labels import Labels
-    from flexwire.measures.evidence import Evidence, Gathered, Key
+    from flexwire.measures.evidence import AuditEvidence, AuditSource, Key
     from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
 
     Tables = Callable[[str], DataFrame | None]
@@ -115,7 +115,7 @@ _Judged = list[tuple["Party", "Conduct", "Finding"]]
 
 
 def gather_audit(
-    gathered: Gathered,
+    gathered: AuditSource,
     releases: Sequence[str] = (),
     brokers: Sequence[str] = (),
     *,
@@ -147,7 +147,7 @@ def gather_audit(
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
         libraries=_libraries(judged),
-        left_out=LeftOut(
+        left_out=AuditOmissions(
             evidence.clients_left_out,
             evidence.requests_left_out,
             evidence.brokers_left_out,
@@ -163,7 +163,7 @@ def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGa
 
 
 def _judged(
-    evidence: Evidence, releases: Sequence[str], brokers: Sequence[str]
+    evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
     """All findings, and the verdicts of those left out.
 
@@ -197,10 +197,10 @@ def _finding(
     party: Party,
     conduct: Conduct,
     finding: Finding,
-    touched: Mapping[Key, Touched],
+    touched: Mapping[Key, NamedEntities],
     labels: Labels,
 ) -> AuditFinding:
-    own = touched.get(key_of(party), Touched())
+    own = touched.get(key_of(party), NamedEntities())
     return AuditFinding(
         finding.release,
         finding.verdict,
@@ -236,7 +236,7 @@ def _name(api_key: int) -> str | None:
         return None
 
 
-def _newest(evidence: Evidence, release: str) -> NewestShare:
+def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
     """Who is at the newest versions of a release: only they would take up a version after it."""
     asked, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
@@ -300,7 +300,7 @@ class TableEvidence:
         self._messages = messages
         self._sums = AuditSums(spills=True)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AuditEvidence:
         """Return what was seen of every client. Reads the tables once."""
         tables = self._tables
         found = [
@@ -314,7 +314,7 @@ class TableEvidence:
         self._merge(found)
         return self._sums.evidence()
 
-    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+    def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
         """Return which groups and topics these clients named in requests, after `evidence`."""
         named = (names_in(self._tables.message, one) for one in self._messages)
         self._merge([_summed(NAMES, one) for one in named if one is not None])

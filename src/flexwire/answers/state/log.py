@@ -33,9 +33,9 @@ from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
 from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, Partition, parse_directory
-from flexwire.logs.holes import Held, held_by, holes_of
+from flexwire.logs.holes import PieceOffsets, holes_of, offsets_of
 from flexwire.logs.pieces import between
-from flexwire.logs.records import Damaged, read_piece
+from flexwire.logs.records import BatchDamage, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
 from flexwire.wire.limits import INT64_MAX, LAST_MILLISECOND
@@ -180,7 +180,7 @@ def _of_interest(
     """
     only = asked.of_transactions is True
     for found in read_piece(piece, columns, of_transactions=only):
-        if isinstance(found, Damaged):
+        if isinstance(found, BatchDamage):
             if not is_again:
                 where = f"{piece.log.name}, byte {found.position}"
                 _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
@@ -296,7 +296,7 @@ _HELD: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
-        *((name, pa.int64()) for name in Held._fields),
+        *((name, pa.int64()) for name in PieceOffsets._fields),
     ]
 )
 _ROWS: Final = (
@@ -501,15 +501,15 @@ def _holes(
     """Find where logs have holes, by partition."""
     if not logs:
         return {}
-    found: dict[int, list[Held]] = {one: [] for one in logs}
+    found: dict[int, list[PieceOffsets]] = {one: [] for one in logs}
     rows = in_tasks(spark, paths, (topic,), _held, _HELD, partitions=[*logs])
     for row in rows.collect():
-        found[row["partition"]].append(Held(*(row[name] for name in Held._fields)))
+        found[row["partition"]].append(PieceOffsets(*(row[name] for name in PieceOffsets._fields)))
     return {one: holes_of(log, found[one]) for one, log in logs.items()}
 
 
 def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
-    found = held_by(piece)
+    found = offsets_of(piece)
     if found is not None:
         yield pa.RecordBatch.from_pylist([found._asdict()], _HELD)
 

@@ -23,7 +23,7 @@ from flexwire.arguments import refuse, to_choice
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.logs.files import LogQuery
 from flexwire.logs.pieces import plan
-from flexwire.logs.records import Damaged, read_control_records
+from flexwire.logs.records import BatchDamage, read_control_records
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
@@ -272,7 +272,7 @@ def _control_task(
 
 def _ends(piece: LogPiece) -> Iterator[pa.RecordBatch]:
     for found in read_control_records(piece, _READ_OF_CONTROL):
-        if isinstance(found, Damaged):
+        if isinstance(found, BatchDamage):
             continue
         kinds = pc.binary_slice(found.column(_CONTROL_KEY), *_TYPE)
         is_end = pc.is_in(kinds, value_set=pa.array([_ABORT, _COMMIT], kinds.type))

@@ -32,7 +32,7 @@ from flexwire.logs.records import (
     LOG_COLUMNS,
     REPLICA,
     SUM_COLUMNS,
-    Damaged,
+    BatchDamage,
     LogPiece,
     LogRows,
     LogSums,
@@ -238,7 +238,7 @@ def read_task(
         counted = None if sums is None else sums.counted
         columns, bounds = (sums or rows).read, options.inflation
         for found in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
-            if not isinstance(found, Damaged):
+            if not isinstance(found, BatchDamage):
                 if sums is None:
                     yield rows.records(piece, found)
                     continue

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D

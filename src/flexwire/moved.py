@@ -118,7 +118,7 @@ MOVED: Final = {
     "flexwire.net.calling.security": "flexwire.client.security",
     "flexwire.net.carrying": "flexwire.tap.connections",
     "flexwire.net.ends": "flexwire.tap.ends",
-    "flexwire.net.filtering": "flexwire.tap.filtering",
+    "flexwire.net.filtering": "flexwire.tap.frame_filter",
     "flexwire.net.handshakes": "flexwire.client.tls",
     "flexwire.net.host_port": "flexwire.client.notation",
     "flexwire.net.limits": "flexwire.tap.limits",
@@ -132,6 +132,8 @@ MOVED: Final = {
     "flexwire.net.tap": "flexwire.tap.tap",
     "flexwire.net.throwaway": "flexwire.tap.security",
     "flexwire.net.tls": "flexwire.client.tls",
+    "flexwire.protocol.known_topics": "flexwire.protocol.software_topics",
+    "flexwire.protocol.records_form": "flexwire.protocol.records_json",
     "flexwire.records.inflate": "flexwire.records.compression",
     "flexwire.report.answer_facts": "flexwire.facts.answers",
     "flexwire.report.audit_facts": "flexwire.facts.audit",
@@ -190,6 +192,8 @@ MOVED: Final = {
     "flexwire.tables.pieces": "flexwire.survey.pieces",
     "flexwire.tables.reading": "flexwire.tables.output",
     "flexwire.tables.survey": "flexwire.survey.survey",
+    "flexwire.tap.filtering": "flexwire.tap.frame_filter",
+    "flexwire.together": "flexwire.atomic_files",
 }
 """The new path of each old one."""
 

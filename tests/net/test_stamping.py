@@ -22,7 +22,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.storage.file_search import list_sources
 from flexwire.survey.request import Marks, marks_of
 from flexwire.tap import TapStatistics
-from flexwire.tap.stamping import (
+from flexwire.tap.header_stamps import (
     MOST_VALUE_BYTES,
     HeaderTag,
     Stamped,

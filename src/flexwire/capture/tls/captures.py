@@ -21,7 +21,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.tls.connections import Ends, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import primitives
-from flexwire.closing import Closing
+from flexwire.closeable import Closing
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (

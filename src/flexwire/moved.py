@@ -118,7 +118,7 @@ MOVED: Final = {
     "flexwire.net.calling.security": "flexwire.client.security",
     "flexwire.net.carrying": "flexwire.tap.connections",
     "flexwire.net.ends": "flexwire.tap.ends",
-    "flexwire.net.filtering": "flexwire.tap.filtering",
+    "flexwire.net.filtering": "flexwire.tap.frame_filter",
     "flexwire.net.handshakes": "flexwire.client.tls",
     "flexwire.net.host_port": "flexwire.client.notation",
     "flexwire.net.limits": "flexwire.tap.limits",
@@ -132,6 +132,8 @@ MOVED: Final = {
     "flexwire.net.tap": "flexwire.tap.tap",
     "flexwire.net.throwaway": "flexwire.tap.security",
     "flexwire.net.tls": "flexwire.client.tls",
+    "flexwire.protocol.known_topics": "flexwire.protocol.software_topics",
+    "flexwire.protocol.records_form": "flexwire.protocol.records_json",
     "flexwire.records.inflate": "flexwire.records.compression",
     "flexwire.report.answer_facts": "flexwire.facts.answers",
     "flexwire.report.audit_facts": "flexwire.facts.audit",
@@ -154,6 +156,7 @@ MOVED: Final = {
     "flexwire.spark.answers.topic_names": "flexwire.answers.asking.messages",
     "flexwire.spark.answers.writing": "flexwire.spark.answers.outputs",
     "flexwire.spark.batches": "flexwire.spark.tables",
+    "flexwire.spark.delta.reading": "flexwire.spark.delta.output",
     "flexwire.spark.formats": "flexwire.spark.sources",
     "flexwire.spark.formats.kafka_capture": "flexwire.spark.sources.kafka_capture",
     "flexwire.spark.formats.kafka_log": "flexwire.spark.sources.kafka_log",
@@ -177,16 +180,21 @@ MOVED: Final = {
     "flexwire.spark.internal_topics.times": "flexwire.answers.state.log",
     "flexwire.spark.paths": "flexwire.spark.inputs",
     "flexwire.spark.ranges": "flexwire.spark.capture_job",
-    "flexwire.spark.reading": "flexwire.spark.stored",
+    "flexwire.spark.reading": "flexwire.spark.dataframes",
+    "flexwire.spark.stored": "flexwire.spark.dataframes",
     "flexwire.spark.sums": "flexwire.measures",
     "flexwire.spark.sums.audit": "flexwire.measures.audit",
     "flexwire.spark.sums.chosen_clients": "flexwire.measures.audit_rows",
     "flexwire.spark.unreadable": "flexwire.spark.inputs",
+    "flexwire.storage.listing": "flexwire.storage.file_search",
+    "flexwire.storage.place": "flexwire.storage.output_directory",
     "flexwire.tables.fold": "flexwire.survey.fold",
     "flexwire.tables.piece_survey": "flexwire.survey.piece_survey",
     "flexwire.tables.pieces": "flexwire.survey.pieces",
     "flexwire.tables.reading": "flexwire.tables.output",
     "flexwire.tables.survey": "flexwire.survey.survey",
+    "flexwire.tap.filtering": "flexwire.tap.frame_filter",
+    "flexwire.together": "flexwire.atomic_files",
 }
 """The new path of each old one."""
 
@@ -201,6 +209,8 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.logs.request_log.lines": {"LogPiece": "RequestLogPiece"},
     "flexwire.logs.request_log.recognition": {"Kind": "BrokerLogKind"},
     "flexwire.logs.request_log.requests": {"LogReader": "RequestLogReader"},
+    "flexwire.storage.file_search": {"list_sources": "list_captures"},
+    "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
 }
 """For each module the new name of each old one, in the order of modules and of old names.
 

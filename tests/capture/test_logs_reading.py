@@ -14,7 +14,8 @@ from flexwire.columnar import records as by_columns
 from flexwire.columnar.record_columns import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
 from flexwire.kernels import extension
-from flexwire.logs import BatchDamage, LogQuery, plan, read_piece, records
+from flexwire.logs import BatchDamage, LogQuery, plan, read_piece
+from flexwire.logs import records as log_records
 from flexwire.logs.records import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
 from flexwire.records import Record, RecordBatch, decode_batches
 from flexwire.records.inflation import BEYOND, Inflation
@@ -106,7 +107,7 @@ def test_a_room_of_any_size_gives_the_same(
     tmp_path: Path, room: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = random_log(seed)
-    monkeypatch.setattr(records, "_ROOM", room)
+    monkeypatch.setattr(log_records, "_ROOM", room)
     found = read_offsets(write_log(tmp_path / "a-0", made))
     assert found == [record.offset for record in all_records(made)]
 
@@ -165,7 +166,7 @@ def test_an_index_that_is_wrong_is_not_believed(tmp_path: Path, wrong: str) -> N
 def test_damage_is_an_error_with_its_place_or_counted(
     tmp_path: Path, name: str, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(records, "_ROOM", room)
+    monkeypatch.setattr(log_records, "_ROOM", room)
     made = write(tmp_path, f"{name}/{BASE}.log")
     with pytest.raises(CaptureError, match=rf"{BASE}\.log, byte 738: "):
         rows_of(made)
@@ -198,7 +199,7 @@ def test_a_torn_end_is_cut_off_as_by_a_broker_and_told(
     mode: Mode,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(records, "_ROOM", room)
+    monkeypatch.setattr(log_records, "_ROOM", room)
     found = read_all(write(tmp_path, f"{name}/{BASE}.log"), mode=mode)
     assert len(found) == records + 1
     torn = found[-1]

@@ -59,7 +59,7 @@ is null where nothing says it. `answers` has the rows of each answer by its name
 has everything that they found. `--format` of `schema docs` is the format of its pages, and
 `completion` prints a shell script. `python -m tools.pages.json_output` writes this page.
 """
-_SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",
+SPEC = """{"apiKey": 900, "type": "request", "name": "PingRequest", "validVersions": "0",
   "flexibleVersions": "0+", "listeners": ["broker"], "fields": [
   {"name": "ErrorCode", "type": "int16", "versions": "0+"},
   {"name": "Host", "type": "string", "versions": "0+", "tag": 0, "taggedVersions": "0+"}]}"""
@@ -77,7 +77,7 @@ def _printed() -> dict[str, list[Any]]:
     """By command: the JSON of some runs of it, or the lines of one."""
     found: dict[str, list[Any]] = {}
     with tempfile.TemporaryDirectory() as given:
-        for name, arguments in _runs(Path(given)).items():
+        for name, arguments in command_lines(Path(given)).items():
             # Names that differ in spaces only are several runs of one command.
             found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
@@ -103,18 +103,18 @@ def _run(arguments: list[str], *, lines: bool = False) -> list[Any]:
     return [json.loads(one) for one in (ran.stdout.splitlines() if lines else [ran.stdout])]
 
 
-def _runs(place: Path) -> dict[str, list[str]]:
+def command_lines(place: Path) -> dict[str, list[str]]:
     """What is run as a user would, in a directory of its own."""
     metadata = frame(request_payload(3, 12, make("MetadataRequest"))).hex()
     record = Record(0, 5, b"order-7", b"paid", [(b"trace", b"a1")])
     specs = place / "releases" / "4.4.0" / "clients"
     specs.mkdir(parents=True)
-    (specs / "PingRequest.json").write_text(_SPEC, encoding="utf-8")
+    (specs / "PingRequest.json").write_text(SPEC, encoding="utf-8")
     log = place / "00000000000000000000.log"
     log.write_bytes(encode_batch([record]) + b"damage")
     told, older = str(specs), place / "older"
     older.mkdir()
-    (older / "PingRequest.json").write_text(_SPEC.replace("int16", "int32"), encoding="utf-8")
+    (older / "PingRequest.json").write_text(SPEC.replace("int16", "int32"), encoding="utf-8")
     vectors = place / "some.jsonl"
     sent = {"message": "HeartbeatResponse", "version": 4, "hex": "00000000001900"}
     vectors.write_text(json.dumps(sent) + '\n{"message": "None", "version": 0, "hex": ""}')
@@ -154,12 +154,12 @@ _ASKED = replace(
 )
 
 
-def _analysis(facts: Facts) -> Analysis:
+def analysis_of(facts: Facts) -> Analysis:
     return Analysis(Output(Place("out")), facts, {}, notes=("a note",))
 
 
 def _of_analysis(facts: Facts) -> Any:
-    with patch("flexwire.spark.analyze.analyze", return_value=_analysis(facts)):
+    with patch("flexwire.spark.analyze.analyze", return_value=analysis_of(facts)):
         return _run(["analyze", "captures", "--out", "out"])[0]
 
 
@@ -167,7 +167,7 @@ def _of_demo() -> Any:
     client = ClientOutcome(
         client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
     )
-    outcome = DemoOutcome(Traffic((client,), (), ()), _analysis(SAMPLE))
+    outcome = DemoOutcome(Traffic((client,), (), ()), analysis_of(SAMPLE))
     with patch("flexwire.demo.run.run_demo", return_value=outcome):
         return _run(["demo"])[0]
 

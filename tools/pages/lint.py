@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.specs.breaking.changes import breaking_rules
+from flexwire.specs.breaking.rule import Breaks
 from flexwire.specs.lint.rule import Category
 from flexwire.specs.lint.rules import rules
 from tools.pages.files import DOCS, replace_between, write_files
@@ -42,8 +43,10 @@ def lint_tables() -> str:
 def breaking_table() -> str:
     """Return the rules about breaking changes, with the first sentence of each rule's page."""
     rows = [
-        f"| `{name}` | {rule.category.name} | {_cell(rule.summary)} |\n"
+        f"| `{name}` | {category.name} | {_cell(rule.summary)} |\n"
+        for category in Breaks
         for name, rule in breaking_rules().items()
+        if rule.category is category
     ]
     return "| rule | breaks | what it flags |\n|---|---|---|\n" + "".join(rows)
 

@@ -29,7 +29,7 @@ from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
 from tests.net.answering import Answers, answering
@@ -104,7 +104,7 @@ def _run(arguments: list[str], *, lines: bool = False) -> list[Any]:
 
 
 def command_lines(place: Path) -> dict[str, list[str]]:
-    """What is run as a user would, in a directory of its own."""
+    """Return the arguments of each command that is run, with its files below ``place``."""
     metadata = frame(request_payload(3, 12, make("MetadataRequest"))).hex()
     record = Record(0, 5, b"order-7", b"paid", [(b"trace", b"a1")])
     specs = place / "releases" / "4.4.0" / "clients"
@@ -155,6 +155,7 @@ _ASKED = replace(
 
 
 def analysis_of(facts: Facts) -> Analysis:
+    """Return an analysis that found these facts."""
     return Analysis(Output(Place("out")), facts, {}, notes=("a note",))
 
 

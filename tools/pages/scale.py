@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from flexwire.spark.capture_job import range_bytes
-from flexwire.storage.source import PIECE_BYTES
+from flexwire.storage.input_file import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
 from tools.pages.files import DOCS, replace_between, write_files
 

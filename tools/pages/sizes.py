@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.protocol.openings import opening_of, parse_size
+from flexwire.protocol.first_bytes import opening_of, parse_size
 from tools.pages.files import DOCS, write_files
 
 if TYPE_CHECKING:

@@ -189,7 +189,12 @@ MOVED: Final = {
 }
 """The new path of each old one."""
 
-RENAMED: Final[dict[str, dict[str, str]]] = {}
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.spark.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.specs.guide": {"given_messages": "own_messages"},
+    "flexwire.specs.guide.messages": {"given_messages": "own_messages"},
+}
 """For each module the new name of each old one, in the order of modules and of old names.
 
 A class that a room's `__init__` shows too has an entry for the room and one for its own module.

@@ -19,7 +19,7 @@ from flexwire.schema.spec import MessageType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.spec import FieldType
 
@@ -74,7 +74,7 @@ def _overloads(names: Iterable[str]) -> Iterator[str]:
     yield "def message(name: str, release: str | None = None) -> type[Message]: ..."
 
 
-def _message(entry: Entry, structs: _Structs) -> Iterator[str]:
+def _message(entry: CatalogEntry, structs: _Structs) -> Iterator[str]:
     yield f"class {entry.name}(Message, kw_only=True):"
     yield f'    """{describe(entry)}"""'
     for name, fields in structs.items():
@@ -87,7 +87,7 @@ def _message(entry: Entry, structs: _Structs) -> Iterator[str]:
     yield from _fields(entry.name, structs[entry.name], " " * 4)
 
 
-def describe(entry: Entry) -> str:
+def describe(entry: CatalogEntry) -> str:
     """Say in one line what a message is, its versions, and which releases have it.
 
     >>> describe(catalog().entry("FetchRequest"))

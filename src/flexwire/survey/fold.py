@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from flexwire.capture.files.reading import Head
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.pieces import Piece, Summary
     from flexwire.survey.request import Asked, Survey
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.guessed_connections import Log
     from flexwire.survey.request import Software
     from flexwire.survey.state import Clocks, Topic

@@ -18,7 +18,7 @@ from flexwire.capture.reassembly import merging
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.merging import Front, MergedReader, UnderWay, Waiting
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns, SegmentReader
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey import request
 from flexwire.survey.request import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture

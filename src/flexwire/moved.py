@@ -202,6 +202,8 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.spark.answers": {"KNOWN": "ANSWERS_BY_NAME"},
     "flexwire.specs.guide": {"given_messages": "own_messages"},
     "flexwire.specs.guide.messages": {"given_messages": "own_messages"},
+    "flexwire.storage.file_search": {"list_sources": "list_captures"},
+    "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
 }
 """For each module the new name of each old one, in the order of modules and of old names.
 

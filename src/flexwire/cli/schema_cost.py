@@ -182,6 +182,6 @@ def _measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, .
 
 
 def _files(captures: tuple[str, ...]) -> list[Path]:
-    from flexwire.storage.file_search import capture_files
+    from flexwire.storage.file_search import capture_paths
 
-    return capture_files(captures)
+    return capture_paths(captures)

@@ -21,8 +21,8 @@ NOTHING = "nothing"
 def ask(out: str, names: list[str], memory: str) -> None:
     """Ask answers in this process, and print how many rows each has."""
     from flexwire.answers import ANSWERS_BY_NAME  # noqa: PLC0415 - what is measured begins here
-    from flexwire.answers.asking.asking import ask as answer  # noqa: PLC0415 - see above
-    from flexwire.answers.asking.asking import chosen  # noqa: PLC0415 - see above
+    from flexwire.answers.asking.results import ask as answer  # noqa: PLC0415 - see above
+    from flexwire.answers.asking.results import chosen  # noqa: PLC0415 - see above
     from flexwire.spark.answers.outputs import tables_of  # noqa: PLC0415 - see above
     from flexwire.spark.dataframes import output_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above

@@ -7,7 +7,7 @@ import pytest
 from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import SpecFile
 from flexwire.schema.text import SpecText
-from flexwire.specs.allow import allows
+from flexwire.specs.allow_comments import allows
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.breaking.report import compare
 from flexwire.specs.lint.config import LINT, Config, named

@@ -9,7 +9,7 @@ import pyarrow as pa
 from flexwire.codec import Encoding
 from flexwire.columnar import message_type, reference
 from flexwire.errors import CodecError, UnknownMessageError
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import served_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,9 +18,8 @@ from click.testing import CliRunner
 
 from flexwire import answers
 from flexwire.answers import ANSWERS, ANSWERS_BY_NAME, LOG_ANSWERS, STATE_ANSWERS
-from flexwire.answers.asking import asking
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.asking import AnswerResult, are_named, ask, chosen, without_logs
+from flexwire.answers.asking.results import AnswerResult, are_named, ask, chosen, without_logs
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.facts.answers import ShownColumn

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.answers import ANSWERS_BY_NAME, STATE_ANSWERS
-from flexwire.answers.asking.asking import ask, chosen, with_internal
+from flexwire.answers.asking.results import ask, chosen, with_internal
 from flexwire.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.answers.state.log import END, AsOf, parse_moment
 from flexwire.cli.app import app

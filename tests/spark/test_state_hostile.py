@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from flexwire.answers import ANSWERS_BY_NAME
-from flexwire.answers.asking.asking import ask, chosen
+from flexwire.answers.asking.results import ask, chosen
 from flexwire.answers.state.log import AsOf
 from flexwire.codec import message
 from flexwire.errors import CaptureError

@@ -15,7 +15,7 @@ from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.errors import ArgumentError, CodecError, UnknownMessageError
 from flexwire.protocol.internal_topics import InternalTopic, TypedMessage, decode_key, decode_value
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import served_of
 from flexwire.tables.typed_records import (
     HEAD_COLUMNS,
     Records,

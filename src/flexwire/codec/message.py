@@ -12,7 +12,7 @@ from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, JsonFormError, MissingFieldsError
 from flexwire.forks import lock_over_forks
 from flexwire.schema.catalog import catalog, on_change
-from flexwire.schema.served import SpecSource, served_of
+from flexwire.schema.message_schemas import SpecSource, served_of
 from flexwire.schema.spec import MessageSpec
 from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
@@ -20,7 +20,7 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.schema.served import MessageSchemas
+    from flexwire.schema.message_schemas import MessageSchemas
 
 
 _KAFKA = Encoding.KAFKA

@@ -33,15 +33,15 @@ import pyarrow as pa
 
 from flexwire.errors import CodecError, EncodeError, SpecError
 from flexwire.schema.catalog import per_catalog
+from flexwire.schema.message_schemas import check_message, served_of
 from flexwire.schema.resolve import resolve, types_of
-from flexwire.schema.served import check_message, served_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.served import MessageLike, MessageSchemas
+    from flexwire.schema.message_schemas import MessageLike, MessageSchemas
     from flexwire.schema.spec import FieldType
 
 

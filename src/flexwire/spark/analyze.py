@@ -24,14 +24,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexwire import answers as every
-from flexwire.answers.asking.asking import (
+from flexwire.answers.asking.internal_logs import check_moment
+from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.asking.results import (
     AnswerResult,
     are_named,
     with_internal,
     without_logs,
 )
-from flexwire.answers.asking.internal_logs import check_moment
-from flexwire.answers.asking.labels import to_labels
 from flexwire.answers.state.log import moment_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,

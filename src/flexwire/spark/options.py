@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.answers import ANSWERS_BY_NAME
-from flexwire.answers.asking.asking import chosen, in_order
+from flexwire.answers.asking.results import chosen, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.schema.catalog import catalog

@@ -32,7 +32,7 @@ from flexwire.protocol.record_types import (
     record_values,
     with_version,
 )
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import served_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.varint import read_unsigned_varint

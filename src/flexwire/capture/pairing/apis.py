@@ -19,7 +19,7 @@ from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID, hid
 from flexwire.protocol.headers import request_header_version, request_name
 from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import served_of
 from flexwire.wire.schema import Presence
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST
 from flexwire.wire.types import Integer, String

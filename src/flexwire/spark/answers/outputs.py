@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.answer import AnalysisTables, LogTables
-from flexwire.answers.asking.asking import (
+from flexwire.answers.asking.results import (
     ALL,
     LONGEST_TEXT,
     MOST_ROWS,

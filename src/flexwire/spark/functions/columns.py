@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.records.conventions import Convention
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
     from flexwire.spark.functions.messages import FunctionOptions, Options
 

@@ -24,13 +24,13 @@ from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.schema.served import SingleSpec, served_of
+from flexwire.schema.message_schemas import SingleSpec, served_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
 

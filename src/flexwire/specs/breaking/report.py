@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from flexwire.specs.allow import AllowedFindings, allows
+from flexwire.specs.allow_comments import AllowedFindings, allows
 from flexwire.specs.breaking.changes import BreakingChange, breaking_rules, changes, match, stable
 from flexwire.specs.finding import Finding, Report, make_finding
 

@@ -19,7 +19,7 @@ from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
 from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import served_of
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
@@ -32,7 +32,7 @@ from flexwire.wire.types import Integer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
     Words = np.ndarray[Any, Any]

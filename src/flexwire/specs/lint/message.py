@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType, Position
 from flexwire.schema.text import JsonArray, JsonObject
-from flexwire.specs.allow import allows
+from flexwire.specs.allow_comments import allows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import FieldSpec, MessageSpec, StructSpec
     from flexwire.schema.text import Node, SpecText
-    from flexwire.specs.allow import AllowComment
+    from flexwire.specs.allow_comments import AllowComment
     from flexwire.versions import Versions
 
 

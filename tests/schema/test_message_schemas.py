@@ -12,8 +12,8 @@ from flexwire.codec import message, message_of
 from flexwire.columnar import message_type
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.message_schemas import MessageSchemas, SingleSpec, served_of
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.served import MessageSchemas, SingleSpec, served_of
 from flexwire.versions import Versions
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Schema, struct_of

@@ -23,7 +23,7 @@ from flexwire.facts.answers import AnswerFacts, Unanswered
 from flexwire.facts.facts import rebinned
 from flexwire.facts.units import microseconds_of, shorten
 from flexwire.report.audit_files import plain, to_csv
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:

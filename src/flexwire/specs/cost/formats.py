@@ -1,4 +1,4 @@
-"""How costs are printed: tables for people, JSON with all figures, CSV with a line for each part."""
+"""How costs are printed: tables for people, and JSON and CSV with all figures for programs."""
 
 from __future__ import annotations
 

@@ -193,7 +193,26 @@ MOVED: Final = {
 }
 """The new path of each old one."""
 
-RENAMED: Final[dict[str, dict[str, str]]] = {}
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
+    "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
+    "flexwire.protocol.audit": {
+        "Asked": "NegotiationEvidence",
+        "Configured": "ConfigurationUse",
+        "Finding": "ClientFinding",
+        "Named": "NameSample",
+    },
+    "flexwire.protocol.audit.cluster": {"Named": "NameSample"},
+    "flexwire.protocol.audit.evidence": {
+        "Asked": "NegotiationEvidence",
+        "Configured": "ConfigurationUse",
+        "Finding": "ClientFinding",
+    },
+    "flexwire.records.conventions": {"Evidence": "HeaderEvidence"},
+    "flexwire.records.conventions.convention": {"Evidence": "HeaderEvidence"},
+    "flexwire.records.kip82": {"Message": "Kip82Message"},
+    "flexwire.records.kip82.message": {"Message": "Kip82Message"},
+}
 """For each module the new name of each old one, in the order of modules and of old names.
 
 A class that a room's `__init__` shows too has an entry for the room and one for its own module.

@@ -155,6 +155,7 @@ MOVED: Final = {
     "flexwire.spark.answers.topic_names": "flexwire.answers.asking.messages",
     "flexwire.spark.answers.writing": "flexwire.spark.answers.outputs",
     "flexwire.spark.batches": "flexwire.spark.tables",
+    "flexwire.spark.delta.reading": "flexwire.spark.delta.output",
     "flexwire.spark.formats": "flexwire.spark.sources",
     "flexwire.spark.formats.kafka_capture": "flexwire.spark.sources.kafka_capture",
     "flexwire.spark.formats.kafka_log": "flexwire.spark.sources.kafka_log",
@@ -178,11 +179,14 @@ MOVED: Final = {
     "flexwire.spark.internal_topics.times": "flexwire.answers.state.log",
     "flexwire.spark.paths": "flexwire.spark.inputs",
     "flexwire.spark.ranges": "flexwire.spark.capture_job",
-    "flexwire.spark.reading": "flexwire.spark.stored",
+    "flexwire.spark.reading": "flexwire.spark.dataframes",
+    "flexwire.spark.stored": "flexwire.spark.dataframes",
     "flexwire.spark.sums": "flexwire.measures",
     "flexwire.spark.sums.audit": "flexwire.measures.audit",
     "flexwire.spark.sums.chosen_clients": "flexwire.measures.audit_rows",
     "flexwire.spark.unreadable": "flexwire.spark.inputs",
+    "flexwire.storage.listing": "flexwire.storage.file_search",
+    "flexwire.storage.place": "flexwire.storage.output_directory",
     "flexwire.tables.fold": "flexwire.survey.fold",
     "flexwire.tables.piece_survey": "flexwire.survey.piece_survey",
     "flexwire.tables.pieces": "flexwire.survey.pieces",
@@ -212,6 +216,8 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.records.conventions.convention": {"Evidence": "HeaderEvidence"},
     "flexwire.records.kip82": {"Message": "Kip82Message"},
     "flexwire.records.kip82.message": {"Message": "Kip82Message"},
+    "flexwire.storage.file_search": {"list_sources": "list_captures"},
+    "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
 }
 """For each module the new name of each old one, in the order of modules and of old names.
 

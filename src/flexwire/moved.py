@@ -198,6 +198,7 @@ MOVED: Final = {
 """The new path of each old one."""
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
     "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.protocol.audit": {
@@ -216,6 +217,9 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.records.conventions.convention": {"Evidence": "HeaderEvidence"},
     "flexwire.records.kip82": {"Message": "Kip82Message"},
     "flexwire.records.kip82.message": {"Message": "Kip82Message"},
+    "flexwire.spark.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.specs.guide": {"given_messages": "own_messages"},
+    "flexwire.specs.guide.messages": {"given_messages": "own_messages"},
     "flexwire.storage.file_search": {"list_sources": "list_captures"},
     "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
 }

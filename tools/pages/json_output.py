@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from click.testing import CliRunner
 
-from flexwire.answers.asking.asking import Given
+from flexwire.answers.asking.asking import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
@@ -176,7 +176,7 @@ def _of_demo() -> Any:
 def _of_answers() -> Any:
     seen = pa.Table.from_pylist([{"client_id": "a", "bytes": 1}])
     again: dict[str, Any] = {
-        "answers_of": lambda *_, **__: [Given(TALKERS, seen, 1)],
+        "answers_of": lambda *_, **__: [AnswerResult(TALKERS, seen, 1)],
         "notes_of": lambda _: [],
         "sampled_in": lambda _: (),
     }

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pytest
 
 import flexwire
-from flexwire.answers.asking.asking import AnswerResult
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts

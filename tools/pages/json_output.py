@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pyarrow as pa
 from click.testing import CliRunner
 
-from flexwire.answers.asking.asking import AnswerResult
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts

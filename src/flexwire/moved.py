@@ -200,6 +200,8 @@ MOVED: Final = {
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
+    "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.logs": {"Damaged": "BatchDamage"},
     "flexwire.logs.records": {"Damaged": "BatchDamage"},
     "flexwire.logs.request_log": {
@@ -210,6 +212,22 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.logs.request_log.lines": {"LogPiece": "RequestLogPiece"},
     "flexwire.logs.request_log.recognition": {"Kind": "BrokerLogKind"},
     "flexwire.logs.request_log.requests": {"LogReader": "RequestLogReader"},
+    "flexwire.protocol.audit": {
+        "Asked": "NegotiationEvidence",
+        "Configured": "ConfigurationUse",
+        "Finding": "ClientFinding",
+        "Named": "NameSample",
+    },
+    "flexwire.protocol.audit.cluster": {"Named": "NameSample"},
+    "flexwire.protocol.audit.evidence": {
+        "Asked": "NegotiationEvidence",
+        "Configured": "ConfigurationUse",
+        "Finding": "ClientFinding",
+    },
+    "flexwire.records.conventions": {"Evidence": "HeaderEvidence"},
+    "flexwire.records.conventions.convention": {"Evidence": "HeaderEvidence"},
+    "flexwire.records.kip82": {"Message": "Kip82Message"},
+    "flexwire.records.kip82.message": {"Message": "Kip82Message"},
     "flexwire.spark.answers": {"KNOWN": "ANSWERS_BY_NAME"},
     "flexwire.specs.guide": {"given_messages": "own_messages"},
     "flexwire.specs.guide.messages": {"given_messages": "own_messages"},

@@ -71,8 +71,8 @@ class AnswerFacts:
 
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
     """Say of which moment answers about state are, where that is not the end of logs."""
-    moments = sorted({one.as_of for one in answers if one.as_of})
-    return tuple(f"What is said of internal topics is as of {one}." for one in moments)
+    moments = sorted({answer.as_of for answer in answers if answer.as_of})
+    return tuple(f"What is said of internal topics is as of {moment}." for moment in moments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,30 +101,30 @@ class AuditOmissions:
     findings: tuple[tuple[AuditVerdict, int], ...] = ()
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """It in sentences; empty where nothing is left out.
 
-        >>> LeftOut(2, 3, findings=(("not judged", 1),)).told
+        >>> AuditOmissions(2, 3, findings=(("not judged", 1),)).sentence
         '2 clients were not judged: those with fewest requests, 3 in all. 1 finding was left out: \
 1 not judged.'
         """
-        told = []
+        parts = []
         if self.clients:
             of = "that with" if self.clients == 1 else "those with"
-            told.append(
+            parts.append(
                 f"{plural(self.clients, 'client')} {_was(self.clients)} not judged: {of} fewest "
                 f"requests, {count(self.requests)} in all."
             )
         if self.brokers:
-            told.append(
+            parts.append(
                 f"What {plural(self.brokers, 'broker')} offered was not looked at, so what depends "
                 "on it cannot be said."
             )
         if self.findings:
             findings = sum(number for _, number in self.findings)
             each = ", ".join(f"{count(number)} {verdict}" for verdict, number in self.findings)
-            told.append(f"{plural(findings, 'finding')} {_was(findings)} left out: {each}.")
-        return " ".join(told)
+            parts.append(f"{plural(findings, 'finding')} {_was(findings)} left out: {each}.")
+        return " ".join(parts)
 
 
 def _was(number: int) -> str:
@@ -178,10 +178,10 @@ def findings(audit: Audit) -> list[AuditFinding]:
     """The findings, the gravest first, in an order that does not depend on theirs."""
     return sorted(
         audit.findings,
-        key=lambda one: (
-            VERDICTS.index(one.verdict),
-            -one.requests,
-            audit.releases.index(one.release) if one.release in audit.releases else -1,
-            repr(one),
+        key=lambda finding: (
+            VERDICTS.index(finding.verdict),
+            -finding.requests,
+            audit.releases.index(finding.release) if finding.release in audit.releases else -1,
+            repr(finding),
         ),
     )

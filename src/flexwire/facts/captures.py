@@ -28,10 +28,10 @@ class SampledCaptures:
     only: str = ""
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Of what they hold which part, in words.
 
-        >>> Sampled(0.1, 1).told, Sampled(1.0, 1, "topics orders").told
+        >>> SampledCaptures(0.1, 1).sentence, SampledCaptures(1.0, 1, "topics orders").sentence
         ('10 % of all connections', 'of all frames only those of topics orders')
         """
         share = f"{share_text(self.share)} of all connections"
@@ -59,14 +59,14 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
     The smallest share of connections that any capture holds, and which frames; nothing where all
     hold all.
 
-    >>> part_columns([Sampled(0.1, 2), Sampled(0.5, 1)]), part_columns([])
+    >>> part_columns([SampledCaptures(0.1, 2), SampledCaptures(0.5, 1)]), part_columns([])
     ({'share_of_connections': 0.1}, {})
-    >>> part_columns([Sampled(1.0, 2, "topics orders")])
+    >>> part_columns([SampledCaptures(1.0, 2, "topics orders")])
     {'only_frames_of': 'topics orders'}
     """
-    given = list(sampled)
-    share = min((one.share for one in given), default=1.0)
-    only = " | ".join(dict.fromkeys(one.only for one in given if one.only))
+    captures = list(sampled)
+    share = min((captured.share for captured in captures), default=1.0)
+    only = " | ".join(dict.fromkeys(captured.only for captured in captures if captured.only))
     said: dict[str, float | str] = {_SHARE: share} if share < 1 else {}
     return said | ({_ONLY: only} if only else {})
 
@@ -74,14 +74,14 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
     """What a user should hear of them.
 
-    >>> sampled_notes([Sampled(0.1, 2)])[0][:45]
+    >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
     '2 captures hold 10 % of all connections: coun'
     """
     return tuple(
-        f"{plural(one.files, 'capture')} {'holds' if one.files == 1 else 'hold'} "
-        f"{one.told}: counts, bytes, the audit and all answers "
+        f"{plural(captured.files, 'capture')} {'holds' if captured.files == 1 else 'hold'} "
+        f"{captured.sentence}: counts, bytes, the audit and all answers "
         "are about these alone."
-        for one in sampled
+        for captured in sampled
     )
 
 
@@ -99,10 +99,10 @@ class StampedCaptures:
     first: tuple[str, ...]
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """Which tags they added, and the names of the files.
 
-        >>> print(StampedCaptures((10042, 10043), 5, ("a", "b", "c")).told)
+        >>> print(StampedCaptures((10042, 10043), 5, ("a", "b", "c")).sentence)
         header tags 10042, 10043: a, b, c and 2 more
         """
         tags = f"header tag{'s' * (len(self.tags) > 1)} {', '.join(map(str, self.tags))}"
@@ -124,18 +124,18 @@ class AddedTags:
     @property
     def others(self) -> int:
         """How many files are left out of ``captures``."""
-        return self.files - sum(one.files for one in self.captures)
+        return self.files - sum(capture.files for capture in self.captures)
 
     @property
-    def told(self) -> tuple[str, ...]:
+    def sentences(self) -> tuple[str, ...]:
         """The captures in sentences, and what they mean; nothing where there are none.
 
-        >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).told[0]
+        >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).sentences[0]
         'Captured of a tap that added header tag 10042: tap-0.pcapng.'
         """
         if not self.files:
             return ()
-        each = [f"Captured of a tap that added {one.told}." for one in self.captures]
+        each = [f"Captured of a tap that added {capture.sentence}." for capture in self.captures]
         if self.others:
             each.append(
                 f"{plural(self.others, 'more capture')} {'is' if self.others == 1 else 'are'} of "
@@ -154,11 +154,11 @@ _MEANING: Final = (
 )
 
 
-def added_tags(found: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
+def added_tags(stamps: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
     """The files that say which tags were added, by name, summed up: most files first."""
     named: dict[tuple[int, ...], list[str]] = {}
     files: dict[tuple[int, ...], int] = {}
-    for name, tags in found:
+    for name, tags in stamps:
         if not tags:
             continue
         files[tags] = files.get(tags, 0) + 1

@@ -242,8 +242,8 @@ def rebinned(
     width = step * -(-((last - first) // step + 1) // most)
     summed: dict[int, list[float]] = {}
     for start, values in parts.items():
-        held = summed.setdefault(first + (start - first) // width * width, [0] * len(values))
-        held[:] = [before + value for before, value in zip(held, values, strict=True)]
+        sums = summed.setdefault(first + (start - first) // width * width, [0] * len(values))
+        sums[:] = [before + value for before, value in zip(sums, values, strict=True)]
     return width, dict(sorted(summed.items()))
 
 
@@ -563,14 +563,16 @@ def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
     """The uses of versions with the gravest of what the audit says of each, on any release."""
     gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
     apart: set[Client] = set()
-    for one in reversed(findings(audit)):
-        client = one.client.client
-        if one.verdict == "not judged":
+    for finding in reversed(findings(audit)):
+        client = finding.client.client
+        if finding.verdict == "not judged":
             apart.add(client)
-        if one.version is not None:
-            gravest[client, one.api_key, one.version] = one
+        if finding.version is not None:
+            gravest[client, finding.api_key, finding.version] = finding
             # A connection that names no software got that of the client's other connections.
-            gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
+            gravest.setdefault(
+                (Client(client.client_id), finding.api_key, finding.version), finding
+            )
     return tuple(_marked(use, gravest, apart) for use in uses)
 
 
@@ -579,12 +581,12 @@ def _marked(
     gravest: dict[tuple[Client, int | None, int], AuditFinding],
     apart: set[Client],
 ) -> VersionUse:
-    found = gravest.get((use.client, use.api_key, use.version))
-    if found is None:
+    finding = gravest.get((use.client, use.api_key, use.version))
+    if finding is None:
         return replace(use, verdict="not judged") if use.client in apart else use
     return replace(
         use,
-        verdict=found.verdict,
-        last_accepted_in=found.last_accepting_release,
-        removed_in=found.first_refusing_release,
+        verdict=finding.verdict,
+        last_accepted_in=finding.last_accepting_release,
+        removed_in=finding.first_refusing_release,
     )

@@ -33,14 +33,14 @@ def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
 
 def safe(value: Any, limit: int = FACT_LIMIT) -> Any:
     """Facts in JSON form, every string in them made `printable` and of bounded length."""
-    made: dict[str, str] = {}
+    copy: dict[str, str] = {}
 
     def each(value: Any) -> Any:
         if isinstance(value, str):
             # The same names come again and again.
-            if value not in made:
-                made[value] = shorten(printable(shorten(value, limit)), 2 * limit)
-            return made[value]
+            if value not in copy:
+                copy[value] = shorten(printable(shorten(value, limit)), 2 * limit)
+            return copy[value]
         if isinstance(value, dict):
             return {key: each(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -60,13 +60,13 @@ def share_text(share: float) -> str:
     return f"{share * 100:.6g} %"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
+def plural(number: int, singular: str, many: str = "") -> str:
     """A number with its noun: "1 client", "5 clients", "2 record batches".
 
     >>> plural(2, "batch", "batches")
     '2 batches'
     """
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return f"{count(number)} {singular if number == 1 else many or singular + 's'}"
 
 
 def human_bytes(number: float) -> str:

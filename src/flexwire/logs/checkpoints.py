@@ -65,17 +65,17 @@ def broker_of(directory: str) -> int | None:
     place = OutputDirectory(directory)
     if not place.exists(_PROPERTIES):
         return None
-    found = _ID.search(place.read(_PROPERTIES).decode("utf-8", "replace"))
-    return None if found is None else int(found[1])
+    match = _ID.search(place.read(_PROPERTIES).decode("utf-8", "replace"))
+    return None if match is None else int(match[1])
 
 
 def _offsets(place: OutputDirectory, name: str) -> dict[Partition, int]:
     if not place.exists(name):
         return {}
-    found = parse_offsets(place.read(name).decode("utf-8", "replace"))
-    if found is None:
+    offsets = parse_offsets(place.read(name).decode("utf-8", "replace"))
+    if offsets is None:
         _LOGGER.warning("%s/%s: left alone, as it is damaged", shown(place.url), name)
-    return found or {}
+    return offsets or {}
 
 
 def parse_offsets(text: str) -> dict[Partition, int] | None:
@@ -92,8 +92,10 @@ def parse_offsets(text: str) -> dict[Partition, int] | None:
     lines = text.splitlines()
     if lines in ([], [_VERSION]):
         return {}
-    matches = [_LINE.fullmatch(one) for one in lines[2:]]
+    matches = [_LINE.fullmatch(line) for line in lines[2:]]
     if lines[:2] != [_VERSION, str(len(matches))]:
         return None
-    found = {Partition(one[1], int(one[2])): int(one[3]) for one in matches if one is not None}
-    return found if len(found) == len(matches) else None
+    offsets = {
+        Partition(match[1], int(match[2])): int(match[3]) for match in matches if match is not None
+    }
+    return offsets if len(offsets) == len(matches) else None

@@ -50,31 +50,31 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
 def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
     """Do the same with files that were listed."""
     listed = [*sources]
-    found = replicas_among(listed, query)
+    replicas = replicas_among(listed, query)
     if query.replicas == "all":
-        return found
-    return _one_each(found, {one.url.rpartition("/")[0] for one in listed})
+        return replicas
+    return _one_each(replicas, {source.url.rpartition("/")[0] for source in listed})
 
 
-def _one_each(found: list[Replica], directories: Iterable[str]) -> list[Replica]:
+def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[Replica]:
     """Return one log of each partition, as Kafka would go on with it, and what a tier has more."""
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
-    for one in found:
-        by_partition[one.partition].append(one)
+    for replica in all_replicas:
+        by_partition[replica.partition].append(replica)
     several = [
-        one.directory
+        replica.directory
         for replicas in by_partition.values()
-        for one in replicas
-        if not one.is_tiered and sum(not other.is_tiered for other in replicas) > 1
+        for replica in replicas
+        if not replica.is_tiered and sum(not other.is_tiered for other in replicas) > 1
     ]
     leaders = leaders_beside(several, directories) if several else {}
     chosen = []
     for partition, replicas in by_partition.items():
-        brokers = [one for one in replicas if not one.is_tiered]
+        brokers = [replica for replica in replicas if not replica.is_tiered]
         log = best_of(brokers or replicas, leaders.get(partition))
-        tiers = [one for one in replicas if one.is_tiered and one is not log]
+        tiers = [replica for replica in replicas if replica.is_tiered and replica is not log]
         # A broker that does not lead may write it down later.
-        log = replace(log, start=max(one.start for one in replicas))
+        log = replace(log, start=max(replica.start for replica in replicas))
         chosen.append(_with_tier(log, best_of(tiers, None)) if tiers else log)
     return chosen
 
@@ -82,9 +82,9 @@ def _one_each(found: list[Replica], directories: Iterable[str]) -> list[Replica]
 def _with_tier(log: Replica, tier: Replica) -> Replica:
     first = log.segments[0].base_offset
     older = [
-        replace(one, below=first if one.below is None else min(first, one.below))
-        for one in tier.segments
-        if one.base_offset < first
+        replace(segment, below=first if segment.below is None else min(first, segment.below))
+        for segment in tier.segments
+        if segment.base_offset < first
     ]
     return replace(log, segments=(*older, *log.segments))
 
@@ -130,11 +130,11 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
     """Return the replica that Kafka would go on with."""
     if len(replicas) == 1:
         return replicas[0]
-    tips = {one.directory: tip_of(one.segments) for one in replicas}
+    tips = {replica.directory: tip_of(replica.segments) for replica in replicas}
 
-    def by_tip(one: Replica) -> tuple[LogTip, int]:
+    def by_tip(replica: Replica) -> tuple[LogTip, int]:
         # If two logs end alike, the one that begins first has more.
-        return tips[one.directory], -one.segments[0].base_offset
+        return tips[replica.directory], -replica.segments[0].base_offset
 
     return max(in_step(replicas, tips, leadership), key=by_tip)
 
@@ -146,11 +146,11 @@ def in_step(
 
     All of them too where the metadata is older than the last records of a replica.
     """
-    if leadership is None or leadership.epoch < max(one.epoch for one in tips.values()):
+    if leadership is None or leadership.epoch < max(tip.epoch for tip in tips.values()):
         return replicas
-    brokers = {one.directory: broker_of(one.beside) for one in replicas}
-    leader = [one for one in replicas if brokers[one.directory] == leadership.leader]
-    isr = [one for one in replicas if brokers[one.directory] in leadership.isr]
+    brokers = {replica.directory: broker_of(replica.beside) for replica in replicas}
+    leader = [replica for replica in replicas if brokers[replica.directory] == leadership.leader]
+    isr = [replica for replica in replicas if brokers[replica.directory] in leadership.isr]
     return leader or isr or replicas
 
 
@@ -162,16 +162,16 @@ def leaders_beside(
     It is looked for among ``directories``, and beside those of ``replicas``. Empty where there is
     none, or where its state at its end is not known.
     """
-    beside = {one.rstrip("/").rpartition("/")[0] for one in replicas}
-    wanted = {one for one in directories if one.rpartition("/")[2] == _METADATA}
-    named = {f"{one}/{_METADATA}" for one in beside}
-    wanted |= {one for one in named if any(True for _ in OutputDirectory(one).entries())}
-    found: list[tuple[LogTip, str, Leaderships]] = []
-    for one in sorted(wanted):
-        made = _leaderships(one)
-        if made is not None:
-            found.append((made[0], one, made[1]))
-    return max(found, key=lambda one: one[:2])[2].by_partition() if found else {}
+    beside = {replica.rstrip("/").rpartition("/")[0] for replica in replicas}
+    metadata = {directory for directory in directories if directory.rpartition("/")[2] == _METADATA}
+    named = {f"{parent}/{_METADATA}" for parent in beside}
+    metadata |= {path for path in named if any(True for _ in OutputDirectory(path).entries())}
+    states: list[tuple[LogTip, str, Leaderships]] = []
+    for directory in sorted(metadata):
+        state = _leaderships(directory)
+        if state is not None:
+            states.append((state[0], directory, state[1]))
+    return max(states, key=lambda state: state[:2])[2].by_partition() if states else {}
 
 
 def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
@@ -181,7 +181,7 @@ def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
         base, epoch = newest_base(files)
     except CaptureError:
         return None
-    made = Leaderships()
-    made.read(source for name, source in files.snapshots if name == base.snapshot)
-    made.read(files.segments, base.start)
-    return LogTip(epoch, base.end), made
+    leaderships = Leaderships()
+    leaderships.read(source for name, source in files.snapshots if name == base.snapshot)
+    leaderships.read(files.segments, base.start)
+    return LogTip(epoch, base.end), leaderships

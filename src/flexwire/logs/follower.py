@@ -56,13 +56,13 @@ class LogFollower:
 
         Of a log that has no record as late as the query wants, only what comes is read.
         """
-        found = {}
+        offsets = {}
         for log in find_logs(self._paths, self._query):
             bounds = between(log, self._query)
             low = log.first if bounds == EVERY else bounds.low
             is_end = bounds.is_empty or (latest and bounds == EVERY)
-            found[log.partition] = self._extent(log).end if is_end else low
-        return found
+            offsets[log.partition] = self._extent(log).end if is_end else low
+        return offsets
 
     def latest(
         self,
@@ -78,11 +78,11 @@ class LogFollower:
         """
         ends = dict(start)
         begin = dict(start)
-        found = {log.partition: log for log in find_logs(self._paths, self._query)}
+        logs = {log.partition: log for log in find_logs(self._paths, self._query)}
         for partition, low in start.items():
             if self._fails_on_loss:
-                _refuse_loss(partition, found.get(partition), low, low)
-        for partition, log in found.items():
+                _refuse_loss(partition, logs.get(partition), low, low)
+        for partition, log in logs.items():
             if until is not None and partition not in until:
                 continue
             extent = self._extent(log)
@@ -102,10 +102,10 @@ class LogFollower:
     ) -> list[list[LogPiece]]:
         """Give the pieces with the offsets from ``start`` until before ``end``, by task."""
         query = replace(self._query, starting={}, starting_timestamp=None)
-        found = {log.partition: log for log in find_logs(self._paths, query)}
+        logs = {log.partition: log for log in find_logs(self._paths, query)}
         pieces: list[LogPiece] = []
         for partition, last in sorted(end.items()):
-            log = found.get(partition)
+            log = logs.get(partition)
             low = start.get(partition)
             if low is not None and low >= last:
                 continue
@@ -130,17 +130,17 @@ def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end
 
 def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
     """Give offsets between two, ``most`` after the first in all, each log by its share."""
-    sizes = {one: last - begin[one] for one, last in end.items()}
+    sizes = {partition: last - begin[partition] for partition, last in end.items()}
     total = sum(sizes.values())
     if total <= most:
         return end
-    shares = {one: most * size // total for one, size in sizes.items()}
+    shares = {partition: most * size // total for partition, size in sizes.items()}
     left = most - sum(shares.values())
-    for one, size in sizes.items():
-        more = min(left, size - shares[one])
-        shares[one] += more
+    for partition, size in sizes.items():
+        more = min(left, size - shares[partition])
+        shares[partition] += more
         left -= more
-    return {one: begin[one] + share for one, share in shares.items()}
+    return {partition: begin[partition] + share for partition, share in shares.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +175,12 @@ def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumpti
 
 def _pieces(log: Replica, first: int | None, end: LogEnd, piece_bytes: int) -> Iterator[LogPiece]:
     starting, starts = first, {}
-    if first is not None and all(one.base_offset != first for one in log.segments):
+    if first is not None and all(segment.base_offset != first for segment in log.segments):
         # Headers say it exactly: an index may point to the first that is new, past damage before
         # it, and damage before the last that is not was told when that was read.
         starting = first - 1
-        older = [one for one in log.segments if one.base_offset < first]
-        starts = {one.log.url: end_before(one, first) for one in older[-1:]}
+        older = [segment for segment in log.segments if segment.base_offset < first]
+        starts = {segment.log.url: end_before(segment, first) for segment in older[-1:]}
     query = LogQuery(
         starting={} if starting is None else {log.partition: starting}, piece_bytes=piece_bytes
     )

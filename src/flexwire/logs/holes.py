@@ -59,14 +59,14 @@ def holes_of(log: Replica, pieces: Iterable[PieceOffsets]) -> Holes:
     """Return the holes of a log from what its pieces hold, in any order."""
     firsts, ends, expected = [], [0], 0
     last = PieceOffsets(log.segments[-1].base_offset, log.segments[-1].base_offset)
-    for one in [*sorted(pieces, key=lambda piece: piece.first), last]:
-        if one.first > expected:
+    for offsets in [*sorted(pieces, key=lambda piece: piece.first), last]:
+        if offsets.first > expected:
             firsts.append(expected)
-            ends.append(one.first)
-        if one.first_hole is not None and one.holes_end is not None:
-            firsts.append(one.first_hole)
-            ends.append(one.holes_end)
-        expected = max(expected, one.end)
+            ends.append(offsets.first)
+        if offsets.first_hole is not None and offsets.holes_end is not None:
+            firsts.append(offsets.first_hole)
+            ends.append(offsets.holes_end)
+        expected = max(expected, offsets.end)
     return Holes(min(firsts, default=expected), max(ends), expected)
 
 
@@ -96,13 +96,13 @@ class _OffsetListener:
         is_after_hole = bases > before
         firsts = np.concatenate([before[is_after_hole], bases[is_holed]]).tolist()
         lasts = np.concatenate([bases[is_after_hole], ends[is_holed]]).tolist()
-        held = self.held or PieceOffsets(int(bases[0]), int(bases[0]))
-        if held.first_hole is not None and held.holes_end is not None:
-            firsts.append(held.first_hole)
-            lasts.append(held.holes_end)
+        offsets = self.held or PieceOffsets(int(bases[0]), int(bases[0]))
+        if offsets.first_hole is not None and offsets.holes_end is not None:
+            firsts.append(offsets.first_hole)
+            lasts.append(offsets.holes_end)
         self.held = PieceOffsets(
-            held.first,
-            int(max(held.end, ends.max())),
+            offsets.first,
+            int(max(offsets.end, ends.max())),
             min(firsts, default=None),
             max(lasts, default=None),
         )

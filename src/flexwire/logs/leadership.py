@@ -50,15 +50,15 @@ class Leaderships:
     """What the records of the metadata add up to, as they are read in order."""
 
     _topics: dict[str, str] = field(default_factory=dict)
-    _found: dict[str, dict[int, Leadership]] = field(default_factory=dict)
+    _leaderships: dict[str, dict[int, Leadership]] = field(default_factory=dict)
     _waiting: list[tuple[str, Any]] | None = None
 
     def by_partition(self) -> dict[Partition, Leadership]:
         """Return who leads each partition of a topic that was not deleted."""
         return {
-            Partition(name, number): one
+            Partition(name, number): leadership
             for topic, name in self._topics.items()
-            for number, one in self._found.get(topic, {}).items()
+            for number, leadership in self._leaderships.get(topic, {}).items()
         }
 
     def read(self, files: Iterable[InputFile], start: int = 0) -> None:
@@ -79,34 +79,34 @@ class Leaderships:
             self._waiting = []
         elif name in {END, ABORT}:
             waiting, self._waiting = self._waiting or [], None
-            for one in waiting if name == END else ():
-                _TAKES[one[0]](self, one[1])
+            for change in waiting if name == END else ():
+                _TAKES[change[0]](self, change[1])
         elif self._waiting is not None:
             self._waiting.append((name, record))
         else:
             _TAKES[name](self, record)
 
     def _make(self, record: Any) -> None:
-        made = Leadership(record.leader, record.leader_epoch, (*record.isr,))
-        self._found.setdefault(str(record.topic_id), {})[record.partition_id] = made
+        leadership = Leadership(record.leader, record.leader_epoch, (*record.isr,))
+        self._leaderships.setdefault(str(record.topic_id), {})[record.partition_id] = leadership
 
     def _change(self, record: Any) -> None:
-        known = self._found.get(str(record.topic_id), {})
-        before = known.get(record.partition_id)
+        leaderships = self._leaderships.get(str(record.topic_id), {})
+        before = leaderships.get(record.partition_id)
         if before is None:
             return
         isr = before.isr if record.isr is None else (*record.isr,)
-        known[record.partition_id] = before._replace(isr=isr)
+        leaderships[record.partition_id] = before._replace(isr=isr)
         if record.leader != _SAME_LEADER:
             changed = Leadership(record.leader, before.epoch + 1, isr)
-            known[record.partition_id] = changed
+            leaderships[record.partition_id] = changed
 
     def _name(self, record: Any) -> None:
         self._topics[str(record.topic_id)] = record.name
 
     def _remove(self, record: Any) -> None:
         self._topics.pop(str(record.topic_id), None)
-        self._found.pop(str(record.topic_id), None)
+        self._leaderships.pop(str(record.topic_id), None)
 
 
 _TAKES: Final[dict[str, Callable[[Leaderships, Any], None]]] = {
@@ -134,6 +134,6 @@ def _values(files: Iterable[InputFile]) -> Iterator[tuple[int, bytes]]:
                     records = [] if batch.is_control else batch.records
                 except RecordError:
                     continue
-                for one in records:
-                    if one.value is not None:
-                        yield one.offset, one.value
+                for record in records:
+                    if record.value is not None:
+                        yield record.offset, record.value

@@ -103,29 +103,29 @@ class MetadataCoverage:
     @property
     def end(self) -> int:
         """The offset after all that is there."""
-        ends = [one.end for one in self.runs]
-        return max([*ends, *(one.name.offset for one in self._usable())], default=0)
+        ends = [run.end for run in self.runs]
+        return max([*ends, *(snapshot.name.offset for snapshot in self._usable())], default=0)
 
     def _usable(self) -> list[MetadataSnapshot]:
-        return [one for one in self.snapshots if one.problem is None]
+        return [snapshot for snapshot in self.snapshots if snapshot.problem is None]
 
     def spans(self) -> list[StateBase]:
         """Give each offset that a state can begin with, in order, and how far it can go."""
         bases: dict[int, SnapshotName | None] = {}
-        if any(one.start == 0 for one in self.runs):
+        if any(run.start == 0 for run in self.runs):
             bases[0] = None
-        bases |= {one.name.offset: one.name for one in self._usable()}
+        bases |= {snapshot.name.offset: snapshot.name for snapshot in self._usable()}
         return [
             StateBase(name, offset, self._reach(offset)) for offset, name in sorted(bases.items())
         ]
 
     def run_start(self, offset: int) -> int | None:
         """Give where the log's run begins that goes on at ``offset``; None where there is none."""
-        starts = [one.start for one in self.runs if one.start <= offset <= one.end]
+        starts = [run.start for run in self.runs if run.start <= offset <= run.end]
         return max(starts, default=None)
 
     def _reach(self, offset: int) -> int:
-        ends = [one.end for one in self.runs if one.start <= offset <= one.end]
+        ends = [run.end for run in self.runs if run.start <= offset <= run.end]
         return max(ends, default=offset)
 
     def base(self, offset: int, *, oldest: bool = False) -> StateBase:
@@ -133,7 +133,7 @@ class MetadataCoverage:
 
         Raises `CaptureError` where that state is not known.
         """
-        reaching = [one for one in self.spans() if one.start <= offset <= one.end]
+        reaching = [span for span in self.spans() if span.start <= offset <= span.end]
         if not reaching:
             reason = f"the state as of offset {offset} is not known; {self._known()}"
             raise CaptureError(reason, source=METADATA_TOPIC)
@@ -145,12 +145,12 @@ class MetadataCoverage:
 
         Raises `CaptureError` where there may have been one before all that is known.
         """
-        timestamps = {one.name: one.timestamp for one in self._usable()}
-        later = [one.later for one in self.runs if one.later is not None]
+        timestamps = {snapshot.name: snapshot.timestamp for snapshot in self._usable()}
+        later = [run.later for run in self.runs if run.later is not None]
         first = min(later, default=self.end)
-        for one in self.spans():
-            said = None if one.snapshot is None else timestamps[one.snapshot]
-            if one.start <= first <= one.end and (said is None or said <= time):
+        for span in self.spans():
+            said = None if span.snapshot is None else timestamps[span.snapshot]
+            if span.start <= first <= span.end and (said is None or said <= time):
                 return first
         reason = f"the state as of {time} ms is not known; {self._known()}"
         raise CaptureError(reason, source=METADATA_TOPIC)
@@ -161,29 +161,29 @@ class MetadataCoverage:
         A snapshot holds nothing else, and a quorum of one voter commits what it writes.
         """
         snapshots = [
-            one.name.offset
-            for one in self._usable()
-            if any(run.start <= one.name.offset <= run.end for run in self.runs)
+            snapshot.name.offset
+            for snapshot in self._usable()
+            if any(run.start <= snapshot.name.offset <= run.end for run in self.runs)
         ]
-        alone = [one.end for one in self.runs[-1:] if one.voters == 1]
+        alone = [last.end for last in self.runs[-1:] if last.voters == 1]
         return max([*snapshots, *alone], default=0)
 
     def _known(self) -> str:
         spans: list[tuple[int, int]] = []
-        for one in self.spans():
-            if spans and one.start <= spans[-1][1]:
-                spans[-1] = (spans[-1][0], max(spans[-1][1], one.end))
+        for span in self.spans():
+            if spans and span.start <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], span.end))
             else:
-                spans.append((one.start, one.end))
-        known = ", ".join(
+                spans.append((span.start, span.end))
+        ranges = ", ".join(
             f"from {start} to {end}" if end > start else f"at {start}" for start, end in spans
         )
         unused = "".join(
-            f"; {one.name.file} is not used: {one.problem}"
-            for one in self.snapshots
-            if one.problem is not None
+            f"; {snapshot.name.file} is not used: {snapshot.problem}"
+            for snapshot in self.snapshots
+            if snapshot.problem is not None
         )
-        return f"it is known {known}{unused}" if known else f"no state of it is{unused}"
+        return f"it is known {ranges}{unused}" if ranges else f"no state of it is{unused}"
 
 
 METADATA_PARTITION: Final = Partition(METADATA_TOPIC, 0)
@@ -224,28 +224,28 @@ def find_metadata(path: str | Path) -> MetadataFiles:
 
     Raises `CaptureError` where there is none or several, and `StorageError`.
     """
-    found: dict[str, dict[SnapshotName, InputFile]] = {}
+    files: dict[str, dict[SnapshotName, InputFile]] = {}
     has_log = set[str]()
     for source in list_files([path], _is_wanted, "is a segment or snapshot of a log"):
         directory, _, name = source.url.rpartition("/")
         if directory.rpartition("/")[2] != str(METADATA_PARTITION) or is_set_aside(directory):
             continue
-        snapshots = found.setdefault(directory, {})
+        snapshots = files.setdefault(directory, {})
         parsed, snapshot = parse_file(name), parse_snapshot(name)
         if snapshot is not None:
             snapshots[snapshot] = source
         elif parsed is not None and parsed.kind == LOG:
             has_log.add(directory)
-    if len(found) != 1:
-        there = ", ".join(map(shown, sorted(found))) or "none"
+    if len(files) != 1:
+        there = ", ".join(map(shown, sorted(files))) or "none"
         reason = f"expected one directory {METADATA_PARTITION} at or below it, got {there}"
         raise CaptureError(reason, source=shown(str(path)))
-    [(directory, snapshots)] = found.items()
+    [(directory, snapshots)] = files.items()
     segments: tuple[InputFile, ...] = ()
     if directory in has_log:
         listed = list_files([directory], is_log_file, WORDS)
         logs = replicas_among(listed, LogQuery(topics={METADATA_TOPIC}))
-        segments = tuple(one.log for log in logs for one in log.segments)
+        segments = tuple(segment.log for log in logs for segment in log.segments)
     return MetadataFiles(directory, segments, tuple(sorted(snapshots.items())))
 
 
@@ -332,7 +332,7 @@ class _EpochRuns:
 
     def epoch_at(self, offset: int) -> int | None:
         """Give the epoch of a record; None where the log does not have it."""
-        if not any(one.start <= offset < one.end for one in self.runs()):
+        if not any(run.start <= offset < run.end for run in self.runs()):
             return None
         return next(epoch for start, epoch in reversed(self.epochs) if start <= offset)
 
@@ -345,8 +345,9 @@ def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
         try:
             place = place_at(log, position)
         except RecordError:
-            found = (one for one in walk(log, position) if isinstance(one, BatchPlace))
-            after = next(found, None)
+            later = walk(log, position)
+            places = (item for item in later if isinstance(item, BatchPlace))
+            after = next(places, None)
             if after is None:
                 return
             position = after.position
@@ -362,9 +363,9 @@ def _voters(log: LogFile, place: BatchPlace) -> int | None:
         controls = controls_of(log, place)
     except FlexwireError:
         return 0
-    for one in controls:
-        if one.name in {_LEADER_CHANGE, _VOTERS} and one.message is not None:
-            voters: list[object] = one.message.voters  # type: ignore[attr-defined] # both have it
+    for control in controls:
+        if control.name in {_LEADER_CHANGE, _VOTERS} and control.message is not None:
+            voters: list[object] = control.message.voters  # type: ignore[attr-defined] # both have it
             return len(voters)
     return None
 
@@ -374,7 +375,7 @@ def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
     batch = read_batch(log, place)
     if not batch.is_control:
         return []
-    return [decode_control_record(one.key, one.value) for one in batch.records]
+    return [decode_control_record(record.key, record.value) for record in batch.records]
 
 
 def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> MetadataSnapshot:
@@ -410,15 +411,15 @@ def _ends(log: LogFile) -> tuple[int | None, str | None]:
 
 
 def _last_contained(log: LogFile, place: BatchPlace) -> int | None:
-    for one in controls_of(log, place)[:1]:
-        if one.name == _HEADER and one.message is not None:
-            said: int = one.message.last_contained_log_timestamp  # type: ignore[attr-defined] # of a header
+    for control in controls_of(log, place)[:1]:
+        if control.name == _HEADER and control.message is not None:
+            said: int = control.message.last_contained_log_timestamp  # type: ignore[attr-defined] # of a header
             return said
     return None
 
 
 def _is_footer(log: LogFile, place: BatchPlace) -> bool:
-    return [one.name for one in controls_of(log, place)][-1:] == [_FOOTER]
+    return [control.name for control in controls_of(log, place)][-1:] == [_FOOTER]
 
 
 LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS = "LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"
@@ -475,36 +476,39 @@ def quorum_records(
             except FlexwireError as error:
                 yield QuorumRecord(*at, None, error=str(error))
                 continue
-            for number, one in enumerate(controls):
-                said = _said(at[0] + number, at[1], one)
+            for number, control in enumerate(controls):
+                said = _said(at[0] + number, at[1], control)
                 if said is not None:
                     yield said
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
     """Give what one says; None for one that is not about the quorum."""
-    told: dict[str, Any]
-    told = {} if control.message is None else control.message.to_json(control.version)
+    fields: dict[str, Any]
+    fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:
         error = f"control record type {control.type} is in no bundled release"
         return QuorumRecord(offset, timestamp, None, error=error)
     if control.name == KRAFT_VERSION:
-        return QuorumRecord(offset, timestamp, KRAFT_VERSION, told["kRaftVersion"])
+        return QuorumRecord(offset, timestamp, KRAFT_VERSION, fields["kRaftVersion"])
     if control.name == LEADER_CHANGE:
-        voters = tuple(Voter(one["voterId"]) for one in told["voters"])
+        voters = tuple(Voter(voter["voterId"]) for voter in fields["voters"])
         return QuorumRecord(offset, timestamp, LEADER_CHANGE, voters=voters)
     if control.name == KRAFT_VOTERS:
-        voters = tuple(map(_voter, told["voters"]))
+        voters = tuple(map(_voter, fields["voters"]))
         return QuorumRecord(offset, timestamp, KRAFT_VOTERS, voters=voters)
     return None
 
 
-def _voter(told: dict[str, Any]) -> Voter:
-    supported, directory = told["kRaftVersionFeature"], told["voterDirectoryId"]
+def _voter(fields: dict[str, Any]) -> Voter:
+    supported, directory = fields["kRaftVersionFeature"], fields["voterDirectoryId"]
     return Voter(
-        told["voterId"],
+        fields["voterId"],
         None if directory == _NO_ID else directory,
-        tuple(VoterEndpoint(one["name"], one["host"], one["port"]) for one in told["endpoints"]),
+        tuple(
+            VoterEndpoint(endpoint["name"], endpoint["host"], endpoint["port"])
+            for endpoint in fields["endpoints"]
+        ),
         supported["minSupportedVersion"],
         supported["maxSupportedVersion"],
     )

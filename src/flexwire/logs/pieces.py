@@ -89,17 +89,17 @@ class Transactions:
     def outcomes(self, attributes: Words, producers: Words, base_offsets: Words) -> Words:
         """Return the `TransactionOutcome` of each of some batches."""
         is_of_transaction = attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK
-        known = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
-        found: Words = np.where(
-            is_of_transaction, np.int64(known), np.int64(TransactionOutcome.NONE)
+        ended = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
+        outcomes: Words = np.where(
+            is_of_transaction, np.int64(ended), np.int64(TransactionOutcome.NONE)
         )
         if not self.is_known or not (self.aborted or self.opened):
-            return found
+            return outcomes
         own = np.where(is_of_transaction, producers, -1)
-        found[in_aborted(own, base_offsets, self._by_producer)] = TransactionOutcome.ABORTED
+        outcomes[in_aborted(own, base_offsets, self._by_producer)] = TransactionOutcome.ABORTED
         for producer, first in self.opened.items():
-            found[(own == producer) & (base_offsets >= first)] = TransactionOutcome.OPEN
-        return found
+            outcomes[(own == producer) & (base_offsets >= first)] = TransactionOutcome.OPEN
+        return outcomes
 
 
 def transactions_if_sound(replica: Replica) -> Transactions:
@@ -115,8 +115,8 @@ def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int
 
     Raises `CaptureError` where an index or a snapshot is damaged.
     """
-    found = read_transactions(replica)
-    return found.aborted, min(found.opened.values(), default=INT64_MAX)
+    transactions = read_transactions(replica)
+    return transactions.aborted, min(transactions.opened.values(), default=INT64_MAX)
 
 
 def read_transactions(replica: Replica) -> Transactions:
@@ -147,14 +147,14 @@ def read_transactions(replica: Replica) -> Transactions:
 def walked_segments(replica: Replica) -> tuple[LogSegment, ...]:
     """Return the segments whose headers `read_transactions` reads."""
     start = replica.snapshots[-1][0] if replica.snapshots and not _is_alone(replica) else 0
-    nexts = [*(one.base_offset for one in replica.segments[1:]), INT64_MAX]
+    nexts = [*(later.base_offset for later in replica.segments[1:]), INT64_MAX]
     both = zip(replica.segments, nexts, strict=True)
     return tuple(segment for segment, following in both if following > start)
 
 
 def _is_alone(replica: Replica) -> bool:
     """Return whether a segment lies there without the indexes that a broker keeps beside it."""
-    return any(not (one.index or one.time_index) for one in replica.segments)
+    return any(not (segment.index or segment.time_index) for segment in replica.segments)
 
 
 def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
@@ -168,9 +168,9 @@ def _open_in(snapshot: InputFile) -> dict[int, int]:
     with open_file(snapshot) as file:
         entries = list(_sound(snapshot, read_producer_snapshot(file)))
     return {
-        one["producerId"]: one["currentTxnFirstOffset"]
-        for one in entries
-        if one["currentTxnFirstOffset"] >= 0
+        entry["producerId"]: entry["currentTxnFirstOffset"]
+        for entry in entries
+        if entry["currentTxnFirstOffset"] >= 0
     }
 
 
@@ -199,7 +199,7 @@ class _TransactionListener:
             columns = (headers.positions, headers.base_offsets, headers.producer_ids)
             is_control = headers.attributes[rows] & CONTROL_MASK != 0
             for position, base, producer, ends in zip(
-                *(one[rows].tolist() for one in columns), is_control.tolist(), strict=True
+                *(column[rows].tolist() for column in columns), is_control.tolist(), strict=True
             ):
                 if not ends:
                     self.open.setdefault(producer, base)
@@ -222,7 +222,7 @@ def _is_abort(source: InputFile, position: int) -> bool:
         try:
             records = read_batch(log, place_at(log, position)).records
             # Compaction may have removed the record of one whose transaction has none left.
-            kinds = [decode_control_record(one.key, one.value).type for one in records]
+            kinds = [decode_control_record(record.key, record.value).type for record in records]
             return kinds[:1] == [_ABORT]
         except (RecordError, DecodeError) as error:
             reason = f"a control batch that does not say whether it aborts: {error}"
@@ -240,34 +240,34 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
     `ArgumentError` for offsets of a partition that is not there.
     """
     logs = find_logs(paths, query)
-    there = {one.partition for one in logs}
+    there = {replica.partition for replica in logs}
     for name, offsets in (("starting", query.starting), ("ending", query.ending)):
         for partition in offsets:
             if partition not in there:
-                known = ", ".join(map(str, sorted(there)[:20])) or "none"
-                raise refuse(f"{name} offsets", f"partitions that are there ({known})", partition)
+                names = ", ".join(map(str, sorted(there)[:20])) or "none"
+                raise refuse(f"{name} offsets", f"partitions that are there ({names})", partition)
     return tasks_of((piece for log in logs for piece in pieces_of(log, query)), query.piece_bytes)
 
 
 def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
     """Raise `ArgumentError` for a topic that no path has."""
-    there = {one.partition.topic for one in find_logs(paths, LogQuery(replicas="all"))}
+    there = {replica.partition.topic for replica in find_logs(paths, LogQuery(replicas="all"))}
     for topic in sorted(topics):
         if topic not in there:
-            known = ", ".join(sorted(there)[:20])
-            raise refuse("topic", f"topics that are there ({known})", topic)
+            names = ", ".join(sorted(there)[:20])
+            raise refuse("topic", f"topics that are there ({names})", topic)
 
 
 def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
     """Give pieces together that have no more than ``size`` bytes in all."""
     tasks: list[list[LogPiece]] = []
     weight = 0
-    for one in pieces:
-        cost = one.stop - one.start + _OPENING
+    for piece in pieces:
+        cost = piece.stop - piece.start + _OPENING
         if not tasks or weight + cost > size + _OPENING:
             tasks.append([])
             weight = 0
-        tasks[-1].append(one)
+        tasks[-1].append(piece)
         weight += cost
     return tasks
 
@@ -275,13 +275,13 @@ def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
 def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
     """Give the pieces of a log with what is asked of it."""
     aborted: tuple[TransactionAbort, ...] = ()
-    wanted = query.offsets & between(log, query) & Bounds(low=log.start)
-    if query.isolation == "read_committed" and not wanted.is_empty:
+    offsets = query.offsets & between(log, query) & Bounds(low=log.start)
+    if query.isolation == "read_committed" and not offsets.is_empty:
         aborted, first_open = transactions_of(log)
-        wanted &= Bounds(high=first_open - 1)
+        offsets &= Bounds(high=first_open - 1)
     for segment, following in zip(log.segments, [*log.segments[1:], None], strict=True):
         last = segment is log.segments[-1]
-        bounds = wanted if segment.below is None else wanted & Bounds(high=segment.below - 1)
+        bounds = offsets if segment.below is None else offsets & Bounds(high=segment.below - 1)
         is_before = following is not None and following.base_offset <= bounds.low
         if bounds.is_empty or is_before or bounds.high < segment.base_offset:
             continue
@@ -289,9 +289,10 @@ def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
             continue
         end = None if following is None else following.base_offset
         mine = tuple(
-            one
-            for one in aborted
-            if one.last_offset >= segment.base_offset and (end is None or one.first_offset < end)
+            abort
+            for abort in aborted
+            if abort.last_offset >= segment.base_offset
+            and (end is None or abort.first_offset < end)
         )
         for start, stop in _ranges(segment, bounds, query.piece_bytes):
             yield LogPiece(
@@ -325,9 +326,9 @@ def between(log: Replica, query: LogQuery) -> Bounds:
 def _first_as_late(log: Replica, timestamp: int) -> int | None:
     for segment in log.segments:
         if segment is log.segments[-1] or not _is_earlier(segment, timestamp):
-            found = first_as_late(segment, timestamp)
-            if found is not None:
-                return found
+            offset = first_as_late(segment, timestamp)
+            if offset is not None:
+                return offset
     return None
 
 
@@ -351,5 +352,5 @@ def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[in
         if is_bounded:
             start = start_of(segment, index, log, bounds.low)
             stop = stop_of(segment, index, log, bounds.high)
-        found = cuts(segment, index, log, range(start, stop), size)
-    yield from zip([start, *found], [*found, stop], strict=True)
+        positions = cuts(segment, index, log, range(start, stop), size)
+    yield from zip([start, *positions], [*positions, stop], strict=True)

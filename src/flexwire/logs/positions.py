@@ -70,7 +70,7 @@ def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
             words = piece.view(np.uint8).reshape(len(piece), layout.itemsize)
             empty = np.flatnonzero(~words.any(axis=1))
             # A record may be the first of its log and have the timestamp 0.
-            end = next((int(one) for one in empty if at or one), len(piece))
+            end = next((int(entry) for entry in empty if at or entry), len(piece))
             pieces.append(piece[:end])
             if end < len(piece):
                 break
@@ -113,24 +113,26 @@ def cuts(
     asked for all of it, so a file there stays whole.
     """
     count = len(between) // size
-    targets = [between.start + len(between) * one // (count + 1) for one in range(1, count + 1)]
+    targets = [
+        between.start + len(between) * number // (count + 1) for number in range(1, count + 1)
+    ]
     if not targets:
         return []
     rows = np.unique(np.searchsorted(index.positions, targets))
-    found: list[int] = []
+    positions: list[int] = []
     for row in rows[rows < len(index.positions)].tolist():
         position = int(index.positions[row])
         if not is_batch(log, position, int(index.offsets[row])):
-            found = []
+            positions = []
             break
-        found.append(position)
-    if not found and not scheme_of(segment.log.url):
-        found = _walked_cuts(log, between, targets)
-    return [one for one in found if between.start < one < between.stop]
+        positions.append(position)
+    if not positions and not scheme_of(segment.log.url):
+        positions = _walked_cuts(log, between, targets)
+    return [position for position in positions if between.start < position < between.stop]
 
 
 def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
-    found: list[int] = []
+    positions: list[int] = []
     waiting = iter(targets)
     target = next(waiting, None)
     for place in walk(log, between.start):
@@ -138,10 +140,10 @@ def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
             # What follows damage was found by a search, which one who reads alone does again.
             break
         if place.position >= target:
-            found.append(place.position)
+            positions.append(place.position)
             while target is not None and target <= place.position:
                 target = next(waiting, None)
-    return found
+    return positions
 
 
 def end_offset(segment: LogSegment) -> int:
@@ -171,13 +173,13 @@ class LogEnd(NamedTuple):
 
 def whole_end(segment: LogSegment) -> LogEnd:
     """Give where the last whole batch ends, past any damage before it."""
-    found = LogEnd(segment.base_offset, 0)
+    end = LogEnd(segment.base_offset, 0)
     with open_file(segment.log) as log:
         for place in walk(log, last_indexed(segment, log)):
             if isinstance(place, BatchPlace):
-                offset = max(found.offset, place.last_offset + 1)
-                found = LogEnd(offset, place.position + place.size)
-    return found
+                offset = max(end.offset, place.last_offset + 1)
+                end = LogEnd(offset, place.position + place.size)
+    return end
 
 
 def end_before(segment: LogSegment, offset: int) -> int:

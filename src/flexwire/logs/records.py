@@ -118,7 +118,7 @@ def read_piece(
     A torn end is `BatchDamage` in both modes, anything else only in ``PERMISSIVE``; otherwise it is
     a `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
-    wanted = Wanted(
+    request = Wanted(
         tuple(columns),
         piece.offsets.ends,
         piece.timestamps.ends,
@@ -126,7 +126,7 @@ def read_piece(
         max_ratio=inflation.ratio,
     )
     hidden = _HiddenBatches(piece.aborted, of_transactions=of_transactions)
-    yield from _PieceReader(piece, wanted, hidden, mode, sums)
+    yield from _PieceReader(piece, request, hidden, mode, sums)
 
 
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
@@ -170,13 +170,13 @@ def digest_piece(
         digests.at = reading.at
         return np.zeros(len(headers.positions), bool)
 
-    wanted = Wanted(
+    request = Wanted(
         ("magic",),
         piece.offsets.ends,
         max_inflated=inflation.max_inflated,
         max_ratio=inflation.ratio,
     )
-    reading = _PieceReader(piece, wanted, skip_none, "PERMISSIVE", digests)
+    reading = _PieceReader(piece, request, skip_none, "PERMISSIVE", digests)
     yield from reading
 
 
@@ -202,10 +202,10 @@ class _HiddenBatches:
 
 def by_producer(aborted: Iterable[TransactionAbort]) -> dict[int, list[TransactionAbort]]:
     """Return the aborted transactions of each producer, in order."""
-    found: dict[int, list[TransactionAbort]] = {}
-    for one in sorted(aborted):
-        found.setdefault(one.producer_id, []).append(one)
-    return found
+    aborts: dict[int, list[TransactionAbort]] = {}
+    for abort in sorted(aborted):
+        aborts.setdefault(abort.producer_id, []).append(abort)
+    return aborts
 
 
 def in_aborted(
@@ -216,19 +216,19 @@ def in_aborted(
     ``aborted`` has the transactions of each producer in order. A batch of no transaction has the
     producer -1.
     """
-    found: Words = np.zeros(len(producers), bool)
+    is_aborted: Words = np.zeros(len(producers), bool)
     for producer in np.unique(producers).tolist():
         own = aborted.get(producer)
         if own is not None:
             rows = np.flatnonzero(producers == producer)
-            found[rows] = _within(base_offsets[rows], own)
-    return found
+            is_aborted[rows] = _within(base_offsets[rows], own)
+    return is_aborted
 
 
 def _within(offsets: Words, aborted: Sequence[TransactionAbort]) -> Words:
     """Give whether offsets are in one of a producer's aborted transactions."""
-    firsts = np.array([one.first_offset for one in aborted], np.int64)
-    lasts = np.array([one.last_offset for one in aborted], np.int64)
+    firsts = np.array([abort.first_offset for abort in aborted], np.int64)
+    lasts = np.array([abort.last_offset for abort in aborted], np.int64)
     rows = np.searchsorted(firsts, offsets, side="right") - 1
     is_within: Words = (rows >= 0) & (offsets <= lasts[rows])
     return is_within
@@ -244,14 +244,14 @@ class _PieceReader:
     def __init__(
         self,
         piece: LogPiece,
-        wanted: Wanted,
+        request: Wanted,
         skips: Skips,
         mode: Mode,
         sums: Counting | None = None,
     ) -> None:
         self.at = piece.start
         self._piece = piece
-        self._wanted = wanted
+        self._wanted = request
         self._skips = skips
         self._mode: Mode = mode
         self._sums = sums
@@ -386,31 +386,33 @@ class LogRows:
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        known = RECORD_COLUMNS | BATCH_COLUMNS
+        readable = RECORD_COLUMNS | BATCH_COLUMNS
         names = [_FROM.get(name, name) for name in schema.names]
-        self.read = tuple(name for name in names if name in known) or (_LEAST,)
+        self.read = tuple(name for name in names if name in readable) or (_LEAST,)
         """The columns to read."""
         self._repeated: dict[tuple[str, object], pa.Array] = {}
 
     def records(self, piece: LogPiece, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the rows of records that were read."""
         place = place_of(piece)
-        made = [
+        columns = [
             self._repeat(name, place[name], batch.num_rows)
             if name in place
             else _column(name, batch)
             for name in self.schema.names
         ]
-        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _repeat(self, name: str, value: object, count: int) -> pa.Array:
         """Give a value for each row, of which one piece's batches all have the same."""
-        known = self._repeated.get((name, value))
-        if known is None or len(known) < count:
-            known = pa.repeat(pa.scalar(value, LOG_COLUMNS[name]), count)
-            self._repeated = {key: one for key, one in self._repeated.items() if key[0] != name}
-            self._repeated[name, value] = known
-        return known.slice(0, count)
+        repeated = self._repeated.get((name, value))
+        if repeated is None or len(repeated) < count:
+            repeated = pa.repeat(pa.scalar(value, LOG_COLUMNS[name]), count)
+            self._repeated = {
+                key: column for key, column in self._repeated.items() if key[0] != name
+            }
+            self._repeated[name, value] = repeated
+        return repeated.slice(0, count)
 
 
 def place_of(piece: LogPiece) -> dict[str, object]:
@@ -424,12 +426,12 @@ def place_of(piece: LogPiece) -> dict[str, object]:
     }
 
 
-def damaged_row(schema: pa.Schema, piece: LogPiece, found: BatchDamage) -> pa.RecordBatch:
+def damaged_row(schema: pa.Schema, piece: LogPiece, damage: BatchDamage) -> pa.RecordBatch:
     """Give the one row that says what is damaged, and where."""
-    where = f"{piece.log.name}, byte {found.position}: {found.reason}"
+    where = f"{piece.log.name}, byte {damage.position}: {damage.reason}"
     place = {**place_of(piece), CORRUPT: where}
-    made = [pa.array([place.get(one.name)], one.type) for one in schema]
-    return pa.RecordBatch.from_arrays(made, schema=schema)
+    columns = [pa.array([place.get(field.name)], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
@@ -468,7 +470,7 @@ def _texts(keys: pa.Array) -> pa.Array:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
         # As Java reads text that is not.
-        texts: list[Any] = [one.decode("utf-8", "replace") for one in keys.to_pylist()]
+        texts: list[Any] = [key.decode("utf-8", "replace") for key in keys.to_pylist()]
         return pa.array(texts, pa.string())
 
 
@@ -504,12 +506,12 @@ class LogSums:
     def __init__(self, schema: pa.Schema, groups: tuple[str, ...]) -> None:
         self.schema = schema
         # What a place says is the same for all of a piece. There must be something to group by.
-        self._keys = [one for one in groups if one not in _OF_PLACE] or ["magic"]
+        self._keys = [group for group in groups if group not in _OF_PLACE] or ["magic"]
         self._sums = {name: size for name, size in _SUMS.items() if name in schema.names}
         self._sizes = {
-            one: _SIZES[one] for one in (*self._keys, *self._sums.values()) if one in _SIZES
+            name: _SIZES[name] for name in (*self._keys, *self._sums.values()) if name in _SIZES
         }
-        self._facts = [one for one in self._keys if one in _OF_BATCH]
+        self._facts = [name for name in self._keys if name in _OF_BATCH]
         self.read = (*self._sizes.values(), *self._facts)
         """The columns to read."""
         self.counted = RecordSums(self._keys)
@@ -546,25 +548,25 @@ class LogSums:
         counted = self.counted.take()
         if counted.num_rows:
             self.add(counted)
-        made: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         if self._counted:
             sums = (*self._sums, RECORDS)
             grouped = pa.concat_tables(self._counted).group_by(self._keys, use_threads=False)
-            table = grouped.aggregate([(one, "sum") for one in sums])
-            table = _renamed(table, {f"{one}_sum": one for one in sums}).combine_chunks()
-            made = {name: table[name].combine_chunks() for name in table.column_names}
+            table = grouped.aggregate([(name, "sum") for name in sums])
+            table = _renamed(table, {f"{name}_sum": name for name in sums}).combine_chunks()
+            columns = {name: table[name].combine_chunks() for name in table.column_names}
             # Of nulls alone there is no sum.
-            made |= {one: pc.fill_null(made[one], 0) for one in sums}
+            columns |= {name: pc.fill_null(columns[name], 0) for name in sums}
         self._counted.clear()
         self._rows = 0
-        count = len(made[RECORDS]) if made else 0
+        count = len(columns[RECORDS]) if columns else 0
         place = place_of(piece)
         arrays = [
-            made.get(one.name, pa.repeat(pa.scalar(place.get(one.name), one.type), count))
-            for one in self.schema
+            columns.get(field.name, pa.repeat(pa.scalar(place.get(field.name), field.type), count))
+            for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
 def _renamed(table: pa.Table, names: dict[str, str]) -> pa.Table:
-    return table.rename_columns([names.get(one, one) for one in table.column_names])
+    return table.rename_columns([names.get(name, name) for name in table.column_names])

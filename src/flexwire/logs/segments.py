@@ -140,9 +140,9 @@ def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
                 reason = "zeros to the end of the file: preallocated, or lost in a crash"
                 yield Damage(position, log.size - position, reason)
                 return
-            found = search.next_batch(position + 1)
-            yield Damage(position, found - position, error.reason)
-            position = found
+            next_position = search.next_batch(position + 1)
+            yield Damage(position, next_position - position, error.reason)
+            position = next_position
         else:
             yield place
             position += place.size
@@ -245,12 +245,12 @@ def _offset_mismatch(log: LogFile, entry: OffsetEntry) -> Iterator[str]:
         yield f"position {entry.position} is beyond the {log.size} bytes of the log"
         return
     try:
-        found = place_at(log, entry.position).last_offset
+        last_offset = place_at(log, entry.position).last_offset
     except RecordError as error:
         yield f"no batch at position {entry.position} of the log: {error.reason}"
         return
-    if found != entry.offset:
-        yield f"offset {entry.offset}, but the batch at {entry.position} ends with {found}"
+    if last_offset != entry.offset:
+        yield f"offset {entry.offset}, but the batch at {entry.position} ends with {last_offset}"
 
 
 def read_time_index(
@@ -296,8 +296,8 @@ class _TimeComparison:
         elif place.last_offset != entry.offset:
             yield f"no batch ends with offset {entry.offset}; the next one's is {place.last_offset}"
         elif place.max_timestamp != entry.timestamp:
-            found = f"the batch that ends with {entry.offset} has {place.max_timestamp}"
-            yield f"timestamp {entry.timestamp}, but {found}"
+            difference = f"the batch that ends with {entry.offset} has {place.max_timestamp}"
+            yield f"timestamp {entry.timestamp}, but {difference}"
 
 
 def _entries(
@@ -323,9 +323,9 @@ def _entries(
         yield Damage(whole, size, f"{size} bytes at the end, too few for an entry")
 
 
-def _descent(what: str, last: int, found: int, *, is_strict: bool) -> Iterator[str]:
-    if found < last or (is_strict and found == last):
-        yield f"{what} {found} after {last}"
+def _descent(what: str, last: int, number: int, *, is_strict: bool) -> Iterator[str]:
+    if number < last or (is_strict and number == last):
+        yield f"{what} {number} after {last}"
 
 
 MAX_STATE_BYTES = 64 * 1024 * 1024
@@ -425,10 +425,18 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
             continue
         values = [*words[: len(words) - 2], *numbers]
         yield dict(zip(columns, values, strict=True))
-        found = [one for one in numbers if one is not None]
-        if by_epoch and last is not None and (found[0] <= last[0] or found[1] < last[1]):
-            yield Damage(number, 1, f"epoch {found[0]} at {found[1]} after {last[0]} at {last[1]}")
-        last = found
+        values_read = [value for value in numbers if value is not None]
+        if (
+            by_epoch
+            and last is not None
+            and (values_read[0] <= last[0] or values_read[1] < last[1])
+        ):
+            yield Damage(
+                number,
+                1,
+                f"epoch {values_read[0]} at {values_read[1]} after {last[0]} at {last[1]}",
+            )
+        last = values_read
     if len(lines) - 2 != count:
         yield Damage(2, 1, f"{count} entries declared, and {len(lines) - 2} lines follow")
 

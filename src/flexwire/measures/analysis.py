@@ -85,9 +85,11 @@ _UNORDERED = (
 
 def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
     """Put the facts together, in an order that does not depend on how they were gathered."""
-    told: dict[str, Any] = {one.name: getattr(parts, one.name) for one in fields(parts)}
-    told["version_uses"] = marked(parts.version_uses, audit)
-    told |= {name: _ordered(told[name]) for name in _UNORDERED}
+    facts_by_name: dict[str, Any] = {
+        field.name: getattr(parts, field.name) for field in fields(parts)
+    }
+    facts_by_name["version_uses"] = marked(parts.version_uses, audit)
+    facts_by_name |= {name: _ordered(facts_by_name[name]) for name in _UNORDERED}
     return Facts(
         title=title,
         made_at_us=made_at_us,
@@ -95,12 +97,12 @@ def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) ->
         newest_release=catalog().newest_release,
         releases=catalog().releases,
         audit=audit,
-        **told,
+        **facts_by_name,
     )
 
 
-def _ordered(told: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
-    return tuple(sorted(told, key=repr))
+def _ordered(items: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
+    return tuple(sorted(items, key=repr))
 
 
 _SLICES = 120
@@ -125,7 +127,7 @@ def bucket_us(span_us: int) -> int:
     >>> bucket_us(0), bucket_us(3_600_000_000)
     (1000, 60000000)
     """
-    return next((one for one in _WIDTHS_US if one * _SLICES > span_us), _WIDTHS_US[-1])
+    return next((width for width in _WIDTHS_US if width * _SLICES > span_us), _WIDTHS_US[-1])
 
 
 PACKETS: Final = "packets"
@@ -186,7 +188,7 @@ class AnalysisSums:
         self._skipped += other._skipped
         self.audit.merge(other.audit)
 
-    def parts(self, given: Brokers) -> TableFacts:
+    def parts(self, given_brokers: Brokers) -> TableFacts:
         """What the facts have of all tables; ``given`` are the ends that were given as brokers."""
         frames = self._frames
         undecodable = self._records.undecodable
@@ -209,5 +211,5 @@ class AnalysisSums:
             failures=frames.failures.earliest(),
             failure_counts=frames.failures.counts(),
             lenient_uses=frames.lenient_uses(),
-            connections=self._connections.facts(given.named()),
+            connections=self._connections.facts(given_brokers.named()),
         )

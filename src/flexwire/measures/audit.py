@@ -31,7 +31,7 @@ from flexwire.measures.audit_rows import (
     OF_LOG,
     REPLICA,
     SENT,
-    TOLD,
+    STATED,
     WHAT,
     Candidates,
     ChosenClients,
@@ -43,7 +43,7 @@ from flexwire.measures.audit_rows import (
     named_rows,
     offered,
     sent_rows,
-    told_rows,
+    stated_rows,
 )
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
 from flexwire.measures.counters import DistinctCounter, hash_of
@@ -102,8 +102,8 @@ class AuditSums:
         elif table == CONNECTIONS:
             self._rows.add(KAFKA, kafka_rows(own))
         elif table == NAMES:
-            for told in named_rows(own):
-                self._rows.add(TOLD, told)
+            for named in named_rows(own):
+                self._rows.add(STATED, named)
         else:
             self._add_message(table.removeprefix(f"{MESSAGES}/"), rows, own)
 
@@ -112,12 +112,12 @@ class AuditSums:
         if message in CLUSTER_MESSAGES:
             self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
-            for broker, *one in offered(rows):
-                self._offer(broker, *one)
+            for broker, *offer in offered(rows):
+                self._offer(broker, *offer)
             self._prune(2 * MOST_BROKERS)
         elif message.endswith(_REQUEST):
-            for told in told_rows(message, own):
-                self._rows.add(TOLD, told)
+            for row in stated_rows(message, own):
+                self._rows.add(STATED, row)
 
     def add_logged(self, rows: pa.RecordBatch) -> None:
         """Add what lines of request logs say of connections, as `LOGGED` has it."""
@@ -144,15 +144,15 @@ class AuditSums:
         """
         if len(self._offers) > most:
             others = sorted(self._offers)[MOST_BROKERS:]
-            for one in others:
-                del self._offers[one]
-            codes = np.array([hash_of(one.encode()) for one in others], np.uint64)
+            for name in others:
+                del self._offers[name]
+            codes = np.array([hash_of(name.encode()) for name in others], np.uint64)
             self._others.add(codes, _MOST_COUNTED)
 
     def _offer(self, broker: str, api_key: int, lowest: int, highest: int) -> None:
         ranges = self._offers.setdefault(broker, {})
-        known = ranges.get(api_key, (lowest, highest))
-        ranges[api_key] = max(lowest, known[0]), min(highest, known[1])
+        range_ = ranges.get(api_key, (lowest, highest))
+        ranges[api_key] = max(lowest, range_[0]), min(highest, range_[1])
 
     def evidence(self) -> AuditEvidence:
         """Give what was seen of every client."""
@@ -162,28 +162,32 @@ class AuditSums:
         clients: defaultdict[Key, SeenClient] = defaultdict(SeenClient)
         for part in self._parts():
             part.add_clients(clients)
-            for one in part.uses(self._offers):
+            for use in part.uses(self._offers):
                 # What differs by broker alone is one.
-                alike = one._replace(requests=0, first_us=0, last_us=0)
-                uses[alike] = _united(uses.get(alike, one._replace(requests=0)), one)
+                alike = use._replace(requests=0, first_us=0, last_us=0)
+                uses[alike] = _united(uses.get(alike, use._replace(requests=0)), use)
         offers: Offers = {
-            broker: {api_key: Versions(*one) for api_key, one in ranges.items()}
+            broker: {api_key: Versions(*bounds) for api_key, bounds in ranges.items()}
             for broker, ranges in self._offers.items()
         }
         # Another release may be among those that are not known.
-        known = offers if not self._others.count else {}
-        found = evidence_of(uses.values(), clients, known, self._cluster.told())
+        offered_ranges = offers if not self._others.count else {}
+        evidence = evidence_of(uses.values(), clients, offered_ranges, self._cluster.evidence())
         if self._chosen is not None:
             _, clients_out, requests_out = self._chosen
-            found = replace(found, clients_left_out=clients_out, requests_left_out=requests_out)
-        return replace(found, brokers_left_out=self._others.count)
+            evidence = replace(
+                evidence, clients_left_out=clients_out, requests_left_out=requests_out
+            )
+        return replace(evidence, brokers_left_out=self._others.count)
 
     def _candidates(self) -> ChosenClients | None:
         """Which clients are judged, where there are too many."""
         if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
             return None  # no more clients than rows, nor uses
         every = Candidates()
-        offers = {broker: hash(frozenset(told.items())) for broker, told in self._offers.items()}
+        offers = {
+            broker: hash(frozenset(ranges.items())) for broker, ranges in self._offers.items()
+        }
         for part in self._parts():
             part.add_candidates(every, offers)
         return every.chosen()
@@ -193,19 +197,19 @@ class AuditSums:
         keys = set(map(key_of, parties))
         names: defaultdict[Key, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for part in self._parts():
-            for key, what, name in part.told(KINDS, keys):
+            for key, what, name in part.statements(KINDS, keys):
                 names[key][what].add(name)
-        return {key: _touched(**found) for key, found in names.items()}
+        return {key: _touched(**names) for key, names in names.items()}
 
     def _parts(self) -> Iterator[_ConnectionPart]:
         return (_ConnectionPart(rows, self._chosen) for rows in self._rows.parts())
 
 
-def _united(one: SeenUse, other: SeenUse) -> SeenUse:
-    return one._replace(
-        requests=one.requests + other.requests,
-        first_us=min(one.first_us, other.first_us),
-        last_us=max(one.last_us, other.last_us),
+def _united(use: SeenUse, other: SeenUse) -> SeenUse:
+    return use._replace(
+        requests=use.requests + other.requests,
+        first_us=min(use.first_us, other.first_us),
+        last_us=max(use.last_us, other.last_us),
     )
 
 
@@ -223,9 +227,9 @@ class _ConnectionPart:
         if len(logged):
             of_logs = kafka_rows(logged_connections(logged))
             self._kafka = pa.concat_batches([self._kafka, of_logs])
-        self._told, self._told_at = self._known(rows[TOLD])
-        sent, _ = self._known(rows[SENT])
-        self._sent, self._sent_at = self._known(attributed(sent, AUDITED[SENT]))
+        self._stated, self._stated_at = self._of_part(rows[STATED])
+        sent, _ = self._of_part(rows[SENT])
+        self._sent, self._sent_at = self._of_part(attributed(sent, AUDITED[SENT]))
         # One row of each connection, of the client that the connection counts for.
         self._counts = np.zeros(len(self._sent), np.bool_)
         self._counts[owning(self._sent)] = True
@@ -242,10 +246,10 @@ class _ConnectionPart:
 
     def _keep(self, is_kept: Numbers) -> None:
         """Forget the other rows of what was sent."""
-        kept = pa.array(is_kept)
-        self._sent, self._sent_at = self._sent.filter(kept), self._sent_at[is_kept]
+        mask = pa.array(is_kept)
+        self._sent, self._sent_at = self._sent.filter(mask), self._sent_at[is_kept]
         self._counts = self._counts[is_kept]
-        self._address, self._principal = self._address.filter(kept), self._principal.filter(kept)
+        self._address, self._principal = self._address.filter(mask), self._principal.filter(mask)
 
     @cached_property
     def _groups(self) -> tuple[list[Key], Numbers]:
@@ -261,15 +265,15 @@ class _ConnectionPart:
     def add_candidates(self, every: Candidates, offers: Mapping[str, int]) -> None:
         """Tell how much each client sent; of brokers ``offers`` says which offer the same."""
         sent, brokers = self._sent, self._fact("broker").dictionary_encode()
-        alike = [offers.get(one, 0) for one in brokers.dictionary.to_pylist()]
+        alike = [offers.get(broker, 0) for broker in brokers.dictionary.to_pylist()]
         # An end that is not known has no broker.
         codes = np.asarray(brokers.indices.fill_null(len(alike)))
         offered_alike = np.array([*alike, 0], np.int64)[codes]
         flags = self._fact("from_start"), self._fact("is_closed_by_broker")
-        told = *(sent[one] for one in _OF_A_USE), *flags, pa.array(offered_alike)
-        every.add(self._hashes(), hashes(told, len(sent)), sent["requests"].to_numpy())
+        columns = *(sent[name] for name in _OF_A_USE), *flags, pa.array(offered_alike)
+        every.add(self._hashes(), hashes(columns, len(sent)), sent["requests"].to_numpy())
 
-    def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
+    def _of_part(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
         """Give the rows whose connection is Kafka, and of each which one it is."""
         place = pc.index_in(rows[CONNECTION], value_set=self._kafka[CONNECTION])
         return rows.filter(place.is_valid()), place.drop_null().to_numpy().astype(np.int64)
@@ -282,11 +286,11 @@ class _ConnectionPart:
         sent, at = self._sent, self._sent_at
         asked = np.zeros(len(self._kafka), np.bool_)
         # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
-        is_told = np.asarray(sent[SOFTWARE[0]].is_valid())
-        asked[at[is_told | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
+        is_stated = np.asarray(sent[SOFTWARE[0]].is_valid())
+        asked[at[is_stated | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
         # A version that was answered once on the connection is one that the broker reads.
         is_unanswered = pc.equal(sent["answers"], 0)
-        found = {
+        computed = {
             "address": self._address,
             "principal": self._principal,
             "asked": pa.array(asked[at]),
@@ -294,10 +298,12 @@ class _ConnectionPart:
             "closed": pc.and_(self._fact("is_closed_by_broker"), is_unanswered),
             "broker": self._fact("broker"),
         }
-        columns = [found[one] if one in found else sent[one] for one in _USES.schema.names]
+        columns = [
+            computed[name] if name in computed else sent[name] for name in _USES.schema.names
+        ]
         rows = _USES.united(pa.RecordBatch.from_arrays(columns, schema=_USES.schema))
         each = (rows.slice(start, _AT_ONCE) for start in range(0, len(rows), _AT_ONCE))
-        for row in chain.from_iterable(one.to_pylist() for one in each):
+        for row in chain.from_iterable(batch.to_pylist() for batch in each):
             ranges = offers.get(row.pop("broker"))
             lowest, highest = (ranges or {}).get(row["api_key"], (None, None))
             yield SeenUse(
@@ -315,7 +321,7 @@ class _ConnectionPart:
             clients[every[number]].whole &= bool(from_start[connection])
         for key, software, count in self._owned():
             clients[key].connections[software] += count
-        for key, what, name in self.told({MECHANISM, REPLICA, CONFIGURATION}):
+        for key, what, name in self.statements({MECHANISM, REPLICA, CONFIGURATION}):
             if what == REPLICA:
                 clients[key].is_replica = True
             elif what == CONFIGURATION:
@@ -337,24 +343,24 @@ class _ConnectionPart:
         for values, count in zip(groups.values(), groups.counts(), strict=True):
             yield values[:3], values[3:], count
 
-    def told(
-        self, wanted: Collection[str], keys: Collection[Key] | None = None
+    def statements(
+        self, row_kinds: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
         """Give what requests told of the clients on their connection; of ``keys``, or of all."""
         every, members = self._groups
         if keys is not None:
-            is_wanted = np.array([one in keys for one in every], np.bool_)
+            is_wanted = np.array([key in keys for key in every], np.bool_)
             members = members[is_wanted[members[:, 1]]]
-        codes = [WHAT.index(what) for what in wanted]
-        is_told = np.isin(self._told["what"].to_numpy(), codes)
-        told, at = self._told.filter(pa.array(is_told)), self._told_at[is_told]
+        codes = [WHAT.index(what) for what in row_kinds]
+        is_stated = np.isin(self._stated["what"].to_numpy(), codes)
+        rows, at = self._stated.filter(pa.array(is_stated)), self._stated_at[is_stated]
         first, last = (np.searchsorted(members[:, 0], at, side) for side in ("left", "right"))
         counts = last - first
-        row = np.repeat(np.arange(len(told)), counts)
+        row = np.repeat(np.arange(len(rows)), counts)
         # Of a connection on which several send, each is told of.
         member = np.arange(len(row)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-        found = told.select(["what", "name"]).take(pa.array(row))
-        columns = coded(found["what"]), coded(found["name"])
+        named = rows.select(["what", "name"]).take(pa.array(row))
+        columns = coded(named["what"]), coded(named["name"])
         one_each = RowGroups(*columns, CodedColumn(members[member, 1], every))
         for what, name, key in one_each.values():
             yield key, WHAT[what], name

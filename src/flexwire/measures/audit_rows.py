@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
 
 
-SENT, TOLD, KAFKA, OF_LOG = "sent", "told", "kafka", "of log"
+SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""What requests tell of the client that sends on their connection: the column ``what`` of `TOLD`.
+"""What requests tell of the client that sends on their connection: the column ``what`` of `STATED`.
 
 A replica has no name.
 """
@@ -60,7 +60,7 @@ AUDITED: Final = {
         ),
         {"requests": np.add, "first_us": np.minimum, "last_us": np.maximum, "answers": np.add},
     ),
-    TOLD: RowKind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
+    STATED: RowKind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
     KAFKA: RowKind(
         pa.schema(
             [
@@ -71,7 +71,7 @@ AUDITED: Final = {
         )
     ),
     OF_LOG: RowKind(
-        pa.schema([one for one in LOGGED if one.name not in LOGGED_SUMS]),
+        pa.schema([field for field in LOGGED if field.name not in LOGGED_SUMS]),
         LOGGED_SUMS,
     ),
 }
@@ -116,27 +116,27 @@ def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
     is_said = pc.and_(pc.equal(frames["direction"], "request"), frames["api_key"].is_valid())
     said = frames.select([*kind.keys.names, "time", "answered"]).filter(is_said)
     time = said["time"].cast(pa.int64())
-    told = {
+    computed = {
         "requests": pa.array(np.ones(len(said), np.int64)),
         "first_us": time,
         "last_us": time,
         "answers": pc.fill_null(said["answered"], fill_value=False).cast(pa.int64()),
     }
-    columns = [told[name] if name in told else said[name] for name in kind.schema.names]
+    columns = [computed[name] if name in computed else said[name] for name in kind.schema.names]
     return kind.united(pa.RecordBatch.from_arrays(columns, schema=kind.schema))
 
 
 def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
     """Give the connections that are Kafka, of rows of their table."""
-    known = connections.filter(connections["is_kafka"])
-    is_closed = pc.fill_null(pc.equal(known["closed_by"], "broker"), fill_value=False)
+    kafka = connections.filter(connections["is_kafka"])
+    is_closed = pc.fill_null(pc.equal(kafka["closed_by"], "broker"), fill_value=False)
     columns = [
-        known[CONNECTION],
-        pc.replace_substring_regex(known["client"], PORT, ""),
-        known["broker"],
-        known["seen_from_start"],
+        kafka[CONNECTION],
+        pc.replace_substring_regex(kafka["client"], PORT, ""),
+        kafka["broker"],
+        kafka["seen_from_start"],
         is_closed,
-        known["principal"],
+        kafka["principal"],
     ]
     return pa.RecordBatch.from_arrays(columns, schema=AUDITED[KAFKA].schema)
 
@@ -155,14 +155,14 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
     texts = ("client", "broker", "principal", "listener", "security_protocol", "closed_by")
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
     asked = [*((name, "max") for name in texts), *how.items()]
-    found = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)
-    found = found.combine_chunks().sort_by(CONNECTION)
-    count = len(found)
-    whole = found.to_batches()[0] if count else pa.RecordBatch.from_pylist([], found.schema)
-    told = {name: whole[f"{name}_max"] for name in texts}
-    no, yes = (pa.repeat(pa.scalar(one), count) for one in (False, True))
+    grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)
+    grouped = grouped.combine_chunks().sort_by(CONNECTION)
+    count = len(grouped)
+    whole = grouped.to_batches()[0] if count else pa.RecordBatch.from_pylist([], grouped.schema)
+    columns_by_name = {name: whole[f"{name}_max"] for name in texts}
+    no, yes = (pa.repeat(pa.scalar(flag), count) for flag in (False, True))
     moment = CONNECTIONS_TABLE.field("first_time").type
-    told |= {
+    columns_by_name |= {
         CONNECTION: whole[CONNECTION],
         "first_time": whole["first_us_min"].cast(moment),
         "last_time": whole["last_us_max"].cast(moment),
@@ -175,28 +175,30 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
         "evidence": pa.repeat("a broker's log says so", count),
     }
     columns = [
-        told[one.name] if one.name in told else pa.nulls(count, one.type)
-        for one in CONNECTIONS_TABLE
+        columns_by_name[field.name]
+        if field.name in columns_by_name
+        else pa.nulls(count, field.type)
+        for field in CONNECTIONS_TABLE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
-def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Give what requests tell, of rows of their table."""
     body = rows["body"]
     if message == MECHANISMS_MESSAGE:
-        yield from _told(rows, MECHANISM, pc.struct_field(body, "mechanism"))
+        yield from _stated(rows, MECHANISM, pc.struct_field(body, "mechanism"))
     elif message == REPLICAS_MESSAGE:
         replicas = replica_rows(rows)
-        yield from _told(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
+        yield from _stated(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
     if message in CONFIGURING:
         sets = cluster_rows(message, rows)
-        yield from _told(sets, CONFIGURATION, sets["name"])
+        yield from _stated(sets, CONFIGURATION, sets["name"])
     for path, kind in entity_paths(message):
-        found = _at(body, path)
-        if found is not None:
-            names, of = found
-            yield from _told(
+        values = _at(body, path)
+        if values is not None:
+            names, of = values
+            yield from _stated(
                 rows if of is None else rows.select([CONNECTION]).take(of), kind, names
             )
 
@@ -205,7 +207,7 @@ def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Give what requests named, of rows of `NAMES`."""
     for kind in KINDS:
         some = rows.filter(pc.equal(rows["kind"], kind))
-        yield from _told(some, kind, some["name"])
+        yield from _stated(some, kind, some["name"])
 
 
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -235,31 +237,31 @@ def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | N
     return column, of
 
 
-def _told(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.RecordBatch]:
+def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.RecordBatch]:
     if what != REPLICA and names.null_count:
         is_named = names.is_valid()
         rows, names = rows.filter(is_named), names.filter(is_named)
     if len(names):
-        kind = AUDITED[TOLD]
-        told = pa.array(np.full(len(names), WHAT.index(what), np.int8))
-        columns = [rows[CONNECTION], told, names]
+        kind = AUDITED[STATED]
+        whats = pa.array(np.full(len(names), WHAT.index(what), np.int8))
+        columns = [rows[CONNECTION], whats, names]
         yield kind.united(pa.RecordBatch.from_arrays(columns, schema=kind.schema))
 
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     """Give what brokers offer, of rows of their ApiVersions responses: API, lowest, highest."""
     # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
-    is_told = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
-    told = rows.filter(is_told)
-    each = pc.struct_field(told["body"], "api_keys")
+    is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
+    responses = rows.filter(is_answered)
+    each = pc.struct_field(responses["body"], "api_keys")
     apis = pc.list_flatten(each)
     if not len(apis):
         return
-    connections = coded(told[CONNECTION])
-    brokers = [ends_of(one)[1] for one in connections.values]
+    connections = coded(responses[CONNECTION])
+    brokers = [ends_of(connection)[1] for connection in connections.values]
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
     # Each response offers some sixty, so its broker is looked up before they are counted.
-    of_response = np.array([numbers[one] for one in brokers])[connections.codes]
+    of_response = np.array([numbers[broker] for broker in brokers])[connections.codes]
     # What a broker left out of its request log is null.
     offers = pa.RecordBatch.from_arrays(
         [
@@ -268,7 +270,7 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
         ],
         ["row", "api_key", "lowest", "highest"],
     ).drop_null()
-    rows_of, keys, each_lowest, each_highest = (one.to_numpy() for one in offers.columns)
+    rows_of, keys, each_lowest, each_highest = (column.to_numpy() for column in offers.columns)
     of_api = of_response[rows_of]
     groups = RowGroups(CodedColumn(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
     lowest, highest = each_lowest[groups.first], each_highest[groups.first]
@@ -303,7 +305,7 @@ class ChosenClients(NamedTuple):
 
 def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
     """A hash of what each row has in these columns of texts and whole numbers; null is a value."""
-    told = np.zeros(rows, np.uint64)
+    codes = np.zeros(rows, np.uint64)
     for column in columns:
         if pa.types.is_string(column.type):
             each, _ = hashes_and_texts(pc.fill_null(column, "").cast(pa.binary()))
@@ -311,9 +313,9 @@ def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
             each = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
             each = each.astype(np.int64).view(np.uint64)
         is_null = np.asarray(column.is_null()).astype(np.uint64)
-        told = (told ^ each) * _FOLD + is_null
-        told ^= told >> _SHIFT
-    return told
+        codes = (codes ^ each) * _FOLD + is_null
+        codes ^= codes >> _SHIFT
+    return codes
 
 
 class Candidates:
@@ -340,9 +342,11 @@ class Candidates:
         order = np.lexsort((every, -requests))
         order = order[fits[order]]
         order = order[: np.searchsorted(np.cumsum(uses[order]), MOST_USES, "right")]
-        kept = order[:MOST_CLIENTS]
-        left_out = int(requests.sum() - requests[kept].sum())
-        return ChosenClients(np.sort(every[kept]), len(every) - len(kept), left_out)
+        first_clients = order[:MOST_CLIENTS]
+        left_out = int(requests.sum() - requests[first_clients].sum())
+        return ChosenClients(
+            np.sort(every[first_clients]), len(every) - len(first_clients), left_out
+        )
 
 
 class _Counts:
@@ -357,8 +361,8 @@ class _Counts:
         """Take in rows."""
         every = np.concatenate([self.keys, keys])
         counts = np.concatenate([self.sums, numbers])
-        known = np.concatenate([self.others, keys if others is None else others])
+        other_keys = np.concatenate([self.others, keys if others is None else others])
         self.keys, first, of = np.unique(every, return_index=True, return_inverse=True)
         self.sums = np.zeros(len(self.keys), np.int64)
         np.add.at(self.sums, of, counts)
-        self.others = known[first]
+        self.others = other_keys[first]

@@ -39,8 +39,8 @@ class FrameOutcomes:
     def of(self, frames: pa.RecordBatch) -> pa.BooleanArray:
         """Return of each row whether it is one of them; never null."""
         outcome = frames["outcome"]
-        found = pc.is_in(outcome, pa.array(self.values, pa.string()))
-        return pc.and_(pc.invert(found), outcome.is_valid()) if self.others else found
+        is_listed = pc.is_in(outcome, pa.array(self.values, pa.string()))
+        return pc.and_(pc.invert(is_listed), outcome.is_valid()) if self.others else is_listed
 
     @property
     def sql(self) -> str:
@@ -49,7 +49,7 @@ class FrameOutcomes:
         >>> print(OF_KAFKA.sql, READ.sql, sep=" | ")
         outcome not in ('not Kafka') | outcome in ('decoded', 'lenient')
         """
-        some = ", ".join(f"'{one}'" for one in self.values)
+        some = ", ".join(f"'{value}'" for value in self.values)
         return f"outcome {'not ' * self.others}in ({some})"
 
 
@@ -57,5 +57,5 @@ OF_KAFKA: Final = FrameOutcomes((NOT_KAFKA,), others=True)
 READ: Final = FrameOutcomes((DECODED, LENIENT))
 UNBROKEN: Final = FrameOutcomes((DECODED,))
 
-CARRYING_APIS: Final = tuple(one.removesuffix("Response") for one in CARRYING_RESPONSES)
+CARRYING_APIS: Final = tuple(name.removesuffix("Response") for name in CARRYING_RESPONSES)
 """The APIs whose responses carry records. A broker may wait for records before it responds."""

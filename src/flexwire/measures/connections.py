@@ -66,25 +66,25 @@ class ConnectionSums:
         self._other_bytes += other._other_bytes
         self._keep(other._largest)
 
-    def facts(self, given: tuple[str, ...] = ()) -> ConnectionFacts:
+    def facts(self, given_brokers: tuple[str, ...] = ()) -> ConnectionFacts:
         """Give the facts; ``given`` are the ends that were given as brokers."""
         return ConnectionFacts(
-            given=given,
+            given=given_brokers,
             not_kafka=self._others,
             not_kafka_frames=self._other_frames,
             not_kafka_bytes=self._other_bytes,
             silent=self._silent,
             unread=self._unread,
-            others=tuple(one for _, one in self._largest),
+            others=tuple(connection for _, connection in self._largest),
         )
 
     def _keep(self, more: list[tuple[tuple[int, str], OtherConnection]]) -> None:
-        self._largest = sorted(self._largest + more, key=lambda one: one[0])[:SHOWN]
+        self._largest = sorted(self._largest + more, key=lambda item: item[0])[:SHOWN]
 
 
 def _other(row: dict[str, Any]) -> tuple[tuple[int, str], OtherConnection]:
-    told = {name: row[name] for name in _SHOWN_COLUMNS if name != "first_time"}
-    other = OtherConnection(**told, first_time_us=row["first_time"])
+    columns = {name: row[name] for name in _SHOWN_COLUMNS if name != "first_time"}
+    other = OtherConnection(**columns, first_time_us=row["first_time"])
     return (-row["carried"], row["connection"]), other
 
 

@@ -64,8 +64,8 @@ class ValueCounts:
 
     def at_ranks(self, ranks: Sequence[int]) -> Numbers:
         """Give the numbers at ranks, counted from 1 for the least."""
-        found: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
-        return found
+        numbers: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
+        return numbers
 
     @property
     def total(self) -> int:
@@ -109,26 +109,26 @@ def shortened(name: str) -> str:
 
 
 def prune(
-    held: dict[_Name, _Counted],
+    counted: dict[_Name, _Counted],
     most: int,
     rest: Callable[[_Name], _Counted],
     *,
     order: Callable[[_Name], Any],
 ) -> None:
     """Keep ``most`` of the names held, and merge what was counted of each other into its rest."""
-    if len(held) > most:
-        for name in sorted(held, key=order)[most:]:
-            rest(name).merge(held.pop(name))
+    if len(counted) > most:
+        for name in sorted(counted, key=order)[most:]:
+            rest(name).merge(counted.pop(name))
 
 
 def merge_all(
-    held: dict[_Name, _Counted], others: dict[_Name, _Counted], make: Callable[[], _Counted]
+    counted: dict[_Name, _Counted], others: dict[_Name, _Counted], make: Callable[[], _Counted]
 ) -> None:
     """Take in what was counted elsewhere, name by name; what ``others`` hold stays as it is."""
-    for name, one in others.items():
-        if name not in held:
-            held[name] = make()
-        held[name].merge(one)
+    for name, counts in others.items():
+        if name not in counted:
+            counted[name] = make()
+        counted[name].merge(counts)
 
 
 _WORD = (1 << 64) - 1
@@ -170,8 +170,8 @@ def _by_objects(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     encoded = values.dictionary_encode()
     different = encoded.dictionary.to_pylist() or [b""]
     codes = np.asarray(encoded.indices.fill_null(0))
-    hashes = np.array([hash_of(one) for one in different], np.uint64)
-    texts = np.array([_is_text(one) for one in different], np.bool_)
+    hashes = np.array([hash_of(value) for value in different], np.uint64)
+    texts = np.array([_is_text(value) for value in different], np.bool_)
     return hashes[codes], texts[codes]
 
 
@@ -211,10 +211,10 @@ class DistinctCounter:
 
     def merge(self, other: DistinctCounter, most: int) -> None:
         """Take in what was counted elsewhere."""
-        for one in (self, other):
-            if one.is_cut:
+        for part in (self, other):
+            if part.is_cut:
                 # Beyond its last hash a part does not know them all.
-                most = min(most, len(one.hashes))
+                most = min(most, len(part.hashes))
         self.hashes = _different(self.hashes, other.hashes)
         self.is_cut |= other.is_cut
         self.keep(most)

@@ -114,7 +114,9 @@ class AuditEvidence:
     @property
     def clients(self) -> dict[Party, Conduct]:
         """Those that are neither brokers nor controllers."""
-        return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
+        return {
+            party: conduct for party, conduct in self.conducts.items() if conduct.role == "client"
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,18 +152,18 @@ def evidence_of(
     uses: Iterable[SeenUse],
     clients: Mapping[Key, SeenClient],
     offers: Offers,
-    told: ClusterEvidence,
+    cluster_evidence: ClusterEvidence,
 ) -> AuditEvidence:
     """Put the evidence together, in an order that does not depend on how it was gathered."""
-    seen = sorted(uses, key=repr)
+    seen_uses = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
-    for one in seen:
-        sent = highest[one.key]
-        sent[one.api_key] = max(one.api_version, sent.get(one.api_key, one.api_version))
+    for use in seen_uses:
+        sent = highest[use.key]
+        sent[use.api_key] = max(use.api_version, sent.get(use.api_key, use.api_version))
     conducts = {}
-    alone = _named_alone(seen)
+    alone = _named_alone(seen_uses)
     connections = _connections(clients, alone)
-    for party, own in _uses(seen, alone).items():
+    for party, own in _uses(seen_uses, alone).items():
         key = key_of(party)
         client = clients[key]
         conducts[party] = Conduct(
@@ -173,25 +175,25 @@ def evidence_of(
             configured=frozenset(map(configured_of, client.configured)),
         )
     requests: Counter[int] = Counter()
-    for one in seen:
-        requests[one.api_key] += one.requests
+    for use in seen_uses:
+        requests[use.api_key] += use.requests
     cluster = ClusterSeen(
-        told.features,
-        told.configured,
-        told.described,
+        cluster_evidence.features,
+        cluster_evidence.configured,
+        cluster_evidence.described,
         frozenset(api_key for ranges in offers.values() for api_key in ranges),
         dict(sorted(requests.items())),
     )
     return AuditEvidence(conducts, _brokers(offers), cluster=cluster)
 
 
-def configured_of(told: str) -> ConfigurationUse:
+def configured_of(text: str) -> ConfigurationUse:
     """Return the configuration that a client was seen to set.
 
     >>> configured_of("topic:19:message.format.version")
     Configured(kind='topic', api_key=19, name='message.format.version')
     """
-    kind, api_key, name = told.split(":", 2)
+    kind, api_key, name = text.split(":", 2)
     return ConfigurationUse("topic" if kind == "topic" else "broker", int(api_key), name)
 
 
@@ -202,19 +204,19 @@ def key_of(party: Party) -> Key:
 
 def _brokers(offers: Offers) -> tuple[str, ...]:
     """The releases that the brokers may be; none where one of them is of no release."""
-    fitting = [fitting_releases(one) for _, one in sorted(offers.items())]
+    fitting = [fitting_releases(ranges) for _, ranges in sorted(offers.items())]
     if not fitting or not all(fitting):
         return ()
     # In the catalog's order, whose names do not sort like numbers.
-    return tuple(dict.fromkeys(one for some in sorted(fitting, key=len) for one in some))
+    return tuple(dict.fromkeys(release for some in sorted(fitting, key=len) for release in some))
 
 
-def _named_alone(seen: Iterable[SeenUse]) -> dict[Key, Software]:
+def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
     """Return the software of each client that names one and no other, on whatever connection."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
-    for one in seen:
-        if one.client_software_name is not None:
-            named[one.key].add(one.software)
+    for use in uses:
+        if use.client_software_name is not None:
+            named[use.key].add(use.software)
     return {key: next(iter(some)) for key, some in named.items() if len(some) == 1}
 
 
@@ -228,36 +230,36 @@ def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party
 def _connections(
     clients: Mapping[Key, SeenClient], alone: Mapping[Key, Software]
 ) -> Counter[Party]:
-    found = Counter[Party]()
+    connections = Counter[Party]()
     for key, client in clients.items():
         for software, count in client.connections.items():
-            found[_party(key, software, alone)] += count
-    return found
+            connections[_party(key, software, alone)] += count
+    return connections
 
 
-def _uses(seen: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, list[Use]]:
-    asking = {one.key for one in seen if one.asked}
-    found: defaultdict[Party, list[Use]] = defaultdict(list)
-    for one in seen:
-        party = _party(one.key, one.software, alone)
-        found[party].append(_use(one, is_asking=one.key in asking))
-    return found
+def _uses(uses: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, list[Use]]:
+    asking = {use.key for use in uses if use.asked}
+    uses_of: defaultdict[Party, list[Use]] = defaultdict(list)
+    for use in uses:
+        party = _party(use.key, use.software, alone)
+        uses_of[party].append(_use(use, is_asking=use.key in asking))
+    return uses_of
 
 
-def _use(seen: SeenUse, *, is_asking: bool) -> Use:
-    asked: NegotiationEvidence = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
-    if seen.from_start and asked == "unseen":
+def _use(use: SeenUse, *, is_asking: bool) -> Use:
+    asked: NegotiationEvidence = "here" if use.asked else "elsewhere" if is_asking else "unseen"
+    if use.from_start and asked == "unseen":
         asked = "never"
-    offered = Versions.NONE if seen.is_range_seen else None
-    if seen.lowest is not None and seen.highest is not None:
-        offered = Versions(seen.lowest, seen.highest)
+    offered = Versions.NONE if use.is_range_seen else None
+    if use.lowest is not None and use.highest is not None:
+        offered = Versions(use.lowest, use.highest)
     return Use(
-        seen.api_key,
-        seen.api_version,
-        seen.requests,
-        seen.first_us,
-        seen.last_us,
+        use.api_key,
+        use.api_version,
+        use.requests,
+        use.first_us,
+        use.last_us,
         asked,
         offered,
-        closed=seen.closed,
+        closed=use.closed,
     )

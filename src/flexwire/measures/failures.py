@@ -43,8 +43,8 @@ class ReasonCounts:
 
     def add(self, groups: RowGroups) -> None:
         """Add rows in groups, the last column of which is the reason."""
-        for (*others, told), count in zip(groups.values(), groups.counts(), strict=True):
-            reason: str = told or ""
+        for (*others, text), count in zip(groups.values(), groups.counts(), strict=True):
+            reason: str = text or ""
             self._add((*others, _FIGURES.sub("…", reason)), count, reason)
         self._prune()
 
@@ -57,30 +57,30 @@ class ReasonCounts:
 
     def most_frequent(self) -> tuple[list[tuple[Key, str, int]], int]:
         """Give everything else, the reason and how many, the most frequent first, and the rest."""
-        ordered = sorted(map(_told, self._counts.items()), key=_order)
+        ordered = sorted(map(_with_reason, self._counts.items()), key=_order)
         rest = sum(count for _, _, count in ordered[DIFFERENT_REASONS:])
         return ordered[:DIFFERENT_REASONS], rest + self.uncounted
 
     def _add(self, key: Key, count: int, reason: str | None) -> None:
-        before, known = self._counts.get(key, (0, reason))
-        self._counts[key] = before + count, reason if reason == known else None
+        before, known_reason = self._counts.get(key, (0, reason))
+        self._counts[key] = before + count, reason if reason == known_reason else None
 
     def _prune(self) -> None:
         if len(self._counts) <= 2 * self._most:
             return
-        ordered = sorted(self._counts.items(), key=lambda one: _order(_told(one)))
+        ordered = sorted(self._counts.items(), key=lambda item: _order(_with_reason(item)))
         self.uncounted += sum(count for _, (count, _) in ordered[self._most :])
         self._counts = dict(ordered[: self._most])
 
 
-def _told(item: tuple[Key, tuple[int, str | None]]) -> tuple[Key, str, int]:
+def _with_reason(item: tuple[Key, tuple[int, str | None]]) -> tuple[Key, str, int]:
     (*others, alike), (count, reason) = item
     return tuple(others), alike if reason is None else reason, count
 
 
-def _order(told: tuple[Key, str, int]) -> tuple[int, str, Key]:
-    others, reason, count = told
-    return -count, reason, tuple((one is not None, one) for one in others)
+def _order(item: tuple[Key, str, int]) -> tuple[int, str, Key]:
+    others, reason, count = item
+    return -count, reason, tuple((part is not None, part) for part in others)
 
 
 SHOWN_FAILURES = 200
@@ -143,10 +143,10 @@ class FailureSums:
     def counts(self) -> tuple[FailureCount, ...]:
         """Give how many there are of each reason, the most frequent first, and of the rest."""
         frequent, rest = self._reasons.most_frequent()
-        told = [FailureCount(reason, count) for _, reason, count in frequent]
+        counts = [FailureCount(reason, count) for _, reason, count in frequent]
         if rest:
-            told.append(FailureCount("other reasons", rest))
-        return tuple(told)
+            counts.append(FailureCount("other reasons", rest))
+        return tuple(counts)
 
     def _keep(self, more: list[tuple[Key, DecodeFailure]]) -> None:
         every = sorted(self._earliest + more, key=itemgetter(0))
@@ -171,9 +171,9 @@ def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
     return (*(row[name] for name in _ORDER), sample), failure
 
 
-_SOURCES = pa.array([one.source for one in RECORDS_FIELDS])
+_SOURCES = pa.array([place.source for place in RECORDS_FIELDS])
 _NONE = pa.RecordBatch.from_pylist([], RECORDS)
-_MESSAGES = pa.array([one.message for one in RECORDS_FIELDS])
+_MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
@@ -201,7 +201,7 @@ def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     """
     failed = undecodable(records)
     rows, data = len(failed), failed["bytes"]
-    told = {
+    by_name = {
         "time": failed["time"],
         "connection": failed["connection"],
         "direction": failed["direction"],
@@ -213,5 +213,5 @@ def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
         "bytes": pc.binary_slice(data, 0, SAMPLE_BYTES),
         "withheld_credentials": pa.repeat(0, rows),
     }
-    columns = [told[one.name].cast(one.type) for one in FAILURES]
+    columns = [by_name[column.name].cast(column.type) for column in FAILURES]
     return pa.RecordBatch.from_arrays(columns, schema=FAILURES)

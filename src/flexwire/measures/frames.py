@@ -59,12 +59,12 @@ class TrafficSums(NamedTuple):
 
 def frames_of(traffic: Iterable[TrafficSums], direction: str) -> int:
     """Give how many frames go in a direction."""
-    return sum(one.frames for one in traffic if one.direction == direction)
+    return sum(group.frames for group in traffic if group.direction == direction)
 
 
 def bytes_of(traffic: Iterable[TrafficSums], direction: str) -> int:
     """Give how many bytes go in a direction."""
-    return sum(one.bytes for one in traffic if one.direction == direction)
+    return sum(group.bytes for group in traffic if group.direction == direction)
 
 
 def api_facts(
@@ -79,14 +79,14 @@ def api_facts(
             responses=frames_of(some, RESPONSE),
             request_bytes=bytes_of(some, REQUEST),
             response_bytes=bytes_of(some, RESPONSE),
-            failures=sum(one.frames for one in some if one.outcome == FAILED),
+            failures=sum(group.frames for group in some if group.outcome == FAILED),
             versions=tuple(
-                sorted({one.api_version for one in some if one.api_version is not None})
+                sorted({group.api_version for group in some if group.api_version is not None})
             ),
             latency=latencies.get(api_key),
             may_wait=may_wait(api_key),
         )
-        for api_key, some in _by(traffic, lambda one: one.api_key).items()
+        for api_key, some in _by(traffic, lambda group: group.api_key).items()
         if api_key is not None
     )
 
@@ -95,7 +95,7 @@ def client_facts(
     traffic: Iterable[TrafficSums], connections: Mapping[Client, Collection[str]]
 ) -> tuple[ClientFacts, ...]:
     """Give the facts of each client that named itself in a message."""
-    by_client = _by((one for one in traffic if one.has_message), lambda one: one.client)
+    by_client = _by((group for group in traffic if group.has_message), lambda group: group.client)
     return tuple(
         ClientFacts(
             client=client,
@@ -103,7 +103,7 @@ def client_facts(
             requests=frames_of(some, REQUEST),
             bytes_sent=bytes_of(some, REQUEST),
             bytes_received=bytes_of(some, RESPONSE),
-            apis=len({one.api_key for one in some} - {None}),
+            apis=len({group.api_key for group in some} - {None}),
         )
         for client, some in by_client.items()
     )
@@ -111,10 +111,10 @@ def client_facts(
 
 def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
     """Give who sent which version of which api, and how often."""
-    requests = (one for one in traffic if one.direction == REQUEST)
-    by_use = _by(requests, lambda one: (one.client, one.api_key, one.api_version))
+    requests = (group for group in traffic if group.direction == REQUEST)
+    by_use = _by(requests, lambda group: (group.client, group.api_key, group.api_version))
     return tuple(
-        VersionUse(client, key, name_of(key), version, sum(one.frames for one in some))
+        VersionUse(client, key, name_of(key), version, sum(group.frames for group in some))
         for (client, key, version), some in by_use.items()
         if key is not None and version is not None
     )
@@ -136,10 +136,10 @@ def may_wait(api_key: int) -> bool:
 def _by(
     traffic: Iterable[TrafficSums], key: Callable[[TrafficSums], _Key]
 ) -> dict[_Key, list[TrafficSums]]:
-    found: dict[_Key, list[TrafficSums]] = {}
-    for one in traffic:
-        found.setdefault(key(one), []).append(one)
-    return found
+    groups: dict[_Key, list[TrafficSums]] = {}
+    for group in traffic:
+        groups.setdefault(key(group), []).append(group)
+    return groups
 
 
 CLIENT = ("client_id", "client_software_name", "client_software_version")
@@ -209,8 +209,8 @@ class FrameSums:
             self.failures.add(_failed(frames))
         if LENIENT in outcomes:
             lenient = frames.filter(pc.equal(frames["outcome"], LENIENT))
-            told = ("message", "api_version", *CLIENT, "error")
-            self._lenient.add(RowGroups(*(coded(lenient[name]) for name in told)))
+            names = ("message", "api_version", *CLIENT, "error")
+            self._lenient.add(RowGroups(*(coded(lenient[name]) for name in names)))
 
     def _add_traffic(
         self,
@@ -232,13 +232,15 @@ class FrameSums:
         self._slices.add(RowGroups(coded_steps(micros, self._bucket_us), direction), size)
 
     def _note_time(self, first_us: int | None, last_us: int | None) -> None:
-        self._first_us = min(_known(self._first_us, first_us), default=None)
-        self._last_us = max(_known(self._last_us, last_us), default=None)
+        self._first_us = min(_present(self._first_us, first_us), default=None)
+        self._last_us = max(_present(self._last_us, last_us), default=None)
 
     def _add_parties(
         self, rows: pa.RecordBatch, columns: Mapping[str, CodedColumn], has_message: Numbers
     ) -> None:
-        self._brokers.update(one for one in coded(rows["broker"]).values if one != NOWHERE.broker)
+        self._brokers.update(
+            broker for broker in coded(rows["broker"]).values if broker != NOWHERE.broker
+        )
         connections = coded(rows["connection"])
         named = self._named(connections.values)
         different = len(named)
@@ -251,7 +253,7 @@ class FrameSums:
                 self._of_clients.setdefault(keys[some[0] // different], set()).update(names)
 
     def _named(self, connections: Iterable[str]) -> list[str]:
-        return [self._connections.setdefault(one, one) for one in connections]
+        return [self._connections.setdefault(connection, connection) for connection in connections]
 
     def merge(self, other: FrameSums) -> None:
         """Add what another one has, which has slices as long."""
@@ -273,23 +275,23 @@ class FrameSums:
         self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
     ) -> Totals:
         """Give the totals, with what is not in the table of frames."""
-        traffic = self._told()
+        traffic = self._groups()
 
         def of(outcome: str) -> int:
-            return sum(one.frames for one in traffic if one.outcome == outcome)
+            return sum(group.frames for group in traffic if group.outcome == outcome)
 
         return Totals(
             first_time_us=self._first_us,
             last_time_us=self._last_us,
-            frames=sum(one.frames for one in traffic),
+            frames=sum(group.frames for group in traffic),
             requests=frames_of(traffic, REQUEST),
             responses=frames_of(traffic, RESPONSE),
-            unanswered_requests=sum(one.unanswered for one in traffic),
+            unanswered_requests=sum(group.unanswered for group in traffic),
             unpaired_responses=of(UNPAIRED),
             connections=len(self._connections),
             clients=len(self._of_clients),
             brokers=len(self._brokers),
-            bytes=sum(one.bytes for one in traffic),
+            bytes=sum(group.bytes for group in traffic),
             decode_failures=of(FAILED) + undecodable_records,
             skipped_packets=skipped_packets,
             lenient_frames=of(LENIENT),
@@ -298,7 +300,7 @@ class FrameSums:
 
     def withheld_credentials(self) -> int:
         """Give how many frames had something withheld."""
-        return sum(one.withheld for one in self._told())
+        return sum(group.withheld for group in self._groups())
 
     def timeline(self) -> Timeline:
         """Give the traffic over time."""
@@ -309,34 +311,34 @@ class FrameSums:
         buckets = (
             TimelineBucket(
                 time_us=step * self._bucket_us,
-                request_bytes=told.get(REQUEST, nothing)[1],
-                response_bytes=told.get(RESPONSE, nothing)[1],
-                frames=sum(frames for frames, _ in told.values()),
+                request_bytes=sums.get(REQUEST, nothing)[1],
+                response_bytes=sums.get(RESPONSE, nothing)[1],
+                frames=sum(frames for frames, _ in sums.values()),
             )
-            for step, told in sorted(slices.items())
+            for step, sums in sorted(slices.items())
         )
         return Timeline(self._bucket_us, tuple(buckets))
 
     def sources(self, packets: Mapping[str, int]) -> tuple[CaptureFileFacts, ...]:
         """Give the facts of each capture file, of which the ``packets`` are given."""
-        held = self._sources.sums
+        sums = self._sources.sums
         return tuple(
-            CaptureFileFacts(path, count, *held.get((path,), (0, 0)))
+            CaptureFileFacts(path, count, *sums.get((path,), (0, 0)))
             for path, count in sorted(packets.items())
         )
 
     def apis(self) -> tuple[ApiFacts, ...]:
         """Give the facts of each api key."""
-        return api_facts(self._told(), self._latencies.facts())
+        return api_facts(self._groups(), self._latencies.facts())
 
     def clients(self) -> tuple[ClientFacts, ...]:
         """Give the facts of each client."""
         connections = {Client(*client): names for client, names in self._of_clients.items()}
-        return client_facts(self._told(), connections)
+        return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
         """Give who sent which version of which api; no audit has judged them."""
-        return version_uses(self._told())
+        return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
         """Give what decoded leniently, the most frequent first."""
@@ -346,7 +348,7 @@ class FrameSums:
             for (message, version, *client), reason, count in frequent
         )
 
-    def _told(self) -> list[TrafficSums]:
+    def _groups(self) -> list[TrafficSums]:
         return [
             TrafficSums(Client(*key[:3]), *key[3:], *numbers)
             for key, numbers in self._traffic.sums.items()
@@ -362,5 +364,5 @@ def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
     return rows.filter(pc.equal(frames["outcome"], FAILED))
 
 
-def _known(*numbers: int | None) -> list[int]:
-    return [one for one in numbers if one is not None]
+def _present(*numbers: int | None) -> list[int]:
+    return [number for number in numbers if number is not None]

@@ -34,8 +34,8 @@ def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
     """Give a column as numbers of its different values, and these; null is a value like others."""
     if _is_one_text(column):
         return np.zeros(len(column), np.int64), column.slice(0, 1)
-    found = pc.dictionary_encode(column, null_encoding="encode")
-    return found.indices.to_numpy().astype(np.int64), found.dictionary
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
 def _is_one_text(column: pa.Array) -> bool:
@@ -80,19 +80,23 @@ class RowGroups:
     def __init__(self, *columns: CodedColumn) -> None:
         self._columns = columns
         codes, different = columns[0].codes, len(columns[0].values)
-        for one in columns[1:]:
-            if different * len(one.values) > _MOST_CODES:
+        for column in columns[1:]:
+            if different * len(column.values) > _MOST_CODES:
                 _, codes = np.unique(codes, return_inverse=True)
                 different = int(codes.max()) + 1
-            codes, different = codes * len(one.values) + one.codes, different * len(one.values)
+            codes, different = (
+                codes * len(column.values) + column.codes,
+                different * len(column.values),
+            )
         self.first, self.of = _numbered(codes, different)
 
     def values(self) -> Iterator[Key]:
         """Give what the rows of each group have in the columns."""
-        told = (
-            [one.values[code] for code in one.codes[self.first].tolist()] for one in self._columns
+        columns = (
+            [column.values[code] for code in column.codes[self.first].tolist()]
+            for column in self._columns
         )
-        return zip(*told, strict=True)
+        return zip(*columns, strict=True)
 
     def counts(self) -> list[int]:
         """Give how many rows are in each group."""
@@ -138,12 +142,12 @@ class Tally:
             self._add(key, more)
 
     def _add(self, key: Key, more: Sequence[int]) -> None:
-        known = self.sums.get(key)
-        if known is None:
+        sums = self.sums.get(key)
+        if sums is None:
             self.sums[key] = [*more]
             return
         for place, number in enumerate(more):
-            known[place] += number
+            sums[place] += number
 
 
 NO_TOPIC = "?"

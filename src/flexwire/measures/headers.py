@@ -133,8 +133,8 @@ class _HeaderEntries:
         entries = headers.flatten()
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
         if is_counted is not None:
-            seen = is_counted[parents]
-            entries, parents = entries.filter(pa.array(seen)), parents[seen]
+            is_seen = is_counted[parents]
+            entries, parents = entries.filter(pa.array(is_seen)), parents[is_seen]
         keys = pc.struct_field(entries, "key").dictionary_encode()
         codes = _narrow(np.asarray(keys.indices), len(keys.dictionary))
         order, begins = grouped(codes)
@@ -216,7 +216,7 @@ class RecordHeaderSums:
         if not len(entries):
             return
         starts = run_starts(facts, ("topic", "topic_id"))
-        names = [shortened(one) for one in topic_names(facts).take(pa.array(starts)).to_pylist()]
+        names = [shortened(name) for name in topic_names(facts).take(pa.array(starts)).to_pylist()]
         runs = None
         if len(starts) > 1:
             sizes = np.diff(starts, append=len(facts))
@@ -239,23 +239,23 @@ class RecordHeaderSums:
             values.count(self._key(texts[code]), rows, _topics(runs, rows, names))
 
     def _key(self, name: str) -> _KeyCounts:
-        found = self._keys.get(name)
-        if found is None:
-            found = self._keys[name] = _KeyCounts()
-        return found
+        counts = self._keys.get(name)
+        if counts is None:
+            counts = self._keys[name] = _KeyCounts()
+        return counts
 
     def merge(self, other: RecordHeaderSums) -> None:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
         merge_all(self._keys, other._keys, _KeyCounts)
         self._rest.merge(other._rest)
-        told = [one for one in (self._last_kept, other._last_kept) if one is not None]
-        self._last_kept = min(told, default=None)
+        keys_kept = [key for key in (self._last_kept, other._last_kept) if key is not None]
+        self._last_kept = min(keys_kept, default=None)
         self._bound()
 
     def _bound(self, *, exactly: bool = False) -> None:
         most = EXACT_VALUES if len(self._keys) <= _FEW_KEYS else _EXACT_OF_MANY
-        for one in (*self._keys.values(), self._rest):
-            one.keep(most)
+        for counts in (*self._keys.values(), self._rest):
+            counts.keep(most)
         if exactly or len(self._keys) > 2 * MOST_KEYS:
             prune(self._keys, MOST_KEYS, lambda _: self._rest, order=str)
             if len(self._keys) == MOST_KEYS:
@@ -264,10 +264,10 @@ class RecordHeaderSums:
     def facts(self) -> tuple[RecordHeaderFacts, ...]:
         """What the report says of each key, in the order of their text."""
         self._bound(exactly=True)
-        told = [self._keys[key].facts(key) for key in sorted(self._keys)]
+        key_facts = [self._keys[key].facts(key) for key in sorted(self._keys)]
         if self._rest.records:
-            told.append(self._rest.facts(OTHER_KEYS))
-        return tuple(told)
+            key_facts.append(self._rest.facts(OTHER_KEYS))
+        return tuple(key_facts)
 
 
 def _topics(runs: Numbers | None, rows: Numbers, names: list[str]) -> set[str]:
@@ -369,23 +369,25 @@ class HeadersByClient:
 
 def _counted(judged: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Values that are the same as one, with how many they are."""
-    found = pa.Table.from_batches(judged).group_by([*_BY, *_JUDGED], use_threads=False)
-    counted = found.aggregate([([], "count_all")]).combine_chunks()
+    counted = pa.Table.from_batches(judged).group_by([*_BY, *_JUDGED], use_threads=False)
+    counted = counted.aggregate([([], "count_all")]).combine_chunks()
     named = {name: counted[name].combine_chunks() for name in (*_BY, *_JUDGED)}
     return _added(**named, judged=counted["count_all"].combine_chunks())
 
 
-def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    found = pa.Table.from_batches(held).group_by(_BY, use_threads=False).aggregate(_HOW)
-    sums = {name: found[f"{name}_{how}"].combine_chunks() for name, how in _HOW}
-    return _added(**{name: found[name].combine_chunks() for name in _BY}, **sums)
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    groups = pa.Table.from_batches(batches).group_by(_BY, use_threads=False).aggregate(_HOW)
+    sums = {name: groups[f"{name}_{how}"].combine_chunks() for name, how in _HOW}
+    return _added(**{name: groups[name].combine_chunks() for name in _BY}, **sums)
 
 
 def _added(**columns: Any) -> pa.RecordBatch:
     count = len(columns["topic"])
     arrays = [
-        columns[one.name].cast(one.type) if one.name in columns else pa.nulls(count, one.type)
-        for one in ADDED
+        columns[column.name].cast(column.type)
+        if column.name in columns
+        else pa.nulls(count, column.type)
+        for column in ADDED
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=ADDED)
 
@@ -443,7 +445,7 @@ class _BatchRecords:
         return _added(
             **of,
             **_arrays(sums),
-            **{name: pa.array(one, mask=values == 0) for name, one in bounds.items()},
+            **{name: pa.array(bound, mask=values == 0) for name, bound in bounds.items()},
         )
 
     def _keys(self, places: Numbers) -> pa.Array:
@@ -466,22 +468,22 @@ class _BatchRecords:
 
 
 def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:
-    return {name: pa.array(one) for name, one in columns.items()}
+    return {name: pa.array(column) for name, column in columns.items()}
 
 
 def _codes(column: Any) -> Numbers:
     """A number for each value, the same for the same; for null too."""
-    found = column.dictionary_encode(null_encoding="encode")
-    numbers: Numbers = found.indices.to_numpy().astype(np.int64)
+    encoded = column.dictionary_encode(null_encoding="encode")
+    numbers: Numbers = encoded.indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def _numbered(*codes: Numbers) -> tuple[Numbers, Numbers]:
     """Of each row its combination's number, from 0 on; and where each is for the first time."""
     both = codes[0]
-    for one in codes[1:]:
+    for column in codes[1:]:
         # Numbered anew each time, so that no product is too large.
-        both = _dense(both * (int(one.max(initial=0)) + 1) + one)
+        both = _dense(both * (int(column.max(initial=0)) + 1) + column)
     numbers = _dense(both)
     first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
     # What is written last stays.

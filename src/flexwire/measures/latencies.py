@@ -65,7 +65,7 @@ class LatencySums:
     def facts(self) -> dict[int, Latency]:
         """Give the latencies of each api key that has some."""
         self._settle()
-        return {api_key: one.facts() for api_key, one in self._of.items()}
+        return {api_key: latencies.facts() for api_key, latencies in self._of.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         self._settle()
@@ -105,8 +105,8 @@ class _Latencies:
 
     def _span(self, buckets: Numbers, least: int | None, most: int | None) -> None:
         self.buckets = self.buckets + buckets
-        self.least = min(one for one in (self.least, least) if one is not None)
-        self.most = max(one for one in (self.most, most) if one is not None)
+        self.least = min(bound for bound in (self.least, least) if bound is not None)
+        self.most = max(bound for bound in (self.most, most) if bound is not None)
 
     def facts(self) -> Latency:
         count = self.counted.total

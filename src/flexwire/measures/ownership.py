@@ -64,9 +64,9 @@ class RowKind:
         for name, unite in self.sums.items():
             numbers = rows[name].to_numpy()
             # A number may be taken in twice by `minimum`, and not by `add`.
-            found = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
-            unite.at(found, groups.of, numbers)
-            columns.append(pa.array(found))
+            sums = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
+            unite.at(sums, groups.of, numbers)
+            columns.append(pa.array(sums))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
@@ -122,7 +122,10 @@ class ConnectionRows:
     def add(self, name: str, rows: pa.RecordBatch) -> None:
         """Take in rows of a kind."""
         self._rows[name].add(rows)
-        if self._spilled is not None and sum(one.bytes for one in self._rows.values()) > HELD_BYTES:
+        if (
+            self._spilled is not None
+            and sum(held.bytes for held in self._rows.values()) > HELD_BYTES
+        ):
             self._spill(self._spilled)
 
     def count(self, name: str) -> int:
@@ -145,7 +148,7 @@ class ConnectionRows:
             rows = {name: _HeldRows(kind) for name, kind in self._kinds.items()}
             for name, batch in self._spilled.read(bucket):
                 rows[name].add(batch)
-            yield {name: one.united() for name, one in rows.items()}
+            yield {name: held.united() for name, held in rows.items()}
 
     def _spill(self, to: _SpillFile) -> None:
         for name, rows in self._rows.items():
@@ -285,26 +288,26 @@ class _RowSoftware:
 
     def named_alone(self, connections: Numbers) -> Numbers:
         """Return of each row the one software that its connection names, else its own."""
-        told = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
-        where, count = np.unique(told[0], return_counts=True)
+        pairs = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
+        where, count = np.unique(pairs[0], return_counts=True)
         alone = np.full(int(connections.max()) + 1, -1)
-        alone[where[count == 1]] = told[1][np.isin(told[0], where[count == 1])]
-        found = alone[connections]
-        return np.where(found < 0, self.codes, found)
+        alone[where[count == 1]] = pairs[1][np.isin(pairs[0], where[count == 1])]
+        software = alone[connections]
+        return np.where(software < 0, self.codes, software)
 
 
 def _sums(groups: RowGroups, numbers: Numbers) -> Numbers:
-    found = np.zeros(len(groups.first), np.int64)
-    np.add.at(found, groups.of, numbers)
-    return found
+    sums = np.zeros(len(groups.first), np.int64)
+    np.add.at(sums, groups.of, numbers)
+    return sums
 
 
 def _ranks(texts: pa.Array) -> Numbers:
     """Return the place of each text in the alphabet, by its bytes; null comes last."""
-    told = coded_only(texts)
-    ranks = np.empty(len(told.values), np.int64)
-    ranks[pc.array_sort_indices(told.values).to_numpy()] = np.arange(len(told.values))
-    return ranks[told.codes]
+    coded_texts = coded_only(texts)
+    ranks = np.empty(len(coded_texts.values), np.int64)
+    ranks[pc.array_sort_indices(coded_texts.values).to_numpy()] = np.arange(len(coded_texts.values))
+    return ranks[coded_texts.codes]
 
 
 def _first_of_each(ordered: Numbers, connections: Numbers) -> Numbers:

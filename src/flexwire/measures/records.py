@@ -129,11 +129,11 @@ class _BatchRuns:
 
     def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
         """Give a run's record batch; None of bytes that are not a batch."""
-        told = {name: self.first[name][at].as_py() for name in _OF_FIRST}
-        if told["magic"] is None:
+        facts = {name: self.first[name][at].as_py() for name in _OF_FIRST}
+        if facts["magic"] is None:
             return None
-        facts = told.pop("magic"), told.pop("compression"), told.pop("batch_size")
-        return _SharedBatch(key, tuple(told.values()), *facts)
+        kind = facts.pop("magic"), facts.pop("compression"), facts.pop("batch_size")
+        return _SharedBatch(key, tuple(facts.values()), *kind)
 
 
 class TopicSums:
@@ -175,18 +175,18 @@ class TopicSums:
         for at, (key, of_key) in enumerate(
             zip(keys, np.split(partitions, begins[1:]), strict=True)
         ):
-            one = self._topic(key)
-            one.sums = one.sums + sums[:, at]
-            one.span(int(least[at]), int(most[at]))
-            one.add_partitions(of_key)
+            counts = self._topic(key)
+            counts.sums = counts.sums + sums[:, at]
+            counts.span(int(least[at]), int(most[at]))
+            counts.add_partitions(of_key)
         self._count(runs.first, codes, keys, is_counted)
         self._bound(2 * MOST_TOPICS)
 
     def _topic(self, key: TopicKey) -> _TopicCounts:
-        found = self._topics.get(key)
-        if found is None:
-            found = self._topics[key] = _TopicCounts()
-        return found
+        counts = self._topics.get(key)
+        if counts is None:
+            counts = self._topics[key] = _TopicCounts()
+        return counts
 
     def _hold_ends(self, runs: _BatchRuns, first_key: TopicKey, last_key: TopicKey) -> Numbers:
         """Hold back the first and the last batch; gives which of the others may be counted."""
@@ -214,9 +214,9 @@ class TopicSums:
         counted = np.flatnonzero(is_counted & bits(first["magic"].is_valid()))
         if not len(counted):
             return
-        known = first.take(pa.array(counted))
-        magic, size = known["magic"].to_numpy(), known["batch_size"].to_numpy()
-        compression = known["compression"].dictionary_encode()
+        shared = first.take(pa.array(counted))
+        magic, size = shared["magic"].to_numpy(), shared["batch_size"].to_numpy()
+        compression = shared["compression"].dictionary_encode()
         names = compression.dictionary.to_pylist()
         words = codes[counted] * len(names) + compression.indices.to_numpy()
         # A magic has eight bits, with its sign.
@@ -225,7 +225,7 @@ class TopicSums:
         counts = np.diff(begins, append=len(order)).tolist()
         for at, *use in zip(order[begins].tolist(), counts, sizes, strict=True):
             key = keys[codes[counted[at]]]
-            self._topic(key).add_batches(int(magic[at]), known["compression"][at].as_py(), *use)
+            self._topic(key).add_batches(int(magic[at]), shared["compression"][at].as_py(), *use)
 
     def merge(self, other: TopicSums) -> None:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
@@ -241,8 +241,8 @@ class TopicSums:
     def _bound(self, most: int) -> None:
         is_many = len(self._topics) > _FEW_TOPICS
         partitions = _PARTITIONS_OF_MANY if is_many else MOST_PARTITIONS
-        for one in self._topics.values():
-            one.partitions = one.partitions[:partitions]
+        for counts in self._topics.values():
+            counts.partitions = counts.partitions[:partitions]
         if len(self._topics) > most:
             prune(
                 self._topics,
@@ -250,8 +250,8 @@ class TopicSums:
                 lambda key: self._rest.setdefault(key.side, _TopicCounts()),
                 order=tuple,
             )
-            for one in self._rest.values():
-                one.partitions = one.partitions[:partitions]
+            for counts in self._rest.values():
+                counts.partitions = counts.partitions[:partitions]
 
     def facts(self) -> tuple[TopicFacts, ...]:
         """What the report says of each topic, in the order of their names."""
@@ -260,9 +260,11 @@ class TopicSums:
         for batch in whole._shared:
             whole._count_one(batch)
         whole._bound(MOST_TOPICS)
-        topics = [one.facts(key) for key, one in sorted(whole._topics.items(), key=_by_key)]
+        topics = [counts.facts(key) for key, counts in sorted(whole._topics.items(), key=_by_key)]
         others = sorted(whole._rest.items(), key=_by_key)
-        rest = [one.facts(TopicKey(OTHER_TOPICS, is_id=False, side=side)) for side, one in others]
+        rest = [
+            counts.facts(TopicKey(OTHER_TOPICS, is_id=False, side=side)) for side, counts in others
+        ]
         return (*topics, *rest)
 
 
@@ -285,20 +287,20 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
         is_control = bits(records["is_control"].fill_null(fill_value=False))
     offset, key, value = own["offset"], own["key"], own["value"]
     # Control records mark the end of transactions; consumers do not see them.
-    seen = bits(offset.is_valid()) & ~is_control
+    is_seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
-        seen,
-        extents(key) * seen,
-        extents(value) * seen,
-        bits(key.is_null()) & seen,
-        bits(value.is_null()) & seen,
-        (extents(own["headers"]) > 0) & seen,
+        is_seen,
+        extents(key) * is_seen,
+        extents(value) * is_seen,
+        bits(key.is_null()) & is_seen,
+        bits(value.is_null()) & is_seen,
+        (extents(own["headers"]) > 0) & is_seen,
     )
-    sums = np.stack([np.add.reduceat(one, starts, dtype=np.int64) for one in of_rows])
+    sums = np.stack([np.add.reduceat(numbers, starts, dtype=np.int64) for numbers in of_rows])
     offsets = offset.fill_null(0).to_numpy()
     none_least, none_most = _NO_OFFSET
-    least = np.minimum.reduceat(np.where(seen, offsets, none_least), starts)
-    most = np.maximum.reduceat(np.where(seen, offsets, none_most), starts)
+    least = np.minimum.reduceat(np.where(is_seen, offsets, none_least), starts)
+    most = np.maximum.reduceat(np.where(is_seen, offsets, none_most), starts)
     return _BatchRuns(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
 
 

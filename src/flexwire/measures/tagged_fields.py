@@ -75,9 +75,9 @@ class TaggedFieldSums:
         if not len(uses):
             return
         parents = pc.list_parent_indices(lists)
-        told = {name: pc.struct_field(uses, name) for name in ("path", "tag", "name")}
+        columns = {name: pc.struct_field(uses, name) for name in ("path", "tag", "name")}
         self._count(
-            told
+            columns
             | {
                 "message": messages["message"].take(parents),
                 "version": messages["body_version"].take(parents),
@@ -112,9 +112,9 @@ class TaggedFieldSums:
         groups = pa.table(uses).group_by([*_OF_FIELD, "version"])
         for row in groups.aggregate([("times", "sum"), ("bytes", "sum")]).to_pylist():
             version = row["version"]
-            one = _FieldCounts({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
+            counts = _FieldCounts({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
             key = FieldKey(*(row[name] for name in _OF_FIELD))
-            self._uses.setdefault(key, _FieldCounts()).merge(one)
+            self._uses.setdefault(key, _FieldCounts()).merge(counts)
         self._bound(2 * MOST_FIELDS)
 
     def merge(self, other: TaggedFieldSums) -> None:
@@ -130,13 +130,13 @@ class TaggedFieldSums:
     def facts(self) -> tuple[TaggedFieldUse, ...]:
         """What the report says of each field, in order."""
         self._bound(MOST_FIELDS)
-        told = [_told(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
+        uses = [_use_of(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
         if self._rest.times:
-            told.append(_told(FieldKey(OTHER_FIELDS, "", -1, None), self._rest))
-        return tuple(told)
+            uses.append(_use_of(FieldKey(OTHER_FIELDS, "", -1, None), self._rest))
+        return tuple(uses)
 
 
-def _told(key: FieldKey, use: _FieldCounts) -> TaggedFieldUse:
+def _use_of(key: FieldKey, use: _FieldCounts) -> TaggedFieldUse:
     return TaggedFieldUse(
         message=key.message,
         versions=tuple(sorted(use.versions)),

@@ -107,7 +107,7 @@ def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
 
 def build_matrix(facts: Facts, part: float = 1) -> Matrix:
     """The matrix, within the limits of a page, or that part of them."""
-    most_clients, most_apis = (math.ceil(part * one) for one in (CLIENT_LIMIT, API_LIMIT))
+    most_clients, most_apis = (math.ceil(part * limit) for limit in (CLIENT_LIMIT, API_LIMIT))
     uses = {client: own for client, own in by_client(facts).items() if own}
     columns: defaultdict[tuple[int, str], list[VersionUse]] = defaultdict(list)
     for use in facts.version_uses:

@@ -64,10 +64,13 @@ def frame_rows(
     """
     place = np.full(len(paired), -1)
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))
-    made = _of_bodies(paired, outcomes, place)
-    made |= _of_connections(paired["connection"], software)
-    made["api_name"] = _api_names(paired["message"])
-    columns = [made[name] if name in made else paired[name] for name in FRAMES_TABLE.names]
+    columns_by_name = _of_bodies(paired, outcomes, place)
+    columns_by_name |= _of_connections(paired["connection"], software)
+    columns_by_name["api_name"] = _api_names(paired["message"])
+    columns = [
+        columns_by_name[name] if name in columns_by_name else paired[name]
+        for name in FRAMES_TABLE.names
+    ]
     return pa.RecordBatch.from_arrays(columns, schema=FRAMES_TABLE)
 
 
@@ -108,16 +111,18 @@ def _of_bodies(
 
 def _all_decoded(outcomes: pa.RecordBatch, place: Words) -> dict[str, pa.Array]:
     """Give the same where each frame has a body that decoded, as nearly always."""
-    told = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(pa.array(place))
+    body_columns = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(
+        pa.array(place)
+    )
     return {
-        **dict(zip(told.schema.names, told.columns, strict=True)),
+        **dict(zip(body_columns.schema.names, body_columns.columns, strict=True)),
         "outcome": pa.repeat(DECODED, len(place)),
         "bytes": pa.nulls(len(place), pa.binary()),
     }
 
 
-def _indices(place: Words, wanted: Words) -> pa.Array:
-    return pa.array(place, mask=~wanted)
+def _indices(place: Words, mask: Words) -> pa.Array:
+    return pa.array(place, mask=~mask)
 
 
 def _api_names(messages: pa.StringArray) -> pa.StringArray:
@@ -134,13 +139,13 @@ def _of_connections(
     """Give what is known of each frame's connection: its ends, and the software of its client."""
     different = connections.dictionary_encode()
     names = different.dictionary.to_pylist()
-    ends = [ends_of(one) for one in names]
-    known = [software.get(one, (None, None)) for one in names]
+    ends = [ends_of(name) for name in names]
+    software_of = [software.get(name, (None, None)) for name in names]
     return {
-        name: pa.array([pair[at] for pair in told], pa.string()).take(different.indices)
-        for told, columns in (
+        name: pa.array([pair[at] for pair in values], pa.string()).take(different.indices)
+        for values, columns in (
             (ends, ("client", "broker")),
-            (known, ("client_software_name", "client_software_version")),
+            (software_of, ("client_software_name", "client_software_version")),
         )
         for at, name in enumerate(columns)
     }
@@ -148,8 +153,8 @@ def _of_connections(
 
 def ends_of(connection: str) -> tuple[str, str]:
     """Give the client's end and the broker's of a connection, by its name."""
-    found = _CONNECTION.fullmatch(connection)
-    return (found[1], found[2]) if found else ("", "")
+    match = _CONNECTION.fullmatch(connection)
+    return (match[1], match[2]) if match else ("", "")
 
 
 # What a connection's row calls by another name than the connection does.
@@ -185,9 +190,9 @@ class PacketNotes(Protocol):
 
 def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch:
     """Give the rows of the table of connections, in their order."""
-    told = [msgspec.structs.asdict(one) for one in connections]
+    rows = [msgspec.structs.asdict(connection) for connection in connections]
     columns = [
-        pa.array([one.get(_RENAMED.get(column.name, column.name)) for one in told], column.type)
+        pa.array([row.get(_RENAMED.get(column.name, column.name)) for row in rows], column.type)
         for column in CONNECTIONS_TABLE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
@@ -196,11 +201,11 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
 def packet_rows(notes: Iterable[PacketNotes]) -> pa.RecordBatch:
     """Give the rows of the table of packets: of each file one for all, then one for each reason."""
     rows: list[tuple[str, str | None, int, bytes | None]] = []
-    for one in notes:
-        unused = one.unused()
-        rows.append((one.file, None, one.packets, None))
+    for file_notes in notes:
+        unused = file_notes.unused()
+        rows.append((file_notes.file, None, file_notes.packets, None))
         rows += [
-            (one.file, reason, packets, unused.samples.get(reason))
+            (file_notes.file, reason, packets, unused.samples.get(reason))
             for reason, packets in unused.packets.items()
         ]
     columns = [
@@ -217,7 +222,7 @@ class TableRows:
 
     def __init__(
         self,
-        wanted: RowFilter = EVERYTHING,
+        row_filter: RowFilter = EVERYTHING,
         *,
         release: str | None = None,
         show_credentials: bool = False,
@@ -228,7 +233,7 @@ class TableRows:
         self._show_credentials = show_credentials
         self._record_bytes = record_bytes
         self._inflation = inflation
-        self._wanted = wanted
+        self._wanted = row_filter
         # Of this range alone, so that it gives the same batches each time.
         self._hints = {name: Hints() for name in _OF_RECORDS}
 
@@ -240,34 +245,34 @@ class TableRows:
         ``names`` are those of topics by their ids; ``software`` is what the client of a connection
         is.
         """
-        wanted, shows = self._wanted, self._show_credentials
+        row_filter, shows = self._wanted, self._show_credentials
         outcomes: list[pa.RecordBatch] = []
         bodies = batch["body"].dictionary_encode()
         codes = np.asarray(bodies.indices.fill_null(-1))
         for code, name in enumerate(bodies.dictionary.to_pylist()):
-            if not wanted.reads(name):
+            if not row_filter.reads(name):
                 continue
             rows = np.flatnonzero(codes == code)
             messages = message_rows(
                 batch, name, release=self._release, show_credentials=shows, rows=rows
             )
             outcomes.append(_outcomes(rows, messages))
-            if name in _OF_RECORDS and wanted.gives(RECORDS):
+            if name in _OF_RECORDS and row_filter.gives(RECORDS):
                 where, hints = _OF_RECORDS[name], self._hints[name]
                 inflation = self._inflation
                 for records in record_runs(messages, where, names, hints, inflation):
-                    yield RECORDS, wanted.records(records)
-            if wanted.gives(MESSAGES):
+                    yield RECORDS, row_filter.records(records)
+            if row_filter.gives(MESSAGES):
                 if not self._record_bytes:
                     messages = without_record_bytes(messages)
                 yield f"{MESSAGES}/{name}", messages
-        if wanted.gives(FRAMES):
-            told = (
+        if row_filter.gives(FRAMES):
+            body_outcomes = (
                 pa.concat_batches(outcomes)
                 if outcomes
                 else pa.RecordBatch.from_pylist([], BODY_OUTCOMES)
             )
-            yield FRAMES, frame_rows(batch, told, software)
+            yield FRAMES, frame_rows(batch, body_outcomes, software)
 
 
 def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:

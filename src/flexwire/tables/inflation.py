@@ -39,22 +39,22 @@ class InflationMeter:
     """
 
     def __init__(self, inflation: Inflation, captured: int) -> None:
-        self._given = inflation
+        self._inflation = inflation
         self._left = inflation.allowance(captured)
 
     @property
     def is_beyond(self) -> bool:
         """Whether the batches took more than allowed, and are to be read again, each held."""
-        return self._left < 0 and not self._given.is_held
+        return self._left < 0 and not self._inflation.is_held
 
     @property
     def inflation(self) -> Inflation:
         """What the next batch may inflate to."""
-        return self._given.held() if self.is_beyond else self._given
+        return self._inflation.held() if self.is_beyond else self._inflation
 
     def add(self, rows: Rows) -> None:
         """Count rows of the table of records."""
-        self.take(inflated_bytes(rows, self._given.max_inflated))
+        self.take(inflated_bytes(rows, self._inflation.max_inflated))
 
     def take(self, size: int) -> None:
         """Count so many bytes."""

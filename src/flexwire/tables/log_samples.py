@@ -101,12 +101,12 @@ def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None
 def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
     """Write a sample of a piece again in all ways; None where its records cannot be written."""
     part = replace(piece, start=sample.start, stop=sample.stop, is_end=False)
-    found = read_piece(part, _COLUMNS, mode="PERMISSIVE")
-    read = [one for one in found if not isinstance(one, BatchDamage)]
+    items = read_piece(part, _COLUMNS, mode="PERMISSIVE")
+    read = [item for item in items if not isinstance(item, BatchDamage)]
     if not read or not sum(map(len, read)):
         return None
     rows = pa.Table.from_batches(read).combine_chunks()
-    told = {
+    place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
         "file": piece.log.name,
@@ -116,7 +116,7 @@ def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
         "sampled_records": len(rows),
     }
     try:
-        ways = [told | one for one in _ways(rows)]
+        ways = [place | way for way in _ways(rows)]
     except EncodeError:
         return None
     return pa.RecordBatch.from_pylist(ways, LOG_SCHEMAS[REWRITES]) if ways else None
@@ -130,12 +130,14 @@ def _ways(rows: pa.Table) -> Iterator[dict[str, Any]]:
             return
         bodies = [_body(rows.slice(first, last - first)) for first, last in cut(sizes, batch_size)]
         for compression, level in CODECS:
-            written = (deflate(compression, one, level=level, magic=RECORD_BATCH) for one in bodies)
+            written = (
+                deflate(compression, body, level=level, magic=RECORD_BATCH) for body in bodies
+            )
             yield {
                 "compression": str(compression.value),
                 "level": level,
                 "batch_size": batch_size,
-                "written_bytes": sum(HEADER_SIZE + len(one) for one in written),
+                "written_bytes": sum(HEADER_SIZE + len(batch) for batch in written),
                 "written_batches": len(bodies),
             }
 
@@ -151,8 +153,8 @@ def record_sizes(rows: pa.Table) -> Words:
     inner = sum(_lengths(items.field(name)) for name in ("key", "value"))
     ends = np.concatenate([[0], np.cumsum(inner + LEAST_RECORD_HEADER)])
     counts = np.concatenate([[0], np.cumsum(pc.list_value_length(headers).to_numpy())])
-    found: Words = LEAST_RECORD + np.diff(ends[counts])
-    return found + _lengths(rows["key"]) + _lengths(rows["value"])
+    sizes: Words = LEAST_RECORD + np.diff(ends[counts])
+    return sizes + _lengths(rows["key"]) + _lengths(rows["value"])
 
 
 def _lengths(values: pa.Array | pa.ChunkedArray) -> Words:

@@ -141,4 +141,4 @@ LOG_TABLES: Final = (
     ),
 )
 """The tables of logs."""
-LOG_SCHEMAS: Final = {one.place: schema_of(one.columns) for one in LOG_TABLES}
+LOG_SCHEMAS: Final = {table.place: schema_of(table.columns) for table in LOG_TABLES}

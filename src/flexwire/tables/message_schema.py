@@ -55,9 +55,9 @@ def body_type(name: str, release: str | None) -> pa.StructType:
     """The type of a message's column: every field of every version, and those of ``release``."""
     newest, own = message_type(name), message(name)
     for version in catalog().entry(name).releases.get(release or "", ()):
-        made = class_of(name, version, release)
-        if made is not own:
-            return merge(name, [newest, message_type(made)])
+        message_class = class_of(name, version, release)
+        if message_class is not own:
+            return merge(name, [newest, message_type(message_class)])
     return newest
 
 
@@ -69,12 +69,12 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if array.type == kind:
         return array
     if pa.types.is_struct(kind):
-        names = [one.name for one in array.type]
+        names = [field.name for field in array.type]
         fields = [
-            conform(array.field(names.index(one.name)), one.type)
-            if one.name in names
-            else pa.nulls(len(array), one.type)
-            for one in kind
+            conform(array.field(names.index(field.name)), field.type)
+            if field.name in names
+            else pa.nulls(len(array), field.type)
+            for field in kind
         ]
         nulls = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
@@ -89,7 +89,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[Any, Any]:
     """Whether each message of a column brings records of the cluster's metadata."""
-    found = np.zeros(len(column), bool)
+    is_metadata = np.zeros(len(column), bool)
     carrier, topics, name, topic_id = METADATA_CARRIER
     if message_name == carrier:
         lists = column.field(topics)
@@ -97,11 +97,11 @@ def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[An
         each = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
         by_name = pc.equal(each.field(name), METADATA_TOPIC)
         by_id = pc.equal(each.field(topic_id), uuid_text(METADATA_TOPIC_ID))
-        is_metadata = pc.or_kleene(by_name, by_id)
-        if is_metadata.true_count:
+        brings = pc.or_kleene(by_name, by_id)
+        if brings.true_count:
             rows = np.repeat(np.arange(len(column)), np.diff(offsets))
-            found[rows[np.asarray(is_metadata.fill_null(False))]] = True
-    return found
+            is_metadata[rows[np.asarray(brings.fill_null(False))]] = True
+    return is_metadata
 
 
 # What a message's row has from its frame as it is.

@@ -147,14 +147,14 @@ _INT32_BITS = 32
 @lru_cache(maxsize=4096)
 def _plain_header(api_key: int, version: int) -> _ResponseHeader:
     """Give the header of responses; unsure where it has no one length, or none has the api key."""
-    made = message("ResponseHeader")
+    header_class = message("ResponseHeader")
     try:
-        plain = made().encode(response_header_version(api_key, version))
+        plain = header_class().encode(response_header_version(api_key, version))
         read = parse_response(plain, api_key, version)
     except FlexwireError:
         return _UNSURE
-    schema = made.definition.schema(read.header_version)
-    if not all(isinstance(one.type, Integer) for one in schema.inline):
+    schema = header_class.definition.schema(read.header_version)
+    if not all(isinstance(inline_field.type, Integer) for inline_field in schema.inline):
         return _UNSURE
     return _ResponseHeader(read.body_offset, read.header_version, schema.flexible)
 
@@ -162,7 +162,7 @@ def _plain_header(api_key: int, version: int) -> _ResponseHeader:
 def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Words]:
     """Give whether each frame begins as a response with a plain header, its size and version."""
     headers, which = _headers(carried.facts)
-    width, number, has_tags = (np.array(one)[which] for one in zip(*headers, strict=True))
+    width, number, has_tags = (np.array(column)[which] for column in zip(*headers, strict=True))
     is_plain = (width > 0) & (width <= sizes)
     # The last byte says how many tagged fields there are.
     last = np.flatnonzero(is_plain & has_tags)
@@ -238,9 +238,9 @@ class MessageBodies:
                 raise
             by_version[body.version].append((row, body))
         schema = table_schema(self.name, self.release)
-        for version, found in by_version.items():
-            bodies = [body for _, body in found]
-            yield [row for row, _ in found], self._batch(schema, version, bodies)
+        for version, numbered in by_version.items():
+            bodies = [body for _, body in numbered]
+            yield [row for row, _ in numbered], self._batch(schema, version, bodies)
 
     def _body(self, frame: dict[str, Any]) -> _FrameBody:
         body = _FrameBody(
@@ -271,8 +271,8 @@ class MessageBodies:
             body.header_version = response.header_version
             body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
             offset, version = response.body_offset, response.body_version
-        made = class_of(self.name, version, self.release)
-        body.message = made.decode(payload[offset:], version, lenient=lenient)
+        message_class = class_of(self.name, version, self.release)
+        body.message = message_class.decode(payload[offset:], version, lenient=lenient)
         body.version = version
 
     def _batch(
@@ -283,11 +283,13 @@ class MessageBodies:
             column: pa.Array = pa.nulls(len(bodies), kind)
             tagged = pa.array([[]] * len(bodies), TAGGED_FIELD_USES)
         else:
-            made = class_of(self.name, version, self.release)
-            given = [body.message for body in bodies]
-            column = message_column(made.definition.schema(version), kind, given)
-            tagged = tagged_field_uses(column, np.full(len(bodies), version), {version: made})
-        columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one in COPIED}
+            message_class = class_of(self.name, version, self.release)
+            messages = [body.message for body in bodies]
+            column = message_column(message_class.definition.schema(version), kind, messages)
+            tagged = tagged_field_uses(
+                column, np.full(len(bodies), version), {version: message_class}
+            )
+        columns: dict[str, Any] = {name: [body.frame[name] for body in bodies] for name in COPIED}
         columns |= {
             "message": [self.name] * len(bodies),
             "header_version": [body.header_version for body in bodies],
@@ -298,8 +300,10 @@ class MessageBodies:
             "bytes": [body.bytes for body in bodies],
         }
         arrays = [
-            tagged if one.name == "tagged_fields" else pa.array(columns[one.name], one.type)
-            for one in OUTCOMES
+            tagged
+            if column.name == "tagged_fields"
+            else pa.array(columns[column.name], column.type)
+            for column in OUTCOMES
         ]
         return pa.RecordBatch.from_arrays([*arrays, column], schema=schema)
 
@@ -350,8 +354,8 @@ def message_rows(
         some = carried.frames(left)
         for which, batch in MessageBodies(name, release, show_credentials).decode(some):
             parts.put(left[which], batch)
-    made = parts.joined(table_schema(name, release))
-    return made if record_bytes else without_record_bytes(made)
+    all_rows = parts.joined(table_schema(name, release))
+    return all_rows if record_bytes else without_record_bytes(all_rows)
 
 
 class _RowParts:
@@ -412,10 +416,10 @@ def _put_columns(
     versions = np.asarray(carried.facts["api_version"].fill_null(-1))
     by_class: dict[type[Message], dict[int, type[Message]]] = {}
     for version in pc.unique(pa.array(versions[places.is_sure])).to_pylist():
-        made = class_of(name, version, release)
+        message_class = class_of(name, version, release)
         with suppress(UnknownMessageError):
-            made.definition.schema(version)
-            by_class.setdefault(made, {})[version] = made
+            message_class.definition.schema(version)
+            by_class.setdefault(message_class, {})[version] = message_class
     for layouts in by_class.values():
         rows = np.flatnonzero(places.is_sure & np.isin(versions, [*layouts]))
         batch = _batch(carried, places, rows, layouts, table_schema(name, release))
@@ -433,11 +437,11 @@ def _batch(
     schema: pa.Schema,
 ) -> pa.RecordBatch:
     """Give the rows of some frames, whose versions one class reads; a refused body is null."""
-    (made,) = set(layouts.values())
+    (message_class,) = set(layouts.values())
     frames = carried.facts
     versions = np.asarray(frames["api_version"].fill_null(-1))[rows]
     data = bodies(carried, places.starts, rows)
-    decoded = decode_messages(made, data, pa.array(versions), mode="PERMISSIVE").values
+    decoded = decode_messages(message_class, data, pa.array(versions), mode="PERMISSIVE").values
     body = conform(decoded, schema.field("body").type)
     copied = frames.select(COPIED)
     read = pa.RecordBatch.from_arrays([places.header_versions, places.unknown_tagged_fields], READ)
@@ -446,12 +450,12 @@ def _batch(
     columns = {
         **dict(zip(copied.schema.names, copied.columns, strict=True)),
         **dict(zip(read.schema.names, read.columns, strict=True)),
-        "message": pa.repeat(made.entry.name, len(rows)),
+        "message": pa.repeat(message_class.entry.name, len(rows)),
         "body_version": pa.array(versions, pa.int32()),
         "withheld_credentials": pa.repeat(pa.scalar(0, pa.int32()), len(rows)),
         "tagged_fields": tagged_field_uses(body, versions, layouts),
         "error": pa.nulls(len(rows), pa.string()),
         "bytes": pa.nulls(len(rows), pa.binary()),
     }
-    arrays = [columns[one.name] for one in OUTCOMES]
+    arrays = [columns[column.name] for column in OUTCOMES]
     return pa.RecordBatch.from_arrays([*arrays, body], schema=schema)

@@ -45,7 +45,7 @@ RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
 _TABLES: Final = "tables"
 _OF_LOGS: Final = (*schema.REQUEST_LOG_TABLES, *LOG_TABLES)
-_COLUMNS: Final = {one.place: one.columns for one in (*schema.TABLES, *_OF_LOGS)}
+_COLUMNS: Final = {table.place: table.columns for table in (*schema.TABLES, *_OF_LOGS)}
 
 
 @dataclass(frozen=True)
@@ -74,21 +74,21 @@ class Output:
     def message_names(self) -> list[str]:
         """The messages that have a table, by name."""
         start = f"{MESSAGES}/"
-        return [one.removeprefix(start) for one in self.names if one.startswith(start)]
+        return [name.removeprefix(start) for name in self.names if name.startswith(start)]
 
     def files(self, name: str) -> list[FileEntry]:
         """The files of a table, by their names below `root`. `FlexwireError` without the table."""
-        found = self._listed.get(name) if isinstance(name, str) else None
+        listed = self._listed.get(name) if isinstance(name, str) else None
         expected = self._expected.get(name, 0) if isinstance(name, str) else 0
-        if len(found or ()) < expected:
+        if len(listed or ()) < expected:
             where = self.where(f"{_TABLES}/{name}")
             raise FlexwireError(
-                f"{where} has {expected} files, and {len(found or ())} are listed: try again, "
+                f"{where} has {expected} files, and {len(listed or ())} are listed: try again, "
                 "or analyze again where files were removed"
             )
-        if found is None:
+        if listed is None:
             raise refuse("name", f"a table of {self.place}", name)
-        return found
+        return listed
 
     def schema(self, name: str) -> pa.Schema:
         """The columns of a table, as `flexwire.tables.schema` has them.
@@ -105,7 +105,7 @@ class Output:
     def dataset(self, name: str) -> ds.Dataset:
         """A table as a dataset of pyarrow, which reads what is asked for, in pieces."""
         system, root = self.place.arrow()
-        paths = [f"{root}/{one.name}" for one in self.files(name)]
+        paths = [f"{root}/{file.name}" for file in self.files(name)]
         with report_failures(self.where(name), "open"):
             return ds.dataset(paths, schema=self.schema(name), format="parquet", filesystem=system)
 
@@ -116,9 +116,9 @@ class Output:
         filter: ds.Expression | None = None,  # noqa: A002 - pyarrow's own name of it
     ) -> pa.Table:
         """A table in memory: of its rows those that pass a filter, and of these some columns."""
-        found = self.dataset(name)
+        dataset = self.dataset(name)
         with report_failures(self.where(name), "read"):
-            return found.to_table(columns=None if columns is None else [*columns], filter=filter)
+            return dataset.to_table(columns=None if columns is None else [*columns], filter=filter)
 
     def read(self, name: str) -> bytes:
         """The content of a file beside the tables: "facts.json", "report.html", "audit.csv"."""
@@ -126,13 +126,13 @@ class Output:
 
     @cached_property
     def _listed(self) -> dict[str, list[FileEntry]]:
-        found: dict[str, list[FileEntry]] = {}
+        entries: dict[str, list[FileEntry]] = {}
         for entry in self.place.entries(f"{_TABLES}/"):
             if table := _table_of(entry.name.removeprefix(f"{_TABLES}/")):
-                found.setdefault(table, []).append(entry)
-        for files in found.values():
+                entries.setdefault(table, []).append(entry)
+        for files in entries.values():
             files.sort()
-        return found
+        return entries
 
     @cached_property
     def _expected(self) -> Mapping[str, int]:
@@ -142,8 +142,8 @@ class Output:
         """
         if self.place.path is not None or not self.place.exists(f"{_TABLES}/{SUCCESS}"):
             return {}
-        told: Any = json.loads(self.place.read(f"{_TABLES}/{SUCCESS}"))
-        return dict(told.get(TABLE_FILES, {}))
+        content: Any = json.loads(self.place.read(f"{_TABLES}/{SUCCESS}"))
+        return dict(content.get(TABLE_FILES, {}))
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class PartialOutput(Output):
 
 def table_files(entries: Iterable[FileEntry]) -> Counter[str]:
     """How many files each table has, of those that lie below the directory of tables."""
-    return Counter(filter(None, (_table_of(one.name) for one in entries)))
+    return Counter(filter(None, (_table_of(entry.name) for entry in entries)))
 
 
 def _table_of(name: str) -> str:
@@ -228,11 +228,11 @@ def current_run(out: OutputDirectory) -> dict[str, str | None]:
     if not out.exists(CURRENT):
         return {}
     try:
-        told: Any = json.loads(out.read(CURRENT))
-        runs = {name: told[name] for name in ("run", "before")}
+        content: Any = json.loads(out.read(CURRENT))
+        runs = {name: content[name] for name in ("run", "before")}
     except (ValueError, KeyError, TypeError) as error:
         raise _not_ours() from error
-    if told.get("format") != CURRENT_FORMAT or not all(
+    if content.get("format") != CURRENT_FORMAT or not all(
         run is None or (isinstance(run, str) and RUN.fullmatch(run)) for run in runs.values()
     ):
         raise _not_ours()

@@ -68,9 +68,9 @@ class TableWriter:
             schema,
             compression="zstd",
             use_dictionary=[
-                one for one, kind in leaves.items() if one not in grown and _repeats(one, kind)
+                path for path, kind in leaves.items() if path not in grown and _repeats(path, kind)
             ],
-            write_statistics=[one for one, kind in leaves.items() if _is_filtered_by(one, kind)],
+            write_statistics=[path for path, kind in leaves.items() if _is_filtered_by(path, kind)],
             column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
             # Arrow's own schema says nothing that Parquet's does not.
             store_schema=False,
@@ -90,7 +90,7 @@ class TableWriter:
         self._held_bytes += batch.nbytes
 
     def _flush(self) -> None:
-        whole = [one.batch() if isinstance(one, RunRows) else one for one in self._held]
+        whole = [rows.batch() if isinstance(rows, RunRows) else rows for rows in self._held]
         table = pa.Table.from_batches(whole, self._schema)
         self._writer.write_table(table, row_group_size=max(1, len(table)))
         self.rows += len(table)
@@ -137,14 +137,14 @@ def _parts(batch: Rows) -> Iterator[Rows]:
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
     """Give the columns that Parquet has, by their paths, and their types."""
-    for one in schema:
-        yield from _below(one.name, one.type)
+    for field in schema:
+        yield from _below(field.name, field.type)
 
 
 def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     if pa.types.is_struct(kind):
-        for one in kind:
-            yield from _below(f"{path}.{one.name}", one.type)
+        for field in kind:
+            yield from _below(f"{path}.{field.name}", field.type)
     elif pa.types.is_list(kind):
         yield from _below(f"{path}{_ELEMENT}", kind.value_type)
     else:
@@ -179,11 +179,11 @@ class ValueRanges:
 
     def has(self, values: pa.Array) -> pa.BooleanArray:
         """Which of these values are in a range."""
-        found: list[Any] = [
+        masks: list[Any] = [
             pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
             for first, last in self.ranges
         ]
-        return reduce(pc.or_, found)
+        return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
         """Whether a row group may have such a value, by what the file says of it."""

@@ -98,9 +98,9 @@ class RunRows:
         """Give the rows of some, which have the same columns."""
         return cls(
             rows[0].schema,
-            pa.concat_batches([one.own for one in rows]),
-            pa.concat_batches([one.facts for one in rows]),
-            np.concatenate([one.counts for one in rows]),
+            pa.concat_batches([row.own for row in rows]),
+            pa.concat_batches([row.facts for row in rows]),
+            np.concatenate([row.counts for row in rows]),
         )
 
 
@@ -173,15 +173,15 @@ def _failure(reason: str, data: bytes, facts: dict[str, Any] | None = None) -> t
     return _row({**(facts or {}), "error": reason, "bytes": data}), _ROW_BYTES + len(data)
 
 
-def _row(told: dict[str, Any]) -> Row:
-    return tuple(told.get(name) for name in OF_PARTITION)
+def _row(values: dict[str, Any]) -> Row:
+    return tuple(values.get(name) for name in OF_PARTITION)
 
 
 _OF_FRAME = ("connection", "direction", "frame_index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 _OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
-_SHARED = pa.schema([one for one in RECORDS if one.name not in _OF_RECORD])
+_SHARED = pa.schema([column for column in RECORDS if column.name not in _OF_RECORD])
 # So many rows are given at once, and so many bytes of what they share: a topic may have 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
 # So many rows are held as objects, and so many bytes of them.
@@ -217,20 +217,20 @@ def record_runs(
     partitions, topic = _elements(pc.struct_field(topics, where.partitions))
     records = pc.struct_field(partitions, where.records)
     starts, ends = _extents(records)
-    (kept,) = np.nonzero(ends > starts)
-    frame, topic = frame[topic[kept]], topic[kept]
+    (filled,) = np.nonzero(ends > starts)
+    frame, topic = frame[topic[filled]], topic[filled]
     carriers = [
         _Carrier(pa.repeat(pa.scalar(where.source), len(messages)), frame),
         *(_Carrier(messages[name], frame) for name in _OF_FRAME),
         *(_Carrier(column, topic) for column in _names(topics, where, names or {})),
-        _Carrier(pc.struct_field(partitions, where.partition), kept),
+        _Carrier(pc.struct_field(partitions, where.partition), filled),
     ]
     data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
-    pieces = _Pieces(data, starts[kept], ends[kept], carriers, inflation)
-    wanted = Wanted(
+    pieces = _Pieces(data, starts[filled], ends[filled], carriers, inflation)
+    request = Wanted(
         columns=_OF_RECORD, max_inflated=inflation.max_inflated, max_ratio=inflation.ratio
     )
-    for group in PieceReader(data, pieces.starts, pieces.ends, wanted, hints):
+    for group in PieceReader(data, pieces.starts, pieces.ends, request, hints):
         yield from _group_rows(pieces, group)
 
 
@@ -238,10 +238,12 @@ def _names(
     topics: pa.StructArray, where: RecordsField, names: Mapping[str, str]
 ) -> tuple[pa.StringArray, pa.StringArray]:
     """Give the names and the ids of topics."""
-    name, identity = (_text(topics, one) for one in (where.topic_name, where.topic_id))
+    name, identity = (
+        _text(topics, column_name) for column_name in (where.topic_name, where.topic_id)
+    )
     names = {**names, **KNOWN_TOPICS}
-    known = pc.index_in(identity, pa.array(names, pa.string()))
-    name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(known))
+    places = pc.index_in(identity, pa.array(names, pa.string()))
+    name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(places))
     return name, identity
 
 
@@ -291,13 +293,15 @@ class _Pieces:
     @cached_property
     def most_rows(self) -> int:
         """How many rows are given at once."""
-        texts = [one.column for one in self.carriers if pa.types.is_string(one.column.type)]
-        longest = sum(pc.max(pc.binary_length(one)).as_py() or 0 for one in texts)
+        texts = [
+            carrier.column for carrier in self.carriers if pa.types.is_string(carrier.column.type)
+        ]
+        longest = sum(pc.max(pc.binary_length(text)).as_py() or 0 for text in texts)
         return min(_ROWS, max(1, _SHARED_BYTES // max(1, longest)))
 
-    def told(self, pieces: Words) -> list[pa.Array]:
+    def carrier_columns(self, pieces: Words) -> list[pa.Array]:
         """Give what carried each of some pieces, column by column."""
-        return [one.column.take(pa.array(one.rows[pieces])) for one in self.carriers]
+        return [carrier.column.take(pa.array(carrier.rows[pieces])) for carrier in self.carriers]
 
 
 @dataclass(slots=True)
@@ -324,15 +328,15 @@ class _Objects:
 
 def _group_rows(pieces: _Pieces, group: Group) -> Iterator[RunRows]:
     """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
-    first, held = 0, _Objects()
+    first, objects = 0, _Objects()
     for refused in group.refused():
         batch = refused.batch
         for row, size in _refused_rows(pieces, refused):
-            if not held.has_room(size):
-                yield from _merged(pieces, group, slice(first, batch + 1), held)
-                first, held = batch, _Objects()
-            held.add(batch, row, size)
-    yield from _merged(pieces, group, slice(first, len(group.batches)), held)
+            if not objects.has_room(size):
+                yield from _merged(pieces, group, slice(first, batch + 1), objects)
+                first, objects = batch, _Objects()
+            objects.add(batch, row, size)
+    yield from _merged(pieces, group, slice(first, len(group.batches)), objects)
 
 
 def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -341,13 +345,13 @@ def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any
         begin = refused.start - int(pieces.starts[refused.piece])
         yield from object_rows(data, begin, pieces.inflation)
     except Exception as error:
-        told = pieces.told(np.array([refused.piece]))
-        _, connection, frame, *_ = (column[0] for column in told)
+        carried = pieces.carrier_columns(np.array([refused.piece]))
+        _, connection, frame, *_ = (column[0] for column in carried)
         error.add_note(f"while decoding the records in frame {frame} of {connection}")
         raise
 
 
-def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Iterator[RunRows]:
+def _merged(pieces: _Pieces, group: Group, part: slice, objects: _Objects) -> Iterator[RunRows]:
     """Give the rows of a part of the group's batches, each where it belongs."""
     counts = group.batches["rows"]
     begin = int(counts[: part.start].sum())
@@ -358,18 +362,18 @@ def _merged(pieces: _Pieces, group: Group, part: slice, held: _Objects) -> Itera
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}
     of_piece = batches["piece"]
-    if held.rows:
-        places = np.array(held.batches) - part.start
+    if objects.rows:
+        places = np.array(objects.batches) - part.start
         order = np.argsort(np.concatenate([fact, places]), kind="stable")
-        objects = np.arange(len(places)) + len(batches)
-        fact = np.concatenate([fact, objects])[order]
+        object_facts = np.arange(len(places)) + len(batches)
+        fact = np.concatenate([fact, object_facts])[order]
         of_piece = np.concatenate([of_piece, of_piece[places]])
         columns = {
-            name: pa.concat_arrays([column, held.column(name)]).take(pa.array(order))
+            name: pa.concat_arrays([column, objects.column(name)]).take(pa.array(order))
             for name, column in columns.items()
         }
         facts = {
-            name: pa.concat_arrays([column, held.column(name)]) for name, column in facts.items()
+            name: pa.concat_arrays([column, objects.column(name)]) for name, column in facts.items()
         }
     yield from _spread(pieces, columns, facts, fact, of_piece)
 
@@ -407,7 +411,9 @@ def _spread(
         of_rows = fact[start : start + pieces.most_rows]
         begins = changes(of_rows)
         runs = of_rows[begins]
-        shared = [one.take(pa.array(runs)) for one in facts.values()]
-        told = pa.RecordBatch.from_arrays([*pieces.told(of_piece[runs]), *shared], schema=_SHARED)
+        shared = [column.take(pa.array(runs)) for column in facts.values()]
+        shared_rows = pa.RecordBatch.from_arrays(
+            [*pieces.carrier_columns(of_piece[runs]), *shared], schema=_SHARED
+        )
         counts = np.diff(begins, append=len(of_rows))
-        yield RunRows(RECORDS, own.slice(start, len(of_rows)), told, counts)
+        yield RunRows(RECORDS, own.slice(start, len(of_rows)), shared_rows, counts)

@@ -96,17 +96,17 @@ class LoggedBody:
 
 
 def read_body(
-    text: bytes, made: type[Message], version: int, *, show_credentials: bool
+    text: bytes, message_class: type[Message], version: int, *, show_credentials: bool
 ) -> LoggedBody:
     """Read the body of a line."""
     if is_too_large(text):
         return LoggedBody(error=_TOO_MANY)
     body = LoggedBody()
     try:
-        _read(body, msgspec.json.decode(text), made, version)
+        _read(body, msgspec.json.decode(text), message_class, version)
     except (CodecError, UnknownMessageError) as error:
         # An error quotes what it got.
-        is_quiet = carries_credentials(made.entry.name) and not show_credentials
+        is_quiet = carries_credentials(message_class.entry.name) and not show_credentials
         return LoggedBody(error=_UNFIT if is_quiet else str(error))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return LoggedBody(error=_NOT_JSON)
@@ -129,14 +129,14 @@ def structures(text: bytes) -> int:
     return text.count(b"{")
 
 
-def _read(body: LoggedBody, obj: Any, made: type[Message], version: int) -> None:
-    schema = made.definition.schema(version)
-    for names in ({}, made.definition.served.former_names(version)):
+def _read(body: LoggedBody, obj: Any, message_class: type[Message], version: int) -> None:
+    schema = message_class.definition.schema(version)
+    for names in ({}, message_class.definition.served.former_names(version)):
         body.sizes, body.left_out = [], 0
         filled = _filled(obj, schema, names, body)
         if names or body.left_out == 0:
             break
-    body.message = made.from_json(filled, version)
+    body.message = message_class.from_json(filled, version)
 
 
 def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
@@ -146,21 +146,21 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
     old = names.get(schema.name, {})
     suffixed = {f"{name}{SIZE_SUFFIX}": f"{new}{SIZE_SUFFIX}" for name, new in old.items()}
     filled = {old.get(name) or suffixed.get(name, name): value for name, value in obj.items()}
-    for one in schema.fields:
-        if one.presence is Presence.ABSENT:
+    for wire_field in schema.fields:
+        if wire_field.presence is Presence.ABSENT:
             continue
-        name, kind = one.json_name, one.type
+        name, kind = wire_field.json_name, wire_field.type
         if isinstance(kind, Bytes) and _takes_size(filled, name, kind, body):
             continue
         if filled.get(name) is None:
-            if one.presence is Presence.INLINE:
-                body.left_out += name not in filled or not one.nullable
-                is_list = isinstance(kind, Array) and not one.nullable
+            if wire_field.presence is Presence.INLINE:
+                body.left_out += name not in filled or not wire_field.nullable
+                is_list = isinstance(kind, Array) and not wire_field.nullable
                 filled[name] = [] if is_list else None
         elif isinstance(kind, Array) and isinstance(kind.element, Schema):
-            found = filled[name]
-            if isinstance(found, list):
-                filled[name] = [_filled(item, kind.element, names, body) for item in found]
+            items = filled[name]
+            if isinstance(items, list):
+                filled[name] = [_filled(item, kind.element, names, body) for item in items]
         elif isinstance(kind, Schema | NullableStruct):
             inner = kind if isinstance(kind, Schema) else kind.schema
             filled[name] = _filled(filled[name], inner, names, body)
@@ -203,43 +203,43 @@ def rows_by_objects(
     if len(parts) == 1:
         return parts[0]
     columns = {
-        one: pa.concat_arrays([part.columns[one] for part in parts]) for one in parts[0].columns
+        name: pa.concat_arrays([part.columns[name] for part in parts]) for name in parts[0].columns
     }
-    return LoggedBodyRows(columns, sum(one.left_out for one in parts))
+    return LoggedBodyRows(columns, sum(part.left_out for part in parts))
 
 
 def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
     """Cut bodies into as many as become objects at once."""
-    start = held = 0
+    start = weights = 0
     for at, text in enumerate(texts):
         weight = 0 if text is None else structures(text)
-        if held and held + weight > _AT_ONCE:
+        if weights and weights + weight > _AT_ONCE:
             yield texts[start:at]
-            start, held = at, 0
-        held += weight
+            start, weights = at, 0
+        weights += weight
     yield texts[start:]
 
 
 def _rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool
 ) -> LoggedBodyRows:
-    made = message(name)
+    message_class = message(name)
     bodies = [
         LoggedBody()
-        if one is None
-        else read_body(one, made, version, show_credentials=show_credentials)
-        for one in texts
+        if text is None
+        else read_body(text, message_class, version, show_credentials=show_credentials)
+        for text in texts
     ]
     column = _column(name, version, bodies)
     versions = np.full(len(bodies), version)
-    told: dict[str, list[Any]] = {
-        "body_version": [None if one.message is None else version for one in bodies],
-        "withheld_credentials": [one.withheld for one in bodies],
-        "error": [one.error for one in bodies],
+    outcomes: dict[str, list[Any]] = {
+        "body_version": [None if body.message is None else version for body in bodies],
+        "withheld_credentials": [body.withheld for body in bodies],
+        "error": [body.error for body in bodies],
     }
-    columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
-    columns["tagged_fields"] = tagged_field_uses(column, versions, {version: made})
-    return LoggedBodyRows({**columns, "body": column}, sum(one.left_out for one in bodies))
+    columns = {name: pa.array(outcomes[name], OUTCOMES.field(name).type) for name in outcomes}
+    columns["tagged_fields"] = tagged_field_uses(column, versions, {version: message_class})
+    return LoggedBodyRows({**columns, "body": column}, sum(body.left_out for body in bodies))
 
 
 def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructArray:
@@ -247,24 +247,24 @@ def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructA
         return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
         # A number beyond its field; alone it is found which body has it.
-        for one in bodies:
+        for body in bodies:
             try:
-                _sized_column(name, version, [one])
+                _sized_column(name, version, [body])
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-                one.message, one.sizes = None, []
-                one.error = "a value of the body is beyond its field"
+                body.message, body.sizes = None, []
+                body.error = "a value of the body is beyond its field"
         return _sized_column(name, version, bodies)
 
 
 def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructArray:
     kind = body_type(name, None)
-    if all(one.message is None for one in bodies):
+    if all(body.message is None for body in bodies):
         column: pa.StructArray = pa.nulls(len(bodies), kind)
     else:
         schema = message(name).definition.schema(version)
-        column = message_column(schema, kind, [one.message for one in bodies])
+        column = message_column(schema, kind, [body.message for body in bodies])
     rows = pa.RecordBatch.from_arrays([column], ["body"])
-    sizes = [size for one in bodies for size in one.sizes if one.message is not None]
+    sizes = [size for body in bodies for size in body.sizes if body.message is not None]
     found = with_sizes(rows, sizes) if sizes else without_record_bytes(rows)
     return found.column(0)
 
@@ -279,14 +279,14 @@ def body_rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
     """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
-    there = [one for one in texts if one is not None]
+    there = [text for text in texts if text is not None]
     is_plain = show_credentials or not carries_credentials(name)
     is_plain = is_plain and not any(map(is_too_large, there))
     if is_plain and len(there) == len(texts) >= _FEWEST:
         for plan in _plans(name, version):
-            found = _in_columns(plan, there)
-            if found is not None:
-                return LoggedBodyRows(found)
+            columns = _in_columns(plan, there)
+            if columns is not None:
+                return LoggedBodyRows(columns)
     try:
         return rows_by_objects(name, version, texts, show_credentials=show_credentials)
     except UnknownMessageError as error:
@@ -296,13 +296,13 @@ def body_rows(
 def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
     """What is said of bodies of a version that no release has."""
     count = len(texts)
-    told: dict[str, list[Any]] = {
+    outcomes: dict[str, list[Any]] = {
         "body_version": [None] * count,
         "withheld_credentials": [0] * count,
         "tagged_fields": [[]] * count,
-        "error": [None if one is None else error for one in texts],
+        "error": [None if text is None else error for text in texts],
     }
-    columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
+    columns = {name: pa.array(outcomes[name], OUTCOMES.field(name).type) for name in outcomes}
     return LoggedBodyRows({**columns, "body": pa.nulls(count, _table_type(name))})
 
 
@@ -327,13 +327,13 @@ def _table_type(name: str) -> pa.StructType:
 @lru_cache(maxsize=4096)
 def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
     """The ways to read a version: by the newest names, and by those of other releases."""
-    made = message(name)
+    message_class = message(name)
     try:
-        schema = made.definition.schema(version)
+        schema = message_class.definition.schema(version)
     except UnknownMessageError:
         return ()
-    found = []
-    former = made.definition.served.former_names(version)
+    plans = []
+    former = message_class.definition.served.former_names(version)
     for names in ({}, former) if former else ({},):
         # The names there by those here.
         turned = {
@@ -341,28 +341,32 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
         }
         kind = _json_struct(schema, _table_type(name), turned)
         if kind is not None and kind.num_fields:
-            found.append(_BodyPlan(name, version, schema, pa.schema(list(kind)), turned))
-    return tuple(found)
+            plans.append(_BodyPlan(name, version, schema, pa.schema(list(kind)), turned))
+    return tuple(plans)
 
 
 def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.StructType | None:
     """The type of a structure in JSON; None where it has what columns do not read."""
     fields = []
-    for one in schema.fields:
-        if one.presence is Presence.ABSENT:
+    for wire_field in schema.fields:
+        if wire_field.presence is Presence.ABSENT:
             continue
-        told = names.get(schema.name, {}).get(one.json_name, one.json_name)
-        at = kind.get_field_index(one.attribute + SIZED)
-        if isinstance(one.type, Bytes) and at >= 0:
-            fields.append(pa.field(told + SIZE_SUFFIX, pa.int64()))
+        name = names.get(schema.name, {}).get(wire_field.json_name, wire_field.json_name)
+        at = kind.get_field_index(wire_field.attribute + SIZED)
+        if isinstance(wire_field.type, Bytes) and at >= 0:
+            fields.append(pa.field(name + SIZE_SUFFIX, pa.int64()))
             continue
-        if one.presence is Presence.TAGGED and one.nullable and one.default is not None:
+        if (
+            wire_field.presence is Presence.TAGGED
+            and wire_field.nullable
+            and wire_field.default is not None
+        ):
             # That it is null and that it is not there would look alike.
             return None
-        inner = _json_type(one.type, kind.field(one.attribute).type, names)
+        inner = _json_type(wire_field.type, kind.field(wire_field.attribute).type, names)
         if inner is None:
             return None
-        fields.append(pa.field(told, inner))
+        fields.append(pa.field(name, inner))
     return pa.struct(fields)
 
 
@@ -394,7 +398,7 @@ def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] 
         )
         if len(table) != len(texts):
             return None
-        columns = [one.combine_chunks() for one in table.select(plan.json.names).columns]
+        columns = [column.combine_chunks() for column in table.select(plan.json.names).columns]
         body = _struct(plan.schema, columns, _table_type(plan.name), len(texts), None)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _RefusedError):
         return None
@@ -415,22 +419,31 @@ def _struct(
 
     ``nulls`` says which are null: of those nothing is missing.
     """
-    made: dict[str, pa.Array] = {}
-    present = [one for one in schema.fields if one.presence is not Presence.ABSENT]
-    for one, column in zip(present, columns, strict=True):
-        is_size = kind.get_field_index(one.attribute) < 0
-        name = one.attribute + SIZED if is_size else one.attribute
-        if one.presence is Presence.TAGGED:
-            made[name] = _tagged(one, column, kind.field(name).type, nulls)
+    columns_by_name: dict[str, pa.Array] = {}
+    present = [
+        wire_field for wire_field in schema.fields if wire_field.presence is not Presence.ABSENT
+    ]
+    for wire_field, column in zip(present, columns, strict=True):
+        is_size = kind.get_field_index(wire_field.attribute) < 0
+        name = wire_field.attribute + SIZED if is_size else wire_field.attribute
+        if wire_field.presence is Presence.TAGGED:
+            columns_by_name[name] = _tagged(wire_field, column, kind.field(name).type, nulls)
             continue
         missing = column.is_null() if column.null_count else None
-        if missing is not None and not (one.nullable or is_size):
+        if missing is not None and not (wire_field.nullable or is_size):
             left_out = missing if nulls is None else pc.and_not(missing, nulls)
             if left_out.true_count:
                 raise _RefusedError
-        made[name] = column if is_size else _value(one.type, column, kind.field(name).type)
-    made[UNKNOWN_TAGGED_FIELDS] = _nothing(RAW_TAGGED_FIELDS, count)
-    fields = [made[one.name] if one.name in made else pa.nulls(count, one.type) for one in kind]
+        columns_by_name[name] = (
+            column if is_size else _value(wire_field.type, column, kind.field(name).type)
+        )
+    columns_by_name[UNKNOWN_TAGGED_FIELDS] = _nothing(RAW_TAGGED_FIELDS, count)
+    fields = [
+        columns_by_name[inner.name]
+        if inner.name in columns_by_name
+        else pa.nulls(count, inner.type)
+        for inner in kind
+    ]
     return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
 
 
@@ -440,8 +453,8 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
         if isinstance(wire.element, Schema) and column.values.null_count:
             raise _RefusedError
         buffers = column.buffers()[:2]
-        found = column.null_count, column.offset, [inner]
-        return pa.Array.from_buffers(pa.list_(inner.type), len(column), buffers, *found)
+        layout = column.null_count, column.offset, [inner]
+        return pa.Array.from_buffers(pa.list_(inner.type), len(column), buffers, *layout)
     if isinstance(wire, NullableStruct):
         wire = wire.schema
     if isinstance(wire, Schema):
@@ -457,11 +470,13 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-def _tagged(one: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
+def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
     """Give a tagged field, which is not in JSON where it has its default."""
-    if not column.null_count or one.default is None:
-        return _value(one.type, column, kind)
-    wire = one.type.schema if isinstance(one.type, NullableStruct) else one.type
+    if not column.null_count or wire_field.default is None:
+        return _value(wire_field.type, column, kind)
+    wire = (
+        wire_field.type.schema if isinstance(wire_field.type, NullableStruct) else wire_field.type
+    )
     if isinstance(wire, Schema):
         missing = column.is_null()
         columns = [
@@ -471,24 +486,24 @@ def _tagged(one: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.A
             )
         ]
         return _struct(wire, columns, kind, len(column), nulls)
-    filled = _defaulted(one, column, column.is_null())
-    return _value(one.type, filled, kind)
+    filled = _defaulted(wire_field, column, column.is_null())
+    return _value(wire_field.type, filled, kind)
 
 
-def _defaulted(one: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
+def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
     """Give a column with the field's default where it is missing."""
-    if isinstance(one.type, Schema | NullableStruct):
+    if isinstance(wire_field.type, Schema | NullableStruct):
         raise _RefusedError
-    if not isinstance(one.type, Array):
-        default = pa.scalar(in_column(one.default), column.type)
+    if not isinstance(wire_field.type, Array):
+        default = pa.scalar(in_column(wire_field.default), column.type)
         return pc.if_else(missing, default, column)
-    if one.default is None:
+    if wire_field.default is None:
         return column
     if column.null_count > missing.true_count:
         raise _RefusedError
     # An array that is not there takes no value, so its offsets are those of an empty one.
-    found = 0, column.offset, [column.values]
-    return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *found)
+    layout = 0, column.offset, [column.values]
+    return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *layout)
 
 
 def _nothing(kind: pa.ListType, count: int) -> pa.ListArray:

@@ -82,9 +82,9 @@ class ListenerCounts:
 
     def _prune(self) -> None:
         if len(self.requests) > MOST_LISTENERS:
-            for one in sorted(self.requests, key=_order)[MOST_LISTENERS:]:
-                self.beyond += self.requests.pop(one)
-                self.replicas.pop(one, None)
+            for listener in sorted(self.requests, key=_order)[MOST_LISTENERS:]:
+                self.beyond += self.requests.pop(listener)
+                self.replicas.pop(listener, None)
 
 
 def _shortened(listener: Listener) -> Listener:
@@ -99,7 +99,7 @@ def _short(text: str | None) -> str | None:
 
 
 def _order(listener: Listener) -> tuple[tuple[bool, str], ...]:
-    return tuple((one is not None, one or "") for one in listener)
+    return tuple((word is not None, word or "") for word in listener)
 
 
 FORWARDED: Final = "forwarded_requests"
@@ -165,21 +165,21 @@ class RequestLogRows:
 
     def __init__(self, *, show_credentials: bool = False) -> None:
         self._shows = show_credentials
-        self.told = RequestLogCounts()
+        self.counts = RequestLogCounts()
 
     def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Give the rows of some lines by table; those of `LOGGED` have the name of no table, ""."""
         own: list[FileItem] = []
         forwarded: list[FileItem] = []
         refused: list[FileItem] = []
-        for one in lines:
-            if isinstance(one.item, RefusedRequest):
-                refused.append(one)
+        for line in lines:
+            if isinstance(line.item, RefusedRequest):
+                refused.append(line)
             else:
-                (forwarded if one.item.is_forwarded else own).append(one)
-        for one in own:
-            _read_text(one.item)
-            _read_software(one.item)
+                (forwarded if line.item.is_forwarded else own).append(line)
+        for line in own:
+            _read_text(line.item)
+            _read_software(line.item)
         self._tell(own, forwarded, refused)
         if own:
             batch = _RequestColumns(own)
@@ -194,19 +194,19 @@ class RequestLogRows:
     def _tell(
         self, own: Sequence[FileItem], forwarded: Sequence[FileItem], refused: Sequence[FileItem]
     ) -> None:
-        told = self.told
-        told.requests += len(own)
-        told.forwarded += len(forwarded)
-        told.refused += len(refused)
-        for _, one in (*own, *forwarded):
-            assert isinstance(one, LoggedRequest)  # noqa: S101 - see `of`
-            told.cut += one.error is not None
-            told.text += one.is_text and one.request is None
-            told.deprecated += one.header.request_api_version_deprecated
-        told.listeners.add(
-            (one.item.listener, one.item.security_protocol)
-            for one in own
-            if isinstance(one.item, LoggedRequest)
+        counts = self.counts
+        counts.requests += len(own)
+        counts.forwarded += len(forwarded)
+        counts.refused += len(refused)
+        for _, item in (*own, *forwarded):
+            assert isinstance(item, LoggedRequest)  # noqa: S101 - see `of`
+            counts.cut += item.error is not None
+            counts.text += item.is_text and item.request is None
+            counts.deprecated += item.header.request_api_version_deprecated
+        counts.listeners.add(
+            (line.item.listener, line.item.security_protocol)
+            for line in own
+            if isinstance(line.item, LoggedRequest)
         )
 
     def _rows(
@@ -214,86 +214,87 @@ class RequestLogRows:
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         rows = np.arange(len(lines)) if is_request else lines.answered
         facts = lines.facts(rows, is_request=is_request)
-        told: list[tuple[Array, dict[str, pa.Array]]] = []
+        bodies: list[tuple[Array, dict[str, pa.Array]]] = []
         for (name, version), places in lines.groups(rows, is_request=is_request).items():
             texts = [lines.body(row, is_request=is_request) for row in rows[places].tolist()]
-            found = body_rows(name, version, texts, show_credentials=self._shows)
-            self.told.left_out += found.left_out
-            told.append((places, found.columns))
-            yield f"{MESSAGES}/{name}", _message_rows(facts, name, places, found.columns)
-        yield FRAMES, _frame_rows(facts, told)
+            body = body_rows(name, version, texts, show_credentials=self._shows)
+            self.counts.left_out += body.left_out
+            bodies.append((places, body.columns))
+            yield f"{MESSAGES}/{name}", _message_rows(facts, name, places, body.columns)
+        yield FRAMES, _frame_rows(facts, bodies)
 
 
 class _RequestColumns:
     """Lines of requests that are no forwarded ones, as columns."""
 
     def __init__(self, lines: Sequence[FileItem]) -> None:
-        items: list[Any] = [one.item for one in lines]
+        items: list[Any] = [line.item for line in lines]
         self._items = items
-        total = np.array([one.total_us for one in items], np.int64)
-        self.written = np.array([one.time_us for one in items], np.int64)
+        total = np.array([item.total_us for item in items], np.int64)
+        self.written = np.array([item.time_us for item in items], np.int64)
         self.total = total
-        keys = [one.header.request_api_key for one in items]
-        versions = [one.header.request_api_version for one in items]
-        self._names = [_name(*one) for one in zip(keys, versions, strict=True)]
-        self.answered = np.flatnonzero([one.has_response and one.error is None for one in items])
+        keys = [item.header.request_api_key for item in items]
+        versions = [item.header.request_api_version for item in items]
+        self._names = [_name(*pair) for pair in zip(keys, versions, strict=True)]
+        self.answered = np.flatnonzero([item.has_response and item.error is None for item in items])
         text, number = pa.string(), pa.int32()
         strings = {
-            "client_id": [one.header.client_id for one in items],
-            "connection": [one.ends.name for one in items],
-            "client": [one.ends.client for one in items],
-            "broker": [one.ends.broker for one in items],
-            "client_software_name": [one.software_name for one in items],
-            "client_software_version": [one.software_version for one in items],
-            "principal": [one.principal for one in items],
-            "listener": [one.listener for one in items],
-            "security_protocol": [one.security_protocol for one in items],
-            "source": [one.file.source.name for one in lines],
-            "error": [one.error for one in items],
+            "client_id": [item.header.client_id for item in items],
+            "connection": [item.ends.name for item in items],
+            "client": [item.ends.client for item in items],
+            "broker": [item.ends.broker for item in items],
+            "client_software_name": [item.software_name for item in items],
+            "client_software_version": [item.software_version for item in items],
+            "principal": [item.principal for item in items],
+            "listener": [item.listener for item in items],
+            "security_protocol": [item.security_protocol for item in items],
+            "source": [line.file.source.name for line in lines],
+            "error": [item.error for item in items],
         }
-        self._columns = {name: pa.array(one, text) for name, one in strings.items()} | {
+        self._columns = {name: pa.array(texts, text) for name, texts in strings.items()} | {
             "api_key": pa.array(keys, number),
             "api_version": pa.array(versions, number),
-            "correlation_id": pa.array([one.header.correlation_id for one in items], number),
-            "frame_index": pa.array([one.number for one in lines], pa.int64()),
+            "correlation_id": pa.array([item.header.correlation_id for item in items], number),
+            "frame_index": pa.array([line.number for line in lines], pa.int64()),
         }
 
     def __len__(self) -> int:
         return len(self._items)
 
     def body(self, row: int, *, is_request: bool) -> bytes | None:
-        one: LoggedRequest = self._items[row]
-        return one.request if is_request else one.response
+        item: LoggedRequest = self._items[row]
+        return item.request if is_request else item.response
 
     def groups(self, rows: Array, *, is_request: bool) -> dict[tuple[str, int], Array]:
         """Which of ``rows`` have a body, by message and the version that it is in."""
-        found: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        places_of: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for place, row in enumerate(rows.tolist()):
-            one: LoggedRequest = self._items[row]
-            text = one.request if is_request else one.response
+            item: LoggedRequest = self._items[row]
+            text = item.request if is_request else item.response
             name = self._names[row]
             if text is None or name is None:
                 continue
-            header = one.header
+            header = item.header
             version = header.request_api_version
             if not is_request:
                 name = f"{name.removesuffix('Request')}Response"
                 asks = header.request_api_key == api_key_of(NEGOTIATES)
                 if asks and text.startswith(_FALLBACK):
                     version = 0
-            found[name, version].append(place)
-        return {key: np.array(places) for key, places in found.items()}
+            places_of[name, version].append(place)
+        return {key: np.array(places) for key, places in places_of.items()}
 
     def facts(self, rows: Array, *, is_request: bool) -> dict[str, pa.Array]:
         """What rows of all tables have of their lines."""
         everything = len(rows) == len(self)
         taken = pa.array(rows)
         facts = {
-            name: one if everything else one.take(taken) for name, one in self._columns.items()
+            name: column if everything else column.take(taken)
+            for name, column in self._columns.items()
         }
         suffix = "Request" if is_request else "Response"
         names = [self._names[row] for row in rows.tolist()]
-        stems = [None if one is None else one.removesuffix("Request") for one in names]
+        stems = [None if name is None else name.removesuffix("Request") for name in names]
         api_names = pa.array(stems, pa.string())
         total, has_response = self.total[rows], np.isin(rows, self.answered)
         time = self.written[rows] - (total if is_request else 0)
@@ -318,14 +319,16 @@ class _RequestColumns:
         count = len(self)
         has_response = np.zeros(count, np.int64)
         has_response[self.answered] = 1
-        told = self._columns | {
+        columns_by_name = self._columns | {
             "closed_by": pa.nulls(count, pa.string()),
             "first_us": pa.array(self.written - self.total),
             "last_us": pa.array(self.written),
             "requests": pa.array(np.ones(count, np.int64)),
             "responses": pa.array(has_response),
         }
-        return pa.RecordBatch.from_arrays([told[name] for name in LOGGED.names], schema=LOGGED)
+        return pa.RecordBatch.from_arrays(
+            [columns_by_name[name] for name in LOGGED.names], schema=LOGGED
+        )
 
 
 def _read_text(item: LoggedRequest | RefusedRequest) -> None:
@@ -357,9 +360,9 @@ def _read_software(item: LoggedRequest | RefusedRequest) -> None:
     if item.software_name is None and item.request is not None:
         # What is not so is told where the body is read.
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
-            found = _SOFTWARE.decode(item.request)
-            item.software_name = found.client_software_name or None
-            item.software_version = found.client_software_version or None
+            software = _SOFTWARE.decode(item.request)
+            item.software_name = software.client_software_name or None
+            item.software_version = software.client_software_version or None
 
 
 def _of_text(text: bytes | None, name: str, version: int) -> bytes | None:
@@ -377,7 +380,7 @@ def _message_rows(
 ) -> pa.RecordBatch:
     taken = pa.array(places)
     count = len(places)
-    columns = {one: facts[one].take(taken) for one in COPIED}
+    columns = {name: facts[name].take(taken) for name in COPIED}
     columns |= {
         "message": pa.repeat(name, count),
         "header_version": pa.nulls(count, pa.int32()),
@@ -388,17 +391,19 @@ def _message_rows(
         **body,
     }
     schema = table_schema(name, record_bytes=False)
-    return pa.RecordBatch.from_arrays([columns[one] for one in schema.names], schema=schema)
+    return pa.RecordBatch.from_arrays(
+        [columns[column_name] for column_name in schema.names], schema=schema
+    )
 
 
 def _frame_rows(
-    facts: dict[str, pa.Array], told: Sequence[tuple[Array, dict[str, pa.Array]]]
+    facts: dict[str, pa.Array], bodies: Sequence[tuple[Array, dict[str, pa.Array]]]
 ) -> pa.RecordBatch:
     count = len(facts["time"])
     # A row for each body, in the order of ``told``; those without one have none.
     place = np.full(count, -1)
     done = 0
-    for places, _ in told:
+    for places, _ in bodies:
         place[places] = np.arange(done, done + len(places))
         done += len(places)
     has_body = place >= 0
@@ -406,7 +411,7 @@ def _frame_rows(
 
     def of_body(name: str) -> pa.Array:
         kind = OUTCOMES.field(name).type
-        columns = [columns[name] for _, columns in told]
+        columns = [columns[name] for _, columns in bodies]
         return (pa.concat_arrays(columns) if columns else pa.nulls(0, kind)).take(taken)
 
     error = pc.coalesce(facts["error"], of_body("error"))
@@ -414,19 +419,22 @@ def _frame_rows(
     error = pc.if_else(no_api, _NO_API, error)
     failed = pc.or_(no_api, pc.and_(pa.array(has_body), error.is_valid()))
     outcome = pc.if_else(failed, FAILED, pc.if_else(pa.array(has_body), DECODED, HEADER_ONLY))
-    made = facts | {
+    columns_by_name = facts | {
         "body_version": of_body("body_version"),
         "header_version": pa.nulls(count, pa.int32()),
         "withheld_credentials": of_body("withheld_credentials").fill_null(0),
         "outcome": outcome,
         "error": error,
     }
-    return _as_frames(made, count)
+    return _as_frames(columns_by_name, count)
 
 
-def _as_frames(made: dict[str, pa.Array], count: int) -> pa.RecordBatch:
+def _as_frames(columns_by_name: dict[str, pa.Array], count: int) -> pa.RecordBatch:
     arrays = [
-        made[one.name] if one.name in made else pa.nulls(count, one.type) for one in FRAMES_TABLE
+        columns_by_name[column.name]
+        if column.name in columns_by_name
+        else pa.nulls(count, column.type)
+        for column in FRAMES_TABLE
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=FRAMES_TABLE)
 
@@ -434,25 +442,25 @@ def _as_frames(made: dict[str, pa.Array], count: int) -> pa.RecordBatch:
 def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
     rows = []
     for line in lines:
-        one = line.item
-        assert isinstance(one, LoggedRequest)  # noqa: S101 - see `RequestLogRows.of`
-        header = one.header
+        item = line.item
+        assert isinstance(item, LoggedRequest)  # noqa: S101 - see `RequestLogRows.of`
+        header = item.header
         name = _name(header.request_api_key, header.request_api_version)
         rows.append(
             {
-                "time": one.time_us - one.total_us,
-                "connection": one.ends.name,
-                "broker": one.ends.broker,
-                "listener": one.listener,
-                "principal": one.principal,
+                "time": item.time_us - item.total_us,
+                "connection": item.ends.name,
+                "broker": item.ends.broker,
+                "listener": item.listener,
+                "principal": item.principal,
                 "client_id": header.client_id,
                 "api_key": header.request_api_key,
                 "api_name": None if name is None else name.removesuffix("Request"),
                 "api_version": header.request_api_version,
                 "correlation_id": header.correlation_id,
-                "latency_us": None if one.error else one.total_us,
+                "latency_us": None if item.error else item.total_us,
                 "frame_index": line.number,
-                "error": one.error,
+                "error": item.error,
                 "source": line.file.source.name,
             }
         )
@@ -463,32 +471,32 @@ def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Rows of frames that a broker did not read, on connections that it closed for that."""
     frames, connections = [], []
     for line in lines:
-        one = line.item
-        assert isinstance(one, RefusedRequest)  # noqa: S101 - see `RequestLogRows.of`
-        name = _name(one.api_key, one.api_version)
+        item = line.item
+        assert isinstance(item, RefusedRequest)  # noqa: S101 - see `RequestLogRows.of`
+        name = _name(item.api_key, item.api_version)
         shared = {
-            "connection": one.ends.name,
-            "client": one.ends.client,
-            "broker": one.ends.broker,
+            "connection": item.ends.name,
+            "client": item.ends.client,
+            "broker": item.ends.broker,
         }
         frames.append(
             {
                 **shared,
-                "time": one.time_us,
+                "time": item.time_us,
                 "direction": _REQUEST,
                 "frame_index": line.number,
                 "message": name,
                 "api_name": None if name is None else name.removesuffix("Request"),
-                "api_key": one.api_key,
-                "api_version": one.api_version,
+                "api_key": item.api_key,
+                "api_version": item.api_version,
                 "answered": False,
                 "outcome": HEADER_ONLY,
-                "error": one.reason,
+                "error": item.reason,
                 "withheld_credentials": 0,
                 "source": line.file.source.name,
             }
         )
-        times = {"first_us": one.time_us, "last_us": one.time_us}
+        times = {"first_us": item.time_us, "last_us": item.time_us}
         connections.append(
             {**shared, **times, "closed_by": "broker", "requests": 1, "responses": 0}
         )

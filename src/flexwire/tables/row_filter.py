@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 FRAMES, RECORDS, MESSAGES = "frames", "records", "messages"
-_CARRY_RECORDS: Final = frozenset(one.message for one in RECORDS_FIELDS)
+_CARRY_RECORDS: Final = frozenset(field.message for field in RECORDS_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +75,12 @@ class RowFilter:
         topics = pa.array(sorted(self.topics), pa.string())
         if not isinstance(rows, RunRows):
             return rows.filter(pc.is_in(rows["topic"], topics))
-        kept = pc.is_in(rows.facts["topic"], topics).to_numpy(zero_copy_only=False)
-        if kept.all():
+        is_chosen = pc.is_in(rows.facts["topic"], topics).to_numpy(zero_copy_only=False)
+        if is_chosen.all():
             return rows
-        own = rows.own.filter(pa.array(kept.repeat(rows.counts)))
-        facts = rows.facts.filter(pa.array(kept))
-        return replace(rows, own=own, facts=facts, counts=rows.counts[kept])
+        own = rows.own.filter(pa.array(is_chosen.repeat(rows.counts)))
+        facts = rows.facts.filter(pa.array(is_chosen))
+        return replace(rows, own=own, facts=facts, counts=rows.counts[is_chosen])
 
 
 EVERYTHING: Final = RowFilter()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # What a field of records is called where only its size is kept.
 SIZE_SUFFIX = "_size"
-_PATHS = tuple(dict.fromkeys(one.path for one in RECORDS_FIELDS))
+_PATHS = tuple(dict.fromkeys(field.path for field in RECORDS_FIELDS))
 
 
 def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
@@ -66,20 +66,20 @@ def with_sizes(rows: pa.RecordBatch, sizes: Sequence[int | None]) -> pa.RecordBa
     body = sized.column("body")
     for path in _PATHS:
         if _leads_to_bytes(rows.column("body").type, path):
-            told = _told(body, (*path[:-1], path[-1] + SIZE_SUFFIX), sizes)
-            return sized.set_column(rows.schema.get_field_index("body"), "body", told)
+            with_path = _put_sizes(body, (*path[:-1], path[-1] + SIZE_SUFFIX), sizes)
+            return sized.set_column(rows.schema.get_field_index("body"), "body", with_path)
     return sized
 
 
-def _told(array: pa.Array, path: tuple[str, ...], sizes: Sequence[int | None]) -> pa.Array:
+def _put_sizes(array: pa.Array, path: tuple[str, ...], sizes: Sequence[int | None]) -> pa.Array:
     if not path:
         return pa.array(sizes, pa.int64()) if len(array) == len(sizes) else array
     if pa.types.is_list(array.type):
-        found = array.null_count, array.offset, [_told(array.values, path, sizes)]
-        return pa.Array.from_buffers(array.type, len(array), array.buffers()[:2], *found)
+        layout = array.null_count, array.offset, [_put_sizes(array.values, path, sizes)]
+        return pa.Array.from_buffers(array.type, len(array), array.buffers()[:2], *layout)
     at = array.type.get_field_index(path[0])
     fields = [array.field(number) for number in range(array.type.num_fields)]
-    fields[at] = _told(fields[at], path[1:], sizes)
+    fields[at] = _put_sizes(fields[at], path[1:], sizes)
     nulls = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(fields, fields=list(array.type), mask=nulls)
 
@@ -112,8 +112,8 @@ def _sized(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     kind = _sized_type(array.type, path)
     if pa.types.is_list(array.type):
         children = [_sized(array.values, path)]
-        found = array.null_count, array.offset, children
-        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], *found)
+        layout = array.null_count, array.offset, children
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], *layout)
     at = array.type.get_field_index(path[0])
     fields = [array.field(number) for number in range(array.type.num_fields)]
     fields[at] = _sized(fields[at], path[1:])
@@ -190,8 +190,8 @@ _OF_RECORD_BYTES = (
     "``record_bytes=True`` the fields hold the bytes, under their own names."
 ).format(
     "; ".join(
-        f"in {one.message} ``{one.records}{SIZE_SUFFIX}`` instead of ``{one.records}``"
-        for one in RECORDS_FIELDS
+        f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"
+        for field in RECORDS_FIELDS
     )
 )
 _WHOLE = "of a finding about the client as a whole"
@@ -534,7 +534,7 @@ REQUEST_LOG_TABLES = (
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
     """The schema of a table with these columns."""
-    return pa.schema([(one.name, one.type) for one in columns])
+    return pa.schema([(column.name, column.type) for column in columns])
 
 
 FRAMES_TABLE = schema_of(FRAMES)

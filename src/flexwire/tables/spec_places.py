@@ -31,24 +31,24 @@ def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)
     """
-    found: dict[tuple[tuple[str, ...], str], None] = {}
+    paths: dict[tuple[tuple[str, ...], str], None] = {}
     for spec in catalog().entry(message).all_specs():
         structs = spec.structs()
-        for path, one in fields_with_paths(spec.fields, structs, ()):
-            if one.entity_type in _ENTITIES and one.type.name == "string":
-                found[path, _ENTITIES[one.entity_type]] = None
-    return tuple(found)
+        for path, spec_field in fields_with_paths(spec.fields, structs, ()):
+            if spec_field.entity_type in _ENTITIES and spec_field.type.name == "string":
+                paths[path, _ENTITIES[spec_field.entity_type]] = None
+    return tuple(paths)
 
 
 def fields_with_paths(
     fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
     """The fields with those in their structures, and by which columns one comes to each."""
-    for one in fields:
-        path = (*above, one.attribute)
-        yield path, one
-        if one.type.is_struct:
-            yield from fields_with_paths(structs[one.type.name], structs, path)
+    for field in fields:
+        path = (*above, field.attribute)
+        yield path, field
+        if field.type.is_struct:
+            yield from fields_with_paths(structs[field.type.name], structs, path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ RECORDS_FIELDS = (
 )  # fmt: skip
 
 CARRYING_RESPONSES: Final = tuple(
-    one.message for one in RECORDS_FIELDS if one.message.endswith("Response")
+    field.message for field in RECORDS_FIELDS if field.message.endswith("Response")
 )
 """The responses that carry records. A broker may wait for these before it responds."""
 
@@ -135,20 +135,20 @@ def error_places(message: str) -> tuple[ErrorPlace, ...]:
     topics: dict[Path, Path] = {}
     ids: dict[Path, Path] = {}
     for spec in entry.all_specs():
-        for path, one in fields_with_paths(spec.fields, spec.structs(), ()):
-            kind = str(one.type)
-            if is_error_code(one.name, kind):
+        for path, spec_field in fields_with_paths(spec.fields, spec.structs(), ()):
+            kind = str(spec_field.type)
+            if is_error_code(spec_field.name, kind):
                 codes[path] = None
-            elif (one.entity_type, kind) == _TOPIC_NAME:
+            elif (spec_field.entity_type, kind) == _TOPIC_NAME:
                 topics[path[:-1]] = path
-            elif (one.name, kind) == _TOPIC_ID:
+            elif (spec_field.name, kind) == _TOPIC_ID:
                 ids[path[:-1]] = path
     return tuple(ErrorPlace(path, _nearest(path, topics), _nearest(path, ids)) for path in codes)
 
 
 def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
     around = (path[:end] for end in range(len(path) - 1, -1, -1))
-    return next((places[one] for one in around if one in places), None)
+    return next((places[path] for path in around if path in places), None)
 
 
 THROTTLE: Final = "throttle_time_ms"
@@ -169,5 +169,5 @@ def throttled_messages() -> tuple[str, ...]:
 def _has_throttle(message: str) -> bool:
     entry = catalog().entry(message)
     return entry.type is MessageType.RESPONSE and any(
-        one.attribute == THROTTLE for spec in entry.all_specs() for one in spec.fields
+        field.attribute == THROTTLE for spec in entry.all_specs() for field in spec.fields
     )

@@ -73,23 +73,23 @@ def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
     # By stream: the parts of a line that has not ended.
     waiting: dict[bool, _LineParts] = {}
     for line in lines:
-        found = _part(line)
-        if found is None:
+        part = _part(line)
+        if part is None:
             yield line
             continue
-        stream, one, is_last = found
+        stream, text_line, is_last = part
         # Of the two, that of errors: there are no others.
         is_error = stream in _ERRORS
         before = waiting.pop(is_error, None)
         if before is None and is_last:
-            yield one
+            yield text_line
             continue
-        parts = _LineParts(one) if before is None else before.add(one)
+        parts = _LineParts(text_line) if before is None else before.add(text_line)
         if is_last:
             yield parts.line()
         else:
             waiting[is_error] = parts
-    for parts in sorted(waiting.values(), key=lambda one: one.first.offset):
+    for parts in sorted(waiting.values(), key=lambda parts: parts.first.offset):
         parts.is_cut = True
         yield parts.line()
 
@@ -116,18 +116,22 @@ def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:
     text = line.text
     if text.startswith(_DOCKER):
         try:
-            one = _DECODER.decode(text)
-            inner = one.log.encode()
+            envelope = _DECODER.decode(text)
+            inner = envelope.log.encode()
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        is_last = one.log.endswith("\n") or one.logtag == "F" or line.is_cut
-        seen = _UTC.moment(one.time.encode("utf-8", "replace"))
-        return one.stream, Line(line.offset, inner.rstrip(b"\r\n"), seen, line.is_cut), is_last
-    found = _CRI.match(text)
-    if found is None:
+        is_last = envelope.log.endswith("\n") or envelope.logtag == "F" or line.is_cut
+        seen_us = _UTC.moment(envelope.time.encode("utf-8", "replace"))
+        return (
+            envelope.stream,
+            Line(line.offset, inner.rstrip(b"\r\n"), seen_us, line.is_cut),
+            is_last,
+        )
+    match = _CRI.match(text)
+    if match is None:
         return None
-    moment, stream, tag = found.groups()
-    one_line = Line(line.offset, text[found.end() :], _UTC.moment(moment), line.is_cut)
+    moment, stream, tag = match.groups()
+    one_line = Line(line.offset, text[match.end() :], _UTC.moment(moment), line.is_cut)
     return stream, one_line, tag == b"F"
 
 
@@ -186,7 +190,7 @@ def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
     Raises `StorageError` where the file cannot be read. A gzip'd file that is damaged ends with a
     line that is cut.
     """
-    lines = (one for one in _lines(piece) if one.text or one.is_cut or one.is_next)
+    lines = (line for line in _lines(piece) if line.text or line.is_cut or line.is_next)
     return unwrap_lines(lines) if piece.file.is_enveloped else lines
 
 
@@ -223,9 +227,9 @@ class _GzipReader:
                 rest = self._inflating.unconsumed_tail or self._raw.read(_PACKED)
                 if not rest:
                     raise EOFError
-            found = self._inflating.decompress(rest, size)
-            if found:
-                return found
+            data = self._inflating.decompress(rest, size)
+            if data:
+                return data
 
     def _next(self) -> bytes:
         """What follows a part that is whole: another one, also after zeros that fill a block."""
@@ -249,7 +253,7 @@ def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[L
     rest is not held.
     """
     # At the start of a file a line begins; anywhere else after the first end of one.
-    is_skipping, held, begin = at < start, b"", at
+    is_skipping, begun, begin = at < start, b"", at
     is_cut = False
     while True:
         block = file.read(_BLOCK)
@@ -259,21 +263,21 @@ def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[L
         if len(lines) == 1:
             at += len(block)
             if not is_skipping and not is_cut:
-                held += block
-                is_cut = len(held) > LONGEST
-                held = held[:LONGEST] if is_cut else held
+                begun += block
+                is_cut = len(begun) > LONGEST
+                begun = begun[:LONGEST] if is_cut else begun
             continue
         for number, text in enumerate(lines[:-1]):
             if is_skipping:
                 is_skipping = False
             else:
                 is_next = stop is not None and begin >= stop
-                whole = held + text if number == 0 and held else text
+                whole = begun + text if number == 0 and begun else text
                 is_long = is_cut or len(whole) > LONGEST
                 yield Line(begin, whole[:LONGEST], None, is_long, is_next)
             at += len(text) + 1
-            begin, held, is_cut = at, b"", False
-        held = lines[-1]
-        at += len(held)
-    if held and not is_skipping:
-        yield Line(begin, held, None, is_cut, stop is not None and begin >= stop)
+            begin, begun, is_cut = at, b"", False
+        begun = lines[-1]
+        at += len(begun)
+    if begun and not is_skipping:
+        yield Line(begin, begun, None, is_cut, stop is not None and begin >= stop)

@@ -85,11 +85,11 @@ def log_file(source: InputFile, number: int) -> RequestLogFile | None:
 
     Raises `CaptureError` for one that has the name of such, and is not.
     """
-    found = kind_of(source)
-    if found is None:
+    recognised = kind_of(source)
+    if recognised is None:
         if is_broker_log(source.name.rpartition("/")[2]):
             reason = "it has the name of a broker's log, and no line of one in its beginning"
             raise CaptureError(reason, source=source.name)
         return None
-    kind, is_gzipped, wrapped = found
+    kind, is_gzipped, wrapped = recognised
     return RequestLogFile(source, number, kind is BrokerLogKind.SERVER, is_gzipped, wrapped)

@@ -61,19 +61,19 @@ def ends(connection: str) -> LoggedConnection:
 # A log may name as many as it likes, each of `_LONGEST`.
 @lru_cache(maxsize=8192)
 def _ends(connection: str) -> LoggedConnection:
-    found = _NAME.fullmatch(connection)
-    if found is None:
+    match = _NAME.fullmatch(connection)
+    if match is None:
         return NOWHERE
-    broker, client = _end(found[1], found[2]), _end(found[3], found[4])
-    return LoggedConnection(f"{client}>{broker}#{found[5].rpartition('-')[2]}", client, broker)
+    broker, client = _end(match[1], match[2]), _end(match[3], match[4])
+    return LoggedConnection(f"{client}>{broker}#{match[5].rpartition('-')[2]}", client, broker)
 
 
 def _end(host: str, port: str) -> str:
     try:
-        known = ip_address(host.strip("[]").partition("%")[0])
+        address = ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
         return f"{host}:{port}"
-    return f"[{known}]:{port}" if known.version == 6 else f"{known}:{port}"  # noqa: PLR2004 - of IP
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"  # noqa: PLR2004 - of IP
 
 
 _HEAD: Final = re.compile(
@@ -150,13 +150,13 @@ def parse_text(text: str) -> TextLine | None:
 @lru_cache(maxsize=1)
 def _api_keys() -> dict[str, int]:
     """The api keys by their names in Java: PRODUCE, LEADER_AND_ISR."""
-    found: dict[str, int] = {}
+    keys: dict[str, int] = {}
     bundled = catalog()
-    for one in map(bundled.entry, bundled.names()):
-        if one.type is MessageType.REQUEST and one.api_key is not None:
-            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one.name.removesuffix("Request"))
-            found[words.upper()] = one.api_key
-    return found
+    for entry in map(bundled.entry, bundled.names()):
+        if entry.type is MessageType.REQUEST and entry.api_key is not None:
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", entry.name.removesuffix("Request"))
+            keys[words.upper()] = entry.api_key
+    return keys
 
 
 _Int16 = Annotated[int, msgspec.Meta(ge=-(1 << 15), lt=1 << 15)]
@@ -272,9 +272,9 @@ class RequestLogReader:
             elif not self._refusals.waits_at(line.offset):
                 return
             elif line.text and COMPLETED not in line.text:
-                found = self._refusals.ended_by(line)
-                if found is not None:
-                    yield found
+                request = self._refusals.ended_by(line)
+                if request is not None:
+                    yield request
                 return
 
     def _said(self, line: Line) -> Item:
@@ -303,41 +303,41 @@ class RequestLogReader:
 def _of_json(line: Line, body: bytes, time_us: int) -> Item:
     try:
         # Behind it the layout may have more.
-        found = _JSON.decode(body[: body.rfind(b"}") + 1])
-        connection = ends(found.connection)
+        content = _JSON.decode(body[: body.rfind(b"}") + 1])
+        connection = ends(content.connection)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _header_only(line, body, time_us) or BadLine(TOO_LONG if line.is_cut else UNREADABLE)
-    software = found.client_information
-    request, response = bytes(found.request), bytes(found.response)
+    software = content.client_information
+    request, response = bytes(content.request), bytes(content.response)
     return LoggedRequest(
         line.offset,
-        found.request_header,
+        content.request_header,
         time_us,
-        _micros(found.total_time_ms),
+        _micros(content.total_time_ms),
         connection,
         None if request in _NOTHING else request,
         None if response in _NOTHING else response,
-        found.principal,
-        found.listener,
-        found.security_protocol,
+        content.principal,
+        content.listener,
+        content.security_protocol,
         _known(software.software_name),
         _known(software.software_version),
-        found.is_forwarded,
+        content.is_forwarded,
         has_response=response not in _NOTHING,
     )
 
 
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
     """What a line says whose end is missing: the header comes first."""
-    found = _HEADER.search(body)
-    if found is None:
+    match = _HEADER.search(body)
+    if match is None:
         return None
     try:
-        header = _HEADERS.decode(found[1])
+        header = _HEADERS.decode(match[1])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     nothing = (None,) * 7
-    is_forwarded = _FORWARDED.search(body, 0, found.start()) is not None
+    is_forwarded = _FORWARDED.search(body, 0, match.start()) is not None
     why = TOO_LONG if line.is_cut else CUT
     return LoggedRequest(
         line.offset, header, time_us, 0, NOWHERE, *nothing, is_forwarded, True, error=why
@@ -345,26 +345,26 @@ def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
 
 
 def _of_text(line: Line, body: bytes, time_us: int) -> Item:
-    found: TextLine | None = parse_text(body.decode("utf-8", "replace"))
-    if found is None:
+    content: TextLine | None = parse_text(body.decode("utf-8", "replace"))
+    if content is None:
         return BadLine(UNREADABLE)
-    header = LoggedHeader(*found.header)
+    header = LoggedHeader(*content.header)
     return LoggedRequest(
         line.offset,
         header,
         time_us,
-        _micros(found.total_ms),
-        ends(found.connection),
-        found.request,
-        found.response,
-        found.principal,
-        found.listener,
-        found.security_protocol,
-        _known(found.software_name),
-        _known(found.software_version),
-        has_response=found.has_response,
+        _micros(content.total_ms),
+        ends(content.connection),
+        content.request,
+        content.response,
+        content.principal,
+        content.listener,
+        content.security_protocol,
+        _known(content.software_name),
+        _known(content.software_version),
+        has_response=content.has_response,
         is_text=True,
-        error=CUT if found.is_cut else None,
+        error=CUT if content.is_cut else None,
     )
 
 
@@ -408,18 +408,18 @@ class Refusals:
         before = self._before if self.waits_at(line.offset) else None
         self._before = None
         whose = _FROM.search(line.text)
-        found = _REFUSED.search(line.text)
-        if whose is not None and found is None:
+        refusal = _REFUSED.search(line.text)
+        if whose is not None and refusal is None:
             self._before = line, whose[1]
             return None
-        if found is None or (before is None and whose is None):
+        if refusal is None or (before is None and whose is None):
             return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
         where = (line, whose[1]) if whose is not None else before
         assert where is not None  # noqa: S101 - one of them is there, see above
         first, name = where
         time_us = self._zone.moment(first.text[: first.text.find(name)], first.seen_us)
         time_us = first.seen_us if time_us is None else time_us
-        key, version = int(found[1]), int(found[2])
+        key, version = int(refusal[1]), int(refusal[2])
         if time_us is None or not (key < 1 << 15 and -(1 << 15) <= version < 1 << 15):
             return BadLine(NO_TIME if time_us is None else UNREADABLE)
         return RefusedRequest(
@@ -428,5 +428,5 @@ class Refusals:
             ends(name.decode("utf-8", "replace")),
             key,
             version,
-            found[0].decode("utf-8", "replace"),
+            refusal[0].decode("utf-8", "replace"),
         )

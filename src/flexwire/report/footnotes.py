@@ -87,5 +87,6 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
     of = units.plural(requests, "request")
     return (
         f"{sentence} The other {units.count(others)} of {of} do not count here: they open "
-        "connections (ApiVersions, SASL), come from brokers, or are of APIs that the release does not have."
+        "connections (ApiVersions, SASL), come from brokers, or are of APIs that the release does "
+        "not have."
     )

@@ -70,7 +70,7 @@ class AnswerFacts:
 
 
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
-    """Say of which moment answers about state are, where that is not the end of logs."""
+    """Return of which moment answers about state are, where that is not the end of logs."""
     moments = sorted({answer.as_of for answer in answers if answer.as_of})
     return tuple(f"What is said of internal topics is as of {moment}." for moment in moments)
 

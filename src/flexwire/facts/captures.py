@@ -54,7 +54,7 @@ _ONLY: Final = "only_frames_of"
 
 
 def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
-    """What rows that are sent round say in columns of their own: which part of all they are about.
+    """Return what rows that are sent round say in columns of their own: which part of all they are about.
 
     The smallest share of connections that any capture holds, and which frames; nothing where all
     hold all.
@@ -72,7 +72,7 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 
 
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
-    """What a user should hear of them.
+    """Return what a user should hear of them.
 
     >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
     '2 captures hold 10 % of all connections: coun'

@@ -114,7 +114,7 @@ class RequestLogFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is a request log, and no line in it is a request."""
+        """True if there is a request log, and no line in it is a request."""
         return bool(self.files) and not (self.requests + self.forwarded + self.cut + self.text)
 
 
@@ -542,7 +542,7 @@ class Facts:
 
     @property
     def has_traffic(self) -> bool:
-        """Whether the analysis was given a capture: else what is said of traffic means nothing."""
+        """True if the analysis was given a capture: else what is said of traffic means nothing."""
         return self.logs is None or self.source_files > 0
 
     def to_json(self) -> dict[str, Any]:

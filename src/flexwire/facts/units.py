@@ -97,7 +97,7 @@ def set_bytes(number: int) -> str:
 
 
 def exact_bytes(number: int) -> str:
-    """What stands in the title beside `human_bytes`: "1,500 bytes"."""
+    """Return what stands in the title beside `human_bytes`: "1,500 bytes"."""
     return plural(number, "byte")
 
 
@@ -115,7 +115,7 @@ def duration_ms(milliseconds: float) -> str:
 
 
 def exact_ms(milliseconds: float) -> str:
-    """What stands in the title beside `duration_ms`, to the microsecond.
+    """Return what stands in the title beside `duration_ms`, to the microsecond.
 
     >>> exact_ms(3.2), exact_ms(30000)
     ('3.2 ms', '30,000 ms')
@@ -124,7 +124,7 @@ def exact_ms(milliseconds: float) -> str:
 
 
 def span(microseconds: int) -> str:
-    """How long a capture lasted.
+    """Return how long a capture lasted.
 
     >>> span(2_500_000), span(125_000_000), span(7_380_000_000)
     ('2.50 s', '2 min 5 s', '2 h 3 min')

@@ -1,12 +1,13 @@
-"""Which logs there are, and which of several replicas of a partition Kafka would go on with.
+"""Find logs, and choose the replica of a partition that Kafka would continue with.
 
-Kafka compares two logs by the epoch first and by the offset then, as records of an older epoch that
-another leader did not have are cut off (KIP-101).
+Kafka compares two logs by leader epoch first and by offset second. Records of an older epoch that
+the next leader did not have are cut off (KIP-101).
 
-The leader's log is the partition, and replicas in the ISR have all of it. The log of the cluster's
-metadata says who these are. Where it is not at hand, or older than the replicas, the log with the
-higher leader epoch is the newer one, and of two with the same epoch the longer one. The longest log
-may be that of a leader that died, and whose last records nobody else had.
+The leader's log is the partition, and replicas in the ISR hold all of it. The log of the cluster's
+metadata names the leader and the ISR. If that log is missing, or older than the replicas, the log
+with the higher leader epoch is the newer one. Of two logs with the same epoch it is the longer one.
+The longest log alone proves nothing: it may belong to a leader that died, and its last records may
+have been nowhere else.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ if TYPE_CHECKING:
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
-    """Give the logs in ``paths`` that ``query`` wants, one for each partition unless it wants all.
+    """Return the logs in ``paths`` that ``query`` asks for: one per partition, or all replicas.
 
-    A path is a segment, a directory of a partition or one above such directories, a pattern, or
-    the URL of any of these. Raises `CaptureError` where there is no log, and `StorageError`.
+    A path is a segment, a partition's directory, a directory above those, a pattern, or the URL of
+    any of these. Raises `CaptureError` if there is no log, and `StorageError`.
     """
     return logs_among(list_files(paths, is_log_file, WORDS), query)
 
 
 def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
-    """Do the same with files that were listed."""
+    """Return the logs among files that were listed, as `find_logs` does."""
     listed = [*sources]
     replicas = replicas_among(listed, query)
     if query.replicas == "all":
@@ -57,7 +58,7 @@ def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
 
 
 def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[Replica]:
-    """Return one log of each partition, as Kafka would go on with it, and what a tier has more."""
+    """Return one log per partition, as Kafka would continue it, with older segments of a tier."""
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
     for replica in all_replicas:
         by_partition[replica.partition].append(replica)
@@ -73,7 +74,7 @@ def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[R
         brokers = [replica for replica in replicas if not replica.is_tiered]
         log = best_of(brokers or replicas, leaders.get(partition))
         tiers = [replica for replica in replicas if replica.is_tiered and replica is not log]
-        # A broker that does not lead may write it down later.
+        # A broker that does not lead may record the new start later.
         log = replace(log, start=max(replica.start for replica in replicas))
         chosen.append(_with_tier(log, best_of(tiers, None)) if tiers else log)
     return chosen
@@ -90,18 +91,18 @@ def _with_tier(log: Replica, tier: Replica) -> Replica:
 
 
 UNKNOWN_EPOCH: Final = -1
-"""The leader epoch of a message set, which has none, and of a log without a batch."""
+"""The leader epoch of a message set, which has none, and of a log without batches."""
 
 
 class LogTip(NamedTuple):
-    """The end of a log: the leader epoch of its last batch, and the offset where it goes on."""
+    """The end of a log: the leader epoch of its last batch, and the next offset."""
 
     epoch: int
     end: int
 
 
 def tip_of(segments: Sequence[LogSegment]) -> LogTip:
-    """Return where a log ends, up to the last whole batch; its segments are in order."""
+    """Return where a log ends after its last whole batch; ``segments`` are in order."""
     end = segments[-1].base_offset
     for segment in reversed(segments):
         with open_file(segment.log) as log:
@@ -127,13 +128,13 @@ _METADATA: Final = f"{METADATA_TOPIC}-0"
 
 
 def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Replica:
-    """Return the replica that Kafka would go on with."""
+    """Return the replica that Kafka would continue with."""
     if len(replicas) == 1:
         return replicas[0]
     tips = {replica.directory: tip_of(replica.segments) for replica in replicas}
 
     def by_tip(replica: Replica) -> tuple[LogTip, int]:
-        # If two logs end alike, the one that begins first has more.
+        # If two logs end alike, the one that begins earlier holds more.
         return tips[replica.directory], -replica.segments[0].base_offset
 
     return max(in_step(replicas, tips, leadership), key=by_tip)
@@ -142,9 +143,9 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
 def in_step(
     replicas: Sequence[Replica], tips: Mapping[str, LogTip], leadership: Leadership | None
 ) -> Sequence[Replica]:
-    """Return the leader's replica, else those in the ISR, else all of them.
+    """Return the leader's replica, else the replicas in the ISR, else all of them.
 
-    All of them too where the metadata is older than the last records of a replica.
+    All are returned too if the metadata is older than the last records of a replica.
     """
     if leadership is None or leadership.epoch < max(tip.epoch for tip in tips.values()):
         return replicas
@@ -157,10 +158,10 @@ def in_step(
 def leaders_beside(
     replicas: Iterable[str], directories: Iterable[str]
 ) -> dict[Partition, Leadership]:
-    """Return who leads each partition, by the newest log of the cluster's metadata.
+    """Return the leader of each partition, by the newest log of the cluster's metadata.
 
-    It is looked for among ``directories``, and beside those of ``replicas``. Empty where there is
-    none, or where its state at its end is not known.
+    The metadata log is searched among ``directories``, and beside those of ``replicas``. The result
+    is empty if there is none, or if its final state is unknown.
     """
     beside = {replica.rstrip("/").rpartition("/")[0] for replica in replicas}
     metadata = {directory for directory in directories if directory.rpartition("/")[2] == _METADATA}
@@ -175,7 +176,7 @@ def leaders_beside(
 
 
 def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
-    """Read the metadata in a directory; None where what it adds up to is not known."""
+    """Read the metadata log in a directory; None if its final state is unknown."""
     try:
         files = find_metadata(directory)
         base, epoch = newest_base(files)

@@ -1,8 +1,8 @@
-"""Where replicas of a partition differ: the records that Kafka would cut off from one of them.
+"""Find where replicas of a partition differ: the records that Kafka would cut off from one.
 
-All records of a leader epoch come from one leader. So two logs are alike up to where the last epoch
-that both began at the same offset ends in one of them (KIP-101). What follows there is looked up in
-the headers of batches, as compaction may have removed whatever an epoch began with.
+All records of a leader epoch come from one leader. So two logs are alike up to the end of the last
+epoch that both began at the same offset (KIP-101). The rest is compared by the headers of batches,
+because compaction may have removed the beginning of an epoch.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _EPOCHS: Final = "leader-epoch-checkpoint"
 
 
 class Divergence(NamedTuple):
-    """Replicas of a partition that differ, and the one of them that is read.
+    """Replicas of a partition that differ; the replica that is read comes first.
 
-    ``brokers`` are those that `meta.properties` names. All have an entry for each replica; the one
-    that is read comes first. ``first_difference`` is the first offset at which two of them have a
-    record of another leader epoch.
+    ``brokers`` are the brokers that `meta.properties` names. Each tuple has an entry for each
+    replica. ``first_difference`` is the first offset at which two replicas have records of
+    different leader epochs.
     """
 
     partition: Partition
@@ -77,7 +77,7 @@ def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
 
 
 def first_difference(log: Replica, other: Replica) -> int | None:
-    """Return the first offset at which two logs have records of another epoch; None for none."""
+    """Return the first offset at which two logs have records of different epochs; None if none."""
     start = max(_alike_to(log, other), log.first, other.first)
     mine, theirs = _epochs_from(log, start), _epochs_from(other, start)
     left, right = next(mine, None), next(theirs, None)
@@ -93,7 +93,7 @@ def first_difference(log: Replica, other: Replica) -> int | None:
 
 
 def _alike_to(first: Replica, other: Replica) -> int:
-    """Return an offset below which two logs are alike; 0 where no checkpoint says it."""
+    """Return an offset below which two logs are alike; 0 if no checkpoint says so."""
     mine, theirs = _began(first), _began(other)
     common = [epoch for epoch, start in mine.items() if theirs.get(epoch) == start]
     if not common:
@@ -108,7 +108,7 @@ def _alike_to(first: Replica, other: Replica) -> int:
 
 
 def _began(log: Replica) -> dict[int, int]:
-    """Return where each leader epoch of a log begins; empty where no sound file says it."""
+    """Return where each leader epoch of a log begins; empty if no valid file says so."""
     try:
         [source] = list_files([f"{log.directory}/{_EPOCHS}"], _is_epochs, "is a checkpoint")
     except CaptureError:
@@ -125,7 +125,7 @@ def _is_epochs(name: str) -> bool:
 
 
 class _BatchOffsets(NamedTuple):
-    """The offsets of a batch, and its leader epoch."""
+    """The offsets and the leader epoch of a batch."""
 
     first: int
     last: int
@@ -133,7 +133,7 @@ class _BatchOffsets(NamedTuple):
 
 
 def _epochs_from(log: Replica, offset: int) -> Iterator[_BatchOffsets]:
-    """Return the batches of a log from an offset on."""
+    """Yield the batches of a log from an offset on."""
     following = [*(later.base_offset for later in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
         if end is not None and end <= offset:

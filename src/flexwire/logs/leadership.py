@@ -1,8 +1,8 @@
-"""Who led each partition, and which replicas had all of it, by the log of the cluster's metadata.
+"""The leader and the ISR of each partition, read from the log of the cluster's metadata.
 
-Only the end of that log is asked for, and only where several replicas of a partition are at hand.
-So records are read one by one here, without Spark; `answers/state/cluster_partitions.py`
-has the partitions as of any moment.
+Only the final state is needed, and only if several replicas of a partition are present. So records
+are read one by one here, without Spark. `answers/state/cluster_partitions.py` has the partitions as
+of any moment.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
     "EndTransactionRecord",
     "AbortTransactionRecord",
 )
-# In a change: the leader stays. A change of leader raises the epoch (`PartitionRegistration`).
+# In a change: the leader stays. A new leader raises the epoch (`PartitionRegistration`).
 _SAME_LEADER: Final = -2
-# A frame begins with its version and the api key, of one byte each for the records of `_READS`.
+# A frame begins with its version and its api key. Each takes one byte in the records of `_READS`.
 _API_KEY_AT: Final = 1
 
 
 class Leadership(NamedTuple):
-    """The leader of a partition, -1 for none, its epoch, and the replicas in the ISR."""
+    """The leader of a partition (-1 for none), its epoch, and the replicas in the ISR."""
 
     leader: int
     epoch: int
@@ -47,14 +47,14 @@ class Leadership(NamedTuple):
 
 @dataclass(slots=True)
 class Leaderships:
-    """What the records of the metadata add up to, as they are read in order."""
+    """The leaders of all partitions, updated by metadata records in order."""
 
     _topics: dict[str, str] = field(default_factory=dict)
     _leaderships: dict[str, dict[int, Leadership]] = field(default_factory=dict)
     _waiting: list[tuple[str, Any]] | None = None
 
     def by_partition(self) -> dict[Partition, Leadership]:
-        """Return who leads each partition of a topic that was not deleted."""
+        """Return the leader of each partition whose topic still exists."""
         return {
             Partition(name, number): leadership
             for topic, name in self._topics.items()
@@ -62,7 +62,7 @@ class Leaderships:
         }
 
     def read(self, files: Iterable[InputFile], start: int = 0) -> None:
-        """Read the records of files from an offset on, up to what is damaged or not known."""
+        """Read the records of files from an offset on, up to the first damaged or unknown one."""
         read = _api_keys()
         for offset, value in _values(files):
             if offset < start or len(value) <= _API_KEY_AT or value[_API_KEY_AT] not in read:

@@ -1,9 +1,9 @@
-"""From paths and a query to the pieces that are read, and which transactions were aborted.
+"""Turn paths and a query into the pieces to read, with the transactions that were aborted.
 
-A broker keeps an index of aborted transactions beside each segment that has the end of one, and a
-segment without it has none; a segment that lies there without any index was copied alone, and its
-own control batches say it. What has not ended is what the newest producer snapshot has open and the
-batches after it do not end.
+A broker keeps an index of aborted transactions beside each segment in which one ends. A segment
+without that index has none. A segment without any index was copied alone, and its own control
+batches tell which transactions were aborted. A transaction is open if the newest producer snapshot
+has it open and no later batch ends it.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class TransactionOutcome(IntEnum):
     """What became of the transaction of a batch."""
 
     NONE = 0
-    """It is in no transaction, or is the control batch that ends one."""
+    """The batch is in no transaction, or is the control batch that ends one."""
     COMMITTED = 1
     ABORTED = 2
     OPEN = 3
-    """It had not ended where the log ends."""
+    """The transaction had not ended where the log ends."""
     UNKNOWN = 4
-    """An index, a snapshot or a control batch that says it is damaged."""
+    """The index, snapshot or control batch that would tell is damaged."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Transactions:
 
     Attributes:
         aborted: the aborted transactions.
-        opened: the first offset of each transaction that has no end, by its producer.
-        is_known: false where what says it is damaged.
+        opened: the first offset of each open transaction, by its producer.
+        is_known: false if the file that would tell is damaged.
     """
 
     aborted: tuple[TransactionAbort, ...] = ()
@@ -87,7 +87,7 @@ class Transactions:
         return by_producer(self.aborted)
 
     def outcomes(self, attributes: Words, producers: Words, base_offsets: Words) -> Words:
-        """Return the `TransactionOutcome` of each of some batches."""
+        """Return the `TransactionOutcome` of each batch."""
         is_of_transaction = attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK
         ended = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
         outcomes: Words = np.where(
@@ -103,7 +103,7 @@ class Transactions:
 
 
 def transactions_if_sound(replica: Replica) -> Transactions:
-    """Return how the transactions of a log ended; not known where what says it is damaged."""
+    """Return how the transactions of a log ended; unknown if a file about them is damaged."""
     try:
         return read_transactions(replica)
     except CaptureError:
@@ -111,9 +111,9 @@ def transactions_if_sound(replica: Replica) -> Transactions:
 
 
 def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int]:
-    """Give the aborted transactions, and the first offset that may be of one without an end.
+    """Return the aborted transactions, and the first offset that may be in an open one.
 
-    Raises `CaptureError` where an index or a snapshot is damaged.
+    Raises `CaptureError` if an index or a snapshot is damaged.
     """
     transactions = read_transactions(replica)
     return transactions.aborted, min(transactions.opened.values(), default=INT64_MAX)
@@ -122,7 +122,7 @@ def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int
 def read_transactions(replica: Replica) -> Transactions:
     """Return how the transactions of a log ended.
 
-    Raises `CaptureError` where an index, a snapshot or a control batch is damaged.
+    Raises `CaptureError` if an index, a snapshot or a control batch is damaged.
     """
     aborted = set[TransactionAbort]()
     ends = _TransactionListener({})
@@ -139,7 +139,7 @@ def read_transactions(replica: Replica) -> Transactions:
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
     if is_alone:
-        # The walk began with the first segment, so it has heard of all.
+        # The pass began with the first segment, so it has met all aborted transactions.
         aborted.update(ends.aborted)
     return Transactions(tuple(sorted(aborted)), ends.open)
 
@@ -153,7 +153,7 @@ def walked_segments(replica: Replica) -> tuple[LogSegment, ...]:
 
 
 def _is_alone(replica: Replica) -> bool:
-    """Return whether a segment lies there without the indexes that a broker keeps beside it."""
+    """Return whether a segment lacks the indexes that a broker keeps beside it."""
     return any(not (segment.index or segment.time_index) for segment in replica.segments)
 
 
@@ -164,7 +164,7 @@ def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
 
 
 def _open_in(snapshot: InputFile) -> dict[int, int]:
-    """Give the first offset of each transaction that a snapshot has open, by producer."""
+    """Return the first offset of each transaction that is open in a snapshot, by producer."""
     with open_file(snapshot) as file:
         entries = list(_sound(snapshot, read_producer_snapshot(file)))
     return {
@@ -184,14 +184,14 @@ def _sound(
 
 
 class _TransactionListener:
-    """Hears of batches in order, and says what the transactions in them came to."""
+    """Receives batches in order, and works out how their transactions ended."""
 
     def __init__(self, first_offsets: dict[int, int]) -> None:
         self.open = first_offsets
         self.aborted: list[TransactionAbort] = []
 
     def walk(self, replica: Replica, segment: LogSegment, offset: int) -> None:
-        """Hear of the batches of a segment from an offset on."""
+        """Take in the batches of a segment from an offset on."""
 
         def hear(at: int, headers: BatchHeaders) -> None:
             rows = headers.attributes & TRANSACTIONAL_MASK != 0
@@ -221,23 +221,23 @@ def _is_abort(source: InputFile, position: int) -> bool:
     with open_file(source) as log:
         try:
             records = read_batch(log, place_at(log, position)).records
-            # Compaction may have removed the record of one whose transaction has none left.
+            # Compaction may have removed the record, if the transaction has no records left.
             kinds = [decode_control_record(record.key, record.value).type for record in records]
             return kinds[:1] == [_ABORT]
         except (RecordError, DecodeError) as error:
-            reason = f"a control batch that does not say whether it aborts: {error}"
+            reason = f"cannot tell whether this control batch aborts its transaction: {error}"
             raise CaptureError(reason, source=source.name, offset=position) from None
 
 
-# A file takes as long to open as so many bytes to read.
+# Opening a file takes as long as reading this many bytes.
 _OPENING: Final = 1 << 20
 
 
 def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
-    """Give the pieces to read, those of one task together, in the order of the logs.
+    """Return the pieces to read, grouped by task, in the order of the logs.
 
     Raises `CaptureError` and `StorageError` for files that are not what they should be, and
-    `ArgumentError` for offsets of a partition that is not there.
+    `ArgumentError` for offsets of a partition that does not exist.
     """
     logs = find_logs(paths, query)
     there = {replica.partition for replica in logs}
@@ -250,7 +250,7 @@ def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
 
 
 def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
-    """Raise `ArgumentError` for a topic that no path has."""
+    """Raise `ArgumentError` for a topic that no path holds."""
     there = {replica.partition.topic for replica in find_logs(paths, LogQuery(replicas="all"))}
     for topic in sorted(topics):
         if topic not in there:
@@ -259,7 +259,7 @@ def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
 
 
 def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
-    """Give pieces together that have no more than ``size`` bytes in all."""
+    """Group pieces into tasks of at most ``size`` bytes."""
     tasks: list[list[LogPiece]] = []
     weight = 0
     for piece in pieces:
@@ -273,7 +273,7 @@ def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
 
 
 def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
-    """Give the pieces of a log with what is asked of it."""
+    """Yield the pieces of a log that the query asks for."""
     aborted: tuple[TransactionAbort, ...] = ()
     offsets = query.offsets & between(log, query) & Bounds(low=log.start)
     if query.isolation == "read_committed" and not offsets.is_empty:
@@ -309,7 +309,7 @@ def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
 
 
 def between(log: Replica, query: LogQuery) -> Bounds:
-    """Give the offsets that a log is to be read between."""
+    """Return the range of offsets to read of a log."""
     low = query.starting.get(log.partition, INT64_MIN)
     bounds = Bounds(low=low)
     if log.partition in query.ending:
@@ -333,7 +333,7 @@ def _first_as_late(log: Replica, timestamp: int) -> int | None:
 
 
 def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
-    """Whether all records of a segment, which is not the last, are known to be earlier."""
+    """Return whether all records of a segment are known to be earlier; not for the last segment."""
     if timestamp == INT64_MIN:
         return False
     latest = latest_time(segment)
@@ -341,7 +341,7 @@ def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
 
 
 def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
-    """Give the ranges of a segment's bytes to read, which begin and end with a batch."""
+    """Yield the byte ranges of a segment to read; each begins and ends with a batch."""
     start, stop = 0, segment.log.size
     is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None
     if not is_bounded and stop <= size:

@@ -120,7 +120,7 @@ _WIDTHS_US = [
 
 
 def bucket_us(span_us: int) -> int:
-    """Give how long a slice of a capture is, of which the last frame is so long after the first.
+    """Return how long a slice of a capture is, of which the last frame is so long after the first.
 
     There are about 120; captures of months are drawn in as many days as there are.
 
@@ -189,7 +189,7 @@ class AnalysisSums:
         self.audit.merge(other.audit)
 
     def parts(self, given_brokers: Brokers) -> TableFacts:
-        """What the facts have of all tables; ``given`` are the ends that were given as brokers."""
+        """Return what the facts have of all tables; ``given`` are the ends that were given as brokers."""
         frames = self._frames
         undecodable = self._records.undecodable
         return TableFacts(

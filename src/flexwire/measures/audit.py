@@ -124,7 +124,7 @@ class AuditSums:
         self._rows.add(OF_LOG, logged_rows(rows))
 
     def logged(self) -> Iterator[pa.RecordBatch]:
-        """Give the rows of the table of connections for those of request logs."""
+        """Return the rows of the table of connections for those of request logs."""
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
@@ -155,7 +155,7 @@ class AuditSums:
         ranges[api_key] = max(lowest, range_[0]), min(highest, range_[1])
 
     def evidence(self) -> AuditEvidence:
-        """Give what was seen of every client."""
+        """Return what was seen of every client."""
         self._prune(MOST_BROKERS)
         self._chosen = self._candidates()
         uses: dict[SeenUse, SeenUse] = {}
@@ -181,7 +181,7 @@ class AuditSums:
         return replace(evidence, brokers_left_out=self._others.count)
 
     def _candidates(self) -> ChosenClients | None:
-        """Which clients are judged, where there are too many."""
+        """Return which clients are judged, where there are too many."""
         if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
             return None  # no more clients than rows, nor uses
         every = Candidates()
@@ -193,7 +193,7 @@ class AuditSums:
         return every.chosen()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
-        """Give which groups and topics these clients named in requests."""
+        """Return which groups and topics these clients named in requests."""
         keys = set(map(key_of, parties))
         names: defaultdict[Key, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for part in self._parts():
@@ -274,7 +274,7 @@ class _ConnectionPart:
         every.add(self._hashes(), hashes(columns, len(sent)), sent["requests"].to_numpy())
 
     def _of_part(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
-        """Give the rows whose connection is Kafka, and of each which one it is."""
+        """Return the rows whose connection is Kafka, and of each which one it is."""
         place = pc.index_in(rows[CONNECTION], value_set=self._kafka[CONNECTION])
         return rows.filter(place.is_valid()), place.drop_null().to_numpy().astype(np.int64)
 
@@ -282,7 +282,7 @@ class _ConnectionPart:
         return self._kafka[name].take(pa.array(self._sent_at))
 
     def uses(self, offers: _Ranges) -> Iterator[SeenUse]:
-        """Give every version that was sent, with the evidence of its connection around it."""
+        """Yield every version that was sent, with the evidence of its connection around it."""
         sent, at = self._sent, self._sent_at
         asked = np.zeros(len(self._kafka), np.bool_)
         # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
@@ -346,7 +346,7 @@ class _ConnectionPart:
     def statements(
         self, row_kinds: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
-        """Give what requests told of the clients on their connection; of ``keys``, or of all."""
+        """Yield what requests told of the clients on their connection; of ``keys``, or of all."""
         every, members = self._groups
         if keys is not None:
             is_wanted = np.array([key in keys for key in every], np.bool_)

@@ -111,7 +111,7 @@ def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what was sent, of rows of the table of frames."""
+    """Return what was sent, of rows of the table of frames."""
     kind = AUDITED[SENT]
     is_said = pc.and_(pc.equal(frames["direction"], "request"), frames["api_key"].is_valid())
     said = frames.select([*kind.keys.names, "time", "answered"]).filter(is_said)
@@ -127,7 +127,7 @@ def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the connections that are Kafka, of rows of their table."""
+    """Return the connections that are Kafka, of rows of their table."""
     kafka = connections.filter(connections["is_kafka"])
     is_closed = pc.fill_null(pc.equal(kafka["closed_by"], "broker"), fill_value=False)
     columns = [
@@ -142,13 +142,13 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what lines of request logs say of connections, those that are alike as one."""
+    """Return what lines of request logs say of connections, those that are alike as one."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
 
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the rows of the table of connections for what request logs said of them, in parts.
+    """Return the rows of the table of connections for what request logs said of them, in parts.
 
     A broker's own log knows no principal of a connection that it closed; its request log does.
     """
@@ -184,7 +184,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Give what requests tell, of rows of their table."""
+    """Yield what requests tell, of rows of their table."""
     body = rows["body"]
     if message == MECHANISMS_MESSAGE:
         yield from _stated(rows, MECHANISM, pc.struct_field(body, "mechanism"))
@@ -204,14 +204,14 @@ def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Give what requests named, of rows of `NAMES`."""
+    """Yield what requests named, of rows of `NAMES`."""
     for kind in KINDS:
         some = rows.filter(pc.equal(rows["kind"], kind))
         yield from _stated(some, kind, some["name"])
 
 
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the requests of replicas that fetch, of rows of the table of `REPLICAS_MESSAGE`."""
+    """Return the requests of replicas that fetch, of rows of the table of `REPLICAS_MESSAGE`."""
     older, newer = (pc.struct_field(rows["body"], path) for path in _REPLICAS)
     is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
     return rows.filter(is_replica)
@@ -221,7 +221,7 @@ _REPLICAS = ("replica_id", ["replica_state", "replica_id"])
 
 
 def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
-    """Give the values at a path, and of each the row that it stands in, unless that is its own.
+    """Return the values at a path, and of each the row that it stands in, unless that is its own.
 
     None where no such column is: some versions call it otherwise.
     """
@@ -249,7 +249,7 @@ def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.Rec
 
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
-    """Give what brokers offer, of rows of their ApiVersions responses: API, lowest, highest."""
+    """Yield what brokers offer, of rows of their ApiVersions responses: API, lowest, highest."""
     # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
     is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
     responses = rows.filter(is_answered)

@@ -67,7 +67,7 @@ class ConnectionSums:
         self._keep(other._largest)
 
     def facts(self, given_brokers: tuple[str, ...] = ()) -> ConnectionFacts:
-        """Give the facts; ``given`` are the ends that were given as brokers."""
+        """Return the facts; ``given`` are the ends that were given as brokers."""
         return ConnectionFacts(
             given=given_brokers,
             not_kafka=self._others,

@@ -29,7 +29,7 @@ _DIGITS = 4
 
 
 def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """Give the different numbers in order, and how often there is each."""
+    """Return the different numbers in order, and how often there is each."""
     if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
         # Sooner than sorting them.
         counts = np.bincount(numbers)
@@ -63,7 +63,7 @@ class ValueCounts:
         self.add(other.values, other.counts)
 
     def at_ranks(self, ranks: Sequence[int]) -> Numbers:
-        """Give the numbers at ranks, counted from 1 for the least."""
+        """Return the numbers at ranks, counted from 1 for the least."""
         numbers: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
         return numbers
 
@@ -79,7 +79,7 @@ class ValueCounts:
 
 
 def _rounded(values: Numbers) -> Numbers:
-    """Give numbers with four significant digits; those that have no more stay as they are."""
+    """Return numbers with four significant digits; those that have no more stay as they are."""
     sizes = np.abs(values)
     unit = np.ones(len(values), np.int64)
     while (is_longer := sizes // unit >= 10**_DIGITS).any():
@@ -151,7 +151,7 @@ def hash_of(value: bytes) -> int:
 
 
 def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
-    """Give the hash of each value, and whether it is UTF-8; of a null anything."""
+    """Return the hash of each value, and whether it is UTF-8; of a null anything."""
     hashing = extension("hashing")
     if hashing is None:
         return _by_objects(values)
@@ -228,7 +228,7 @@ class DistinctCounter:
 
 
 def _different(some: Numbers, others: Numbers) -> Numbers:
-    """Give the different numbers of both, in order."""
+    """Return the different numbers of both, in order."""
     both = np.concatenate([some, others])
     # Sooner than np.unique, which is made for numbers that repeat more.
     both.sort()

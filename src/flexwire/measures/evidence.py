@@ -142,10 +142,10 @@ class AuditSource(Protocol):
     """What an audit is made from."""
 
     def evidence(self) -> AuditEvidence:
-        """What was seen of every client."""
+        """Return what was seen of every client."""
 
     def touched(self, parties: Collection[Party]) -> Mapping[Key, NamedEntities]:
-        """Which groups and topics these clients named in requests."""
+        """Return which groups and topics these clients named in requests."""
 
 
 def evidence_of(
@@ -198,7 +198,7 @@ def configured_of(text: str) -> ConfigurationUse:
 
 
 def key_of(party: Party) -> Key:
-    """Which client a party is, whatever software it has."""
+    """Return which client a party is, whatever software it has."""
     return party.client_id, party.address, party.principal
 
 

@@ -56,7 +56,7 @@ class ReasonCounts:
         self._prune()
 
     def most_frequent(self) -> tuple[list[tuple[Key, str, int]], int]:
-        """Give everything else, the reason and how many, the most frequent first, and the rest."""
+        """Return everything else, the reason and how many, the most frequent first, and the rest."""
         ordered = sorted(map(_with_reason, self._counts.items()), key=_order)
         rest = sum(count for _, _, count in ordered[DIFFERENT_REASONS:])
         return ordered[:DIFFERENT_REASONS], rest + self.uncounted
@@ -137,11 +137,11 @@ class FailureSums:
         self._keep(other._earliest)
 
     def earliest(self) -> tuple[DecodeFailure, ...]:
-        """Give the earliest, by time."""
+        """Return the earliest, by time."""
         return tuple(failure for _, failure in self._earliest)
 
     def counts(self) -> tuple[FailureCount, ...]:
-        """Give how many there are of each reason, the most frequent first, and of the rest."""
+        """Return how many there are of each reason, the most frequent first, and of the rest."""
         frequent, rest = self._reasons.most_frequent()
         counts = [FailureCount(reason, count) for _, reason, count in frequent]
         if rest:
@@ -177,7 +177,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Give the rows of bytes that are not a record batch, unless it was cut off or withheld."""
+    """Return the rows of bytes that are not a record batch, unless it was cut off or withheld."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):
@@ -194,7 +194,7 @@ def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
 
 
 def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Give the failures among rows of the records table, as `FAILURES`.
+    """Return the failures among rows of the records table, as `FAILURES`.
 
     ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
     `SAMPLE_BYTES`) are of what did not decode.

@@ -58,19 +58,19 @@ class TrafficSums(NamedTuple):
 
 
 def frames_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Give how many frames go in a direction."""
+    """Return how many frames go in a direction."""
     return sum(group.frames for group in traffic if group.direction == direction)
 
 
 def bytes_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Give how many bytes go in a direction."""
+    """Return how many bytes go in a direction."""
     return sum(group.bytes for group in traffic if group.direction == direction)
 
 
 def api_facts(
     traffic: Iterable[TrafficSums], latencies: Mapping[int, Latency]
 ) -> tuple[ApiFacts, ...]:
-    """Give the facts of each api key."""
+    """Return the facts of each api key."""
     return tuple(
         ApiFacts(
             api_key=api_key,
@@ -94,7 +94,7 @@ def api_facts(
 def client_facts(
     traffic: Iterable[TrafficSums], connections: Mapping[Client, Collection[str]]
 ) -> tuple[ClientFacts, ...]:
-    """Give the facts of each client that named itself in a message."""
+    """Return the facts of each client that named itself in a message."""
     by_client = _by((group for group in traffic if group.has_message), lambda group: group.client)
     return tuple(
         ClientFacts(
@@ -110,7 +110,7 @@ def client_facts(
 
 
 def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
-    """Give who sent which version of which api, and how often."""
+    """Return who sent which version of which api, and how often."""
     requests = (group for group in traffic if group.direction == REQUEST)
     by_use = _by(requests, lambda group: (group.client, group.api_key, group.api_version))
     return tuple(
@@ -121,7 +121,7 @@ def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
 
 
 def name_of(api_key: int) -> str | None:
-    """Give the name of an api, where a release has it."""
+    """Return the name of an api, where a release has it."""
     try:
         return api_name(api_key)
     except UnknownMessageError:
@@ -274,7 +274,7 @@ class FrameSums:
     def totals(
         self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
     ) -> Totals:
-        """Give the totals, with what is not in the table of frames."""
+        """Return the totals, with what is not in the table of frames."""
         traffic = self._groups()
 
         def of(outcome: str) -> int:
@@ -299,11 +299,11 @@ class FrameSums:
         )
 
     def withheld_credentials(self) -> int:
-        """Give how many frames had something withheld."""
+        """Return how many frames had something withheld."""
         return sum(group.withheld for group in self._groups())
 
     def timeline(self) -> Timeline:
-        """Give the traffic over time."""
+        """Return the traffic over time."""
         slices: dict[int, dict[str, tuple[int, int]]] = {}
         for (step, direction), (frames, size) in self._slices.sums.items():
             slices.setdefault(step, {})[direction] = frames, size
@@ -320,7 +320,7 @@ class FrameSums:
         return Timeline(self._bucket_us, tuple(buckets))
 
     def sources(self, packets: Mapping[str, int]) -> tuple[CaptureFileFacts, ...]:
-        """Give the facts of each capture file, of which the ``packets`` are given."""
+        """Return the facts of each capture file, of which the ``packets`` are given."""
         sums = self._sources.sums
         return tuple(
             CaptureFileFacts(path, count, *sums.get((path,), (0, 0)))
@@ -328,20 +328,20 @@ class FrameSums:
         )
 
     def apis(self) -> tuple[ApiFacts, ...]:
-        """Give the facts of each api key."""
+        """Return the facts of each api key."""
         return api_facts(self._groups(), self._latencies.facts())
 
     def clients(self) -> tuple[ClientFacts, ...]:
-        """Give the facts of each client."""
+        """Return the facts of each client."""
         connections = {Client(*client): names for client, names in self._of_clients.items()}
         return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Give who sent which version of which api; no audit has judged them."""
+        """Return who sent which version of which api; no audit has judged them."""
         return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
-        """Give what decoded leniently, the most frequent first."""
+        """Return what decoded leniently, the most frequent first."""
         frequent, _ = self._lenient.most_frequent()
         return tuple(
             LenientUse(Client(*client), message, version, reason, count)
@@ -356,7 +356,7 @@ class FrameSums:
 
 
 def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what is told of the frames that did not decode."""
+    """Return what is told of the frames that did not decode."""
     place = FAILURES.names.index("bytes")
     rows = frames.select(FAILURES.names)
     # Of bytes only the first are copied; there are none where a frame decoded.

@@ -31,7 +31,7 @@ class CodedColumn:
 
 
 def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
-    """Give a column as numbers of its different values, and these; null is a value like others."""
+    """Return a column as numbers of its different values, and these; null is a value like others."""
     if _is_one_text(column):
         return np.zeros(len(column), np.int64), column.slice(0, 1)
     encoded = pc.dictionary_encode(column, null_encoding="encode")
@@ -39,7 +39,7 @@ def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
 
 
 def _is_one_text(column: pa.Array) -> bool:
-    """Whether texts are all the same, as nearly always many columns: that is seen at once."""
+    """Return whether texts are all the same, as nearly always many columns: that is seen at once."""
     if not pa.types.is_string(column.type) or not len(column):
         return False
     if column.null_count:
@@ -54,18 +54,18 @@ def _is_one_text(column: pa.Array) -> bool:
 
 
 def coded(column: pa.Array) -> CodedColumn:
-    """Give a column as numbers; null is a value like others."""
+    """Return a column as numbers; null is a value like others."""
     codes, values = numbered(column)
     return CodedColumn(codes, values.to_pylist())
 
 
 def coded_flags(flags: Numbers) -> CodedColumn:
-    """Give a column of booleans as numbers."""
+    """Return a column of booleans as numbers."""
     return CodedColumn(flags.astype(np.int64), (False, True))
 
 
 def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
-    """Give the steps of a width that numbers lie in, counted from 0, downwards too."""
+    """Return the steps of a width that numbers lie in, counted from 0, downwards too."""
     steps = numbers // width
     least = int(steps.min())
     return CodedColumn(steps - least, range(least, int(steps.max()) + 1))
@@ -91,7 +91,7 @@ class RowGroups:
         self.first, self.of = _numbered(codes, different)
 
     def values(self) -> Iterator[Key]:
-        """Give what the rows of each group have in the columns."""
+        """Return what the rows of each group have in the columns."""
         columns = (
             [column.values[code] for code in column.codes[self.first].tolist()]
             for column in self._columns
@@ -99,18 +99,18 @@ class RowGroups:
         return zip(*columns, strict=True)
 
     def counts(self) -> list[int]:
-        """Give how many rows are in each group."""
+        """Return how many rows are in each group."""
         counts: list[int] = np.bincount(self.of).tolist()
         return counts
 
     def sums(self, numbers: Numbers) -> list[int]:
-        """Give the sum of each group's numbers; exact below 2 ** 53."""
+        """Return the sum of each group's numbers; exact below 2 ** 53."""
         sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
         return sums
 
 
 def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
-    """Give the first row of each code that occurs, and of each row the place of its code there."""
+    """Return the first row of each code that occurs, and of each row the place of its code there."""
     rows = len(codes)
     if different > 4 * rows + 1024:
         _, first, of = np.unique(codes, return_index=True, return_inverse=True)
@@ -155,7 +155,7 @@ NO_TOPIC = "?"
 
 
 def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
-    """Give the rows that differ from the row before in one of the columns named, the first too."""
+    """Return the rows that differ from the row before in one of the columns named, the first too."""
     is_start = np.ones(len(rows), np.bool_)
     if len(rows):
         is_start[1:] = False
@@ -181,13 +181,13 @@ def _mark_changes(column: pa.Array, marked: Numbers) -> None:
 
 
 def bits(flags: pa.BooleanArray) -> Numbers:
-    """Give flags without nulls as an array."""
+    """Return flags without nulls as an array."""
     values: Numbers = flags.to_numpy(zero_copy_only=False)
     return values
 
 
 def extents(lists: pa.Array) -> Numbers:
-    """Give the length of each list or value of bytes, 0 of a null."""
+    """Return the length of each list or value of bytes, 0 of a null."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     lengths = np.diff(offsets)
     if lists.null_count:
@@ -196,12 +196,12 @@ def extents(lists: pa.Array) -> Numbers:
 
 
 def topic_names(rows: pa.RecordBatch) -> pa.StringArray:
-    """Give the name of each row's topic, or its id."""
+    """Return the name of each row's topic, or its id."""
     return pc.coalesce(rows["topic"], rows["topic_id"], pa.scalar(NO_TOPIC))
 
 
 def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Give an order in which rows of one code stand together, and where in it each code begins.
+    """Return an order in which rows of one code stand together, and where in it each code begins.
 
     Rows of one code stay in their order.
     """
@@ -210,7 +210,7 @@ def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def changes(codes: Numbers) -> Numbers:
-    """Give where numbers differ from the one before, the first place too."""
+    """Return where numbers differ from the one before, the first place too."""
     is_first = np.ones(len(codes), np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

@@ -26,7 +26,7 @@ _MOST_WAITING = 100_000
 
 
 def edges(bucket: int, most: float) -> tuple[float, float]:
-    """Give from where to where a bucket goes, when ``most`` is the longest latency."""
+    """Return from where to where a bucket goes, when ``most`` is the longest latency."""
     if bucket < 0:
         return 0.0, LATENCY_EDGES_MS[0]
     if bucket == BUCKETS:
@@ -63,7 +63,7 @@ class LatencySums:
             self._of.setdefault(api_key, _Latencies()).merge(latencies)
 
     def facts(self) -> dict[int, Latency]:
-        """Give the latencies of each api key that has some."""
+        """Return the latencies of each api key that has some."""
         self._settle()
         return {api_key: latencies.facts() for api_key, latencies in self._of.items()}
 

@@ -71,7 +71,7 @@ class RowKind:
 
 
 def coded_only(column: pa.Array) -> CodedColumn:
-    """Give a column as numbers, whose values stay in Arrow; null is a value like others."""
+    """Return a column as numbers, whose values stay in Arrow; null is a value like others."""
     return CodedColumn(*numbered(column))
 
 
@@ -99,7 +99,7 @@ class _HeldRows:
         return sum(map(len, self._batches))
 
     def united(self) -> pa.RecordBatch:
-        """Give all rows, those that are alike as one."""
+        """Return all rows, those that are alike as one."""
         if not self._batches:
             return pa.RecordBatch.from_pylist([], self._kind.schema)
         return self._kind.united(pa.concat_batches(self._batches))
@@ -129,7 +129,7 @@ class ConnectionRows:
             self._spill(self._spilled)
 
     def count(self, name: str) -> int:
-        """How many rows of a kind there are at most: those that are alike may still be several."""
+        """Return how many rows of a kind there are at most: those that are alike may still be several."""
         spilled = 0 if self._spilled is None else self._spilled.counts[name]
         return spilled + self._rows[name].count
 
@@ -139,7 +139,7 @@ class ConnectionRows:
             self.add(name, rows.united())
 
     def parts(self) -> Iterator[dict[str, pa.RecordBatch]]:
-        """Give all rows by their kind, those of one connection together in one part."""
+        """Yield all rows by their kind, those of one connection together in one part."""
         if self._spilled is None or not self._spilled.is_used:
             yield {name: rows.united() for name, rows in self._rows.items()}
             return
@@ -168,7 +168,7 @@ class _SpillFile:
 
     @property
     def is_used(self) -> bool:
-        """Whether there is anything in it."""
+        """True if there is anything in it."""
         return self._file is not None
 
     def write(self, name: str, rows: pa.RecordBatch) -> None:
@@ -185,7 +185,7 @@ class _SpillFile:
                 self._places[bucket].append((name, start, self._file.tell() - start))
 
     def read(self, bucket: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Give the rows of a bucket."""
+        """Yield the rows of a bucket."""
         if self._file is None:
             return
         for name, start, size in self._places[bucket]:

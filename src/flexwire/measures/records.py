@@ -128,7 +128,7 @@ class _BatchRuns:
     most: Numbers
 
     def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
-        """Give a run's record batch; None of bytes that are not a batch."""
+        """Return a run's record batch; None of bytes that are not a batch."""
         facts = {name: self.first[name][at].as_py() for name in _OF_FIRST}
         if facts["magic"] is None:
             return None
@@ -254,7 +254,7 @@ class TopicSums:
                 counts.partitions = counts.partitions[:partitions]
 
     def facts(self) -> tuple[TopicFacts, ...]:
-        """What the report says of each topic, in the order of their names."""
+        """Return what the report says of each topic, in the order of their names."""
         whole = TopicSums()
         whole.merge(self)
         for batch in whole._shared:
@@ -305,7 +305,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
-    """Give a number for each run's topic and side, and what the numbers stand for."""
+    """Return a number for each run's topic and side, and what the numbers stand for."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
     is_produce = bits(pc.equal(first["source"], "produce"))

@@ -127,7 +127,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Answe
 
 
 def _title(answer: AnswerFacts) -> str:
-    """What stands above the picture: bars of the rows of one moment are not "over time"."""
+    """Return what stands above the picture: bars of the rows of one moment are not "over time"."""
     picture = answer.picture
     if picture is None:
         return ""
@@ -146,7 +146,7 @@ def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Where the rows are that the page does not show, and which columns none of them fills."""
+    """Return where the rows are that the page does not show, and which columns none of them fills."""
     name = answer.name
     kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
@@ -319,7 +319,7 @@ def _cut(word: str) -> str:
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Whether the picture is over time: what is of one moment is drawn by row."""
+    """Return whether the picture is over time: what is of one moment is drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

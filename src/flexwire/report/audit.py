@@ -168,7 +168,7 @@ def _when(finding: AuditFinding) -> ReportCell:
 
 
 def finding_table(facts: Facts) -> ReportTable:
-    """What was found against clients: one row for all the releases that it holds for."""
+    """Return what was found against clients: one row for all the releases that it holds for."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[ReportCell]:
         finding, releases = item

@@ -138,7 +138,7 @@ def timeline_chart(facts: Facts) -> Chart | None:
 
 
 def has_sizes(facts: Facts) -> bool:
-    """Whether the size of any frame is known."""
+    """Return whether the size of any frame is known."""
     return any(bucket.request_bytes or bucket.response_bytes for bucket in facts.timeline.buckets)
 
 

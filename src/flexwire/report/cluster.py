@@ -58,7 +58,7 @@ def gates(audit: Audit) -> list[ClusterGate]:
 
 
 def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
-    """What a release means to the cluster: a verdict and a sentence each, the gravest first.
+    """Return what a release means to the cluster: a verdict and a sentence each, the gravest first.
 
     Gates that nothing was seen of share one sentence. A gate that is open has none; it is in the
     table.

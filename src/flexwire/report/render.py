@@ -111,7 +111,7 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """What a cell shows of a long text, and what only once it is opened: "" where it is short.
+    """Return what a cell shows of a long text, and what only once it is opened: "" where it is short.
 
     >>> folded("orders, payments", "text")
     ('orders, payments', '')
@@ -228,7 +228,7 @@ def _inlined(name: str) -> str:
 
 
 def decision(connections: ConnectionFacts) -> str:
-    """How it was decided which connections are Kafka, in a sentence or two.
+    """Return how it was decided which connections are Kafka, in a sentence or two.
 
     >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))

@@ -57,7 +57,7 @@ _API_WORDS = "(Request|Response)$"
 def frame_rows(
     paired: pa.RecordBatch, outcomes: pa.RecordBatch, software: Mapping[str, Software]
 ) -> pa.RecordBatch:
-    """Give the rows of the table of frames, one for each of the paired frames, in their order.
+    """Return the rows of the table of frames, one for each of the paired frames, in their order.
 
     ``outcomes`` is a batch of `BODY_OUTCOMES` in any order, with a row for each frame that has a
     ``body``. ``software`` is that of connections' clients, where it is known.
@@ -77,7 +77,7 @@ def frame_rows(
 def _of_bodies(
     paired: pa.RecordBatch, outcomes: pa.RecordBatch, place: Words
 ) -> dict[str, pa.Array]:
-    """Give what a frame's body says of it, and its header and framing where it has none."""
+    """Return what a frame's body says of it, and its header and framing where it has none."""
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
@@ -110,7 +110,7 @@ def _of_bodies(
 
 
 def _all_decoded(outcomes: pa.RecordBatch, place: Words) -> dict[str, pa.Array]:
-    """Give the same where each frame has a body that decoded, as nearly always."""
+    """Return the same where each frame has a body that decoded, as nearly always."""
     body_columns = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(
         pa.array(place)
     )
@@ -126,7 +126,7 @@ def _indices(place: Words, mask: Words) -> pa.Array:
 
 
 def _api_names(messages: pa.StringArray) -> pa.StringArray:
-    """Give the name of each message's API."""
+    """Return the name of each message's API."""
     # Of the few messages each is looked at once.
     different = messages.dictionary_encode()
     names = pc.replace_substring_regex(different.dictionary, _API_WORDS, "")
@@ -136,7 +136,7 @@ def _api_names(messages: pa.StringArray) -> pa.StringArray:
 def _of_connections(
     connections: pa.StringArray, software: Mapping[str, Software]
 ) -> dict[str, pa.Array]:
-    """Give what is known of each frame's connection: its ends, and the software of its client."""
+    """Return what is known of each frame's connection: its ends, and the software of its client."""
     different = connections.dictionary_encode()
     names = different.dictionary.to_pylist()
     ends = [ends_of(name) for name in names]
@@ -152,7 +152,7 @@ def _of_connections(
 
 
 def ends_of(connection: str) -> tuple[str, str]:
-    """Give the client's end and the broker's of a connection, by its name."""
+    """Return the client's end and the broker's of a connection, by its name."""
     match = _CONNECTION.fullmatch(connection)
     return (match[1], match[2]) if match else ("", "")
 
@@ -185,11 +185,11 @@ class PacketNotes(Protocol):
         """All of them."""
 
     def unused(self) -> UnusedPacketCounts:
-        """Give those that were not used."""
+        """Return those that were not used."""
 
 
 def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch:
-    """Give the rows of the table of connections, in their order."""
+    """Return the rows of the table of connections, in their order."""
     rows = [msgspec.structs.asdict(connection) for connection in connections]
     columns = [
         pa.array([row.get(_RENAMED.get(column.name, column.name)) for row in rows], column.type)
@@ -199,7 +199,7 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
 
 
 def packet_rows(notes: Iterable[PacketNotes]) -> pa.RecordBatch:
-    """Give the rows of the table of packets: of each file one for all, then one for each reason."""
+    """Return the rows of the table of packets: of each file one for all, then one for each reason."""
     rows: list[tuple[str, str | None, int, bytes | None]] = []
     for file_notes in notes:
         unused = file_notes.unused()
@@ -240,7 +240,7 @@ class TableRows:
     def of(
         self, batch: pa.RecordBatch, names: dict[str, str], software: Mapping[str, Software]
     ) -> Iterator[tuple[str, Rows]]:
-        """Give the rows of some frames, each batch with the name of its table.
+        """Yield the rows of some frames, each batch with the name of its table.
 
         ``names`` are those of topics by their ids; ``software`` is what the client of a connection
         is.
@@ -276,6 +276,6 @@ class TableRows:
 
 
 def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """What the rows of message tables say of the frames that stand in these rows."""
+    """Return what the rows of message tables say of the frames that stand in these rows."""
     columns = [messages[name] for name in BODY_OUTCOMES.names[1:]]
     return pa.RecordBatch.from_arrays([pa.array(rows, pa.int32()), *columns], schema=BODY_OUTCOMES)

@@ -44,7 +44,7 @@ class InflationMeter:
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the batches took more than allowed, and are to be read again, each held."""
+        """True if the batches took more than allowed, and are to be read again, each held."""
         return self._left < 0 and not self._inflation.is_held
 
     @property

@@ -70,7 +70,7 @@ class SupersededCounts(NamedTuple):
 
 
 def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
-    """Give the keys in order of their hashes, of each only that with the highest offset."""
+    """Return the keys in order of their hashes, of each only that with the highest offset."""
     ordered = _taken(keys, _by_hash(keys["hash"]))
     is_same = _is_same(ordered)
     if not is_same.any() and not (ordered["hash"][1:] == ordered["hash"][:-1]).any():
@@ -87,7 +87,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
 
 
 def _by_hash(hashes: Words) -> Words:
-    """Give the order of hashes; of two that are the same the first comes first."""
+    """Return the order of hashes; of two that are the same the first comes first."""
     # To sort words takes a seventh of what finding an order takes. The row stands in the last bits
     # of each, and seldom do two hashes differ in these alone.
     rows = np.uint64((1 << len(hashes).bit_length()) - 1)
@@ -101,7 +101,7 @@ def _by_hash(hashes: Words) -> Words:
 
 
 def _taken(keys: Words, rows: Words) -> Words:
-    """Give some rows; without looking at their fields, in half the time."""
+    """Return some rows; without looking at their fields, in half the time."""
     whole = np.ascontiguousarray(keys).view(f"V{KEYS_DTYPE.itemsize}")
     return whole.take(rows).view(KEYS_DTYPE)
 
@@ -163,7 +163,7 @@ class KeyRuns:
 
 
 def packed(keys: Words) -> bytes:
-    """Give keys that are in order of their hashes as a run: an index of its parts, and the keys."""
+    """Return keys that are in order of their hashes as a run: an index of its parts, and the keys."""
     starts = np.arange(PARTS, dtype=np.uint64) << _SHIFT
     index = np.append(np.searchsorted(keys["hash"], starts), len(keys)).astype(_INDEX)
     return bytes(index.tobytes() + np.ascontiguousarray(keys).tobytes())
@@ -176,7 +176,7 @@ class _KeyRun:
             self.index: Words = np.frombuffer(file.read(), _INDEX)
 
     def read(self, first: int, last: int) -> Words:
-        """Give the keys of some parts."""
+        """Return the keys of some parts."""
         start, stop = (
             _INDEX_BYTES + KEYS_DTYPE.itemsize * int(self.index[part]) for part in (first, last)
         )
@@ -196,7 +196,7 @@ def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> Supe
 
 
 def _spans(counts: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
-    """Give spans of parts that have no more keys than can be held, or are one part."""
+    """Yield spans of parts that have no more keys than can be held, or are one part."""
     start, size = first, 0
     for part, count in enumerate(counts, first):
         if size and size + count > MOST_HELD:
@@ -303,7 +303,7 @@ class LogTableRows:
             yield from self._partition(start, stop)
 
     def _partition(self, start: int, stop: int) -> Rows:
-        """Give the rows of successive pieces of one partition."""
+        """Yield the rows of successive pieces of one partition."""
         number, first = self._work.pieces[start]
         runs = KeyRuns(lambda run: self._spill(number, run))
         transactions = self._work.transactions.get(number, Transactions())
@@ -373,7 +373,7 @@ class _PieceRows:
         return _placed(self._piece, BATCHES, columns_by_name, digests.num_rows)
 
     def _damage(self) -> pa.RecordBatch:
-        """Give a row for each error, and for whatever else no batch has: no byte is left out."""
+        """Return a row for each error, and for whatever else no batch has: no byte is left out."""
         positions, sizes = self._covered()
         starts = np.concatenate([[self._piece.start], positions + sizes])
         gaps = np.concatenate([positions, [self._piece.stop]]) - starts
@@ -397,7 +397,7 @@ class _PieceRows:
         return _placed(self._piece, BATCHES, columns_by_name, len(rows))
 
     def _covered(self) -> tuple[Words, Words]:
-        """Give where all batches stand, those that are another segment's too, and their bytes."""
+        """Return where all batches stand, those that are another segment's too, and their bytes."""
         extents = self.extents
         parts = [np.stack([extents.positions, extents.sizes]), *self._digests.skipped]
         self._digests.skipped.clear()
@@ -407,7 +407,7 @@ class _PieceRows:
 
 
 def _facts(columns: dict[str, Words]) -> dict[str, pa.Array]:
-    """Give the columns that are made of several words, or of some bits of one."""
+    """Return the columns that are made of several words, or of some bits of one."""
     attributes, magic = columns["attributes"], columns["magic"]
     is_batch = magic == RECORD_BATCH
     is_append = attributes & TIMESTAMP_TYPE_MASK != 0
@@ -432,7 +432,7 @@ def _moments(milliseconds: Words) -> pa.Array:
 def _placed(
     piece: LogPiece, table: str, columns_by_name: dict[str, pa.Array], rows: int
 ) -> pa.RecordBatch:
-    """Give rows of a table with the columns of their place; what is not made is null."""
+    """Return rows of a table with the columns of their place; what is not made is null."""
     place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -458,7 +458,7 @@ def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
 
 
 def key_row(partition: Partition, superseded: SupersededCounts) -> pa.RecordBatch:
-    """Give the row of what was found of a partition; none where nothing was looked at."""
+    """Return the row of what was found of a partition; none where nothing was looked at."""
     row = {
         **partition._asdict(),
         "keyed_records": superseded.keyed_records,

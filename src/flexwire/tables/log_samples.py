@@ -147,7 +147,7 @@ def _body(rows: pa.Table) -> bytes:
 
 
 def record_sizes(rows: pa.Table) -> Words:
-    """Give about how many bytes each record has in a batch: its own, and the least around them."""
+    """Return about how many bytes each record has in a batch: its own, and the least around them."""
     headers = rows["headers"].combine_chunks()
     items = headers.flatten()
     inner = sum(_lengths(items.field(name)) for name in ("key", "value"))

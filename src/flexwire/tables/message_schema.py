@@ -62,7 +62,7 @@ def body_type(name: str, release: str | None) -> pa.StructType:
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a column as a type that has its fields and perhaps more, as `merge` makes one.
+    """Return a column as a type that has its fields and perhaps more, as `merge` makes one.
 
     Fields that it does not have are null, numbers become wider; what is as it was is not copied.
     """
@@ -88,7 +88,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[Any, Any]:
-    """Whether each message of a column brings records of the cluster's metadata."""
+    """Return whether each message of a column brings records of the cluster's metadata."""
     is_metadata = np.zeros(len(column), bool)
     carrier, topics, name, topic_id = METADATA_CARRIER
     if message_name == carrier:

@@ -80,7 +80,7 @@ class CarrierFrames:
         return len(self.facts)
 
     def frames(self, some: Words) -> pa.RecordBatch:
-        """Give some of them with their payloads."""
+        """Return some of them with their payloads."""
         rows = some if self._rows is None else self._rows[some]
         return self._frames if len(rows) == len(self._frames) else self._frames.take(pa.array(rows))
 
@@ -122,7 +122,7 @@ def body_places(carried: CarrierFrames) -> BodyPlaces:
 
 
 def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray:
-    """Give the bodies of some frames by where each begins in its payload."""
+    """Return the bodies of some frames by where each begins in its payload."""
     begins = carried.begins[rows] + starts[rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
@@ -146,7 +146,7 @@ _INT32_BITS = 32
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plain_header(api_key: int, version: int) -> _ResponseHeader:
-    """Give the header of responses; unsure where it has no one length, or none has the api key."""
+    """Return the header of responses; unsure where it has no one length, or none has the api key."""
     header_class = message("ResponseHeader")
     try:
         plain = header_class().encode(response_header_version(api_key, version))
@@ -160,7 +160,7 @@ def _plain_header(api_key: int, version: int) -> _ResponseHeader:
 
 
 def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Words]:
-    """Give whether each frame begins as a response with a plain header, its size and version."""
+    """Return whether each frame begins as a response with a plain header, its size and version."""
     headers, which = _headers(carried.facts)
     width, number, has_tags = (np.array(column)[which] for column in zip(*headers, strict=True))
     is_plain = (width > 0) & (width <= sizes)
@@ -172,7 +172,7 @@ def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Word
 
 
 def _headers(frames: pa.RecordBatch) -> tuple[list[_ResponseHeader], Words]:
-    """Give the header of each api key and version, and which of them each frame's is."""
+    """Return the header of each api key and version, and which of them each frame's is."""
     keys = np.asarray(frames["api_key"].fill_null(-1)).astype(np.int64)
     versions = np.asarray(frames["api_version"].fill_null(-1))
     both = pa.array(keys << _INT32_BITS | versions.view(np.uint32)).dictionary_encode()
@@ -224,7 +224,7 @@ class MessageBodies:
     show_credentials: bool
 
     def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Give the frames' rows, those of one version at a time, and which of the frames they are.
+        """Yield the frames' rows, those of one version at a time, and which of the frames they are.
 
         So a column's presence is asked once and not per message.
         """
@@ -337,7 +337,7 @@ def message_rows(
     record_bytes: bool = True,
     rows: Words | None = None,
 ) -> pa.RecordBatch:
-    """Give the rows of a message's table, one for each frame that carries it, in their order.
+    """Return the rows of a message's table, one for each frame that carries it, in their order.
 
     These are all of ``frames``, or those that stand in some of its ``rows``, ascending.
     ``frames`` has at least the columns of `NEEDED`, ``release`` is that of the captured brokers
@@ -376,11 +376,11 @@ class _RowParts:
         self._put += len(rows)
 
     def missing(self) -> Words:
-        """Give the rows that are still to come."""
+        """Return the rows that are still to come."""
         return np.flatnonzero(self._places < 0)
 
     def joined(self, schema: pa.Schema) -> pa.RecordBatch:
-        """Give all rows in order."""
+        """Return all rows in order."""
         if not self._batches:
             return pa.RecordBatch.from_pylist([], schema)
         runs = self._runs()
@@ -392,7 +392,7 @@ class _RowParts:
         return pa.concat_batches(self._batches).take(pa.array(self._places))
 
     def _runs(self) -> list[int]:
-        """Give where rows begin that stand side by side in a part."""
+        """Return where rows begin that stand side by side in a part."""
         begins = np.diff(self._places, prepend=-2) != 1
         begins |= np.isin(self._places, self._starts)
         return np.flatnonzero(begins).tolist()
@@ -436,7 +436,7 @@ def _batch(
     layouts: dict[int, type[Message]],
     schema: pa.Schema,
 ) -> pa.RecordBatch:
-    """Give the rows of some frames, whose versions one class reads; a refused body is null."""
+    """Return the rows of some frames, whose versions one class reads; a refused body is null."""
     (message_class,) = set(layouts.values())
     frames = carried.facts
     versions = np.asarray(frames["api_version"].fill_null(-1))[rows]

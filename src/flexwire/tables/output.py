@@ -161,7 +161,7 @@ class PartialOutput(Output):
 
 
 def table_files(entries: Iterable[FileEntry]) -> Counter[str]:
-    """How many files each table has, of those that lie below the directory of tables."""
+    """Return how many files each table has, of those that lie below the directory of tables."""
     return Counter(filter(None, (_table_of(entry.name) for entry in entries)))
 
 
@@ -190,7 +190,7 @@ def output(out: str | Path) -> Output:
 
 
 def is_delta(out: OutputDirectory) -> bool:
-    """Whether the tables in ``out`` are Delta's, to which analyses are added."""
+    """Return whether the tables in ``out`` are Delta's, to which analyses are added."""
     return next(iter(out.child(LEDGER).entries("_delta_log/")), None) is not None
 
 
@@ -224,7 +224,7 @@ def check_finished(tables: OutputDirectory) -> None:
 
 
 def current_run(out: OutputDirectory) -> dict[str, str | None]:
-    """Which ``run`` is the output in a store, and which was ``before``; empty where none is."""
+    """Return which ``run`` is the output in a store, and which was ``before``; empty where none is."""
     if not out.exists(CURRENT):
         return {}
     try:

@@ -125,7 +125,7 @@ class TableWriter:
 
 
 def _parts(batch: Rows) -> Iterator[Rows]:
-    """Give a batch in parts that fit in a row group, or have one row."""
+    """Yield a batch in parts that fit in a row group, or have one row."""
     fits = batch.nbytes <= ROW_GROUP_BYTES and len(batch) <= ROW_GROUP_ROWS
     if fits or len(batch) == 1:
         yield batch
@@ -136,7 +136,7 @@ def _parts(batch: Rows) -> Iterator[Rows]:
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Give the columns that Parquet has, by their paths, and their types."""
+    """Yield the columns that Parquet has, by their paths, and their types."""
     for field in schema:
         yield from _below(field.name, field.type)
 
@@ -178,7 +178,7 @@ class ValueRanges:
     ranges: tuple[tuple[int, int], ...]
 
     def has(self, values: pa.Array) -> pa.BooleanArray:
-        """Which of these values are in a range."""
+        """Return which of these values are in a range."""
         masks: list[Any] = [
             pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
             for first, last in self.ranges
@@ -186,7 +186,7 @@ class ValueRanges:
         return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
-        """Whether a row group may have such a value, by what the file says of it."""
+        """Return whether a row group may have such a value, by what the file says of it."""
         for place in range(group.num_columns):
             column = group.column(place)
             if column.path_in_schema == self.column and column.statistics is not None:

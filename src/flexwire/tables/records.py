@@ -69,7 +69,7 @@ class RunRows:
         return int(self.own.nbytes) + int(self.facts.nbytes)
 
     def batch(self) -> pa.RecordBatch:
-        """Give the rows with their facts in each of them."""
+        """Return the rows with their facts in each of them."""
         runs = pa.array(np.repeat(np.arange(len(self.counts)), self.counts))
         facts = self.facts.take(runs)
         columns = [
@@ -79,12 +79,12 @@ class RunRows:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Give the rows as objects."""
+        """Return the rows as objects."""
         rows: list[dict[str, Any]] = self.batch().to_pylist()
         return rows
 
     def slice(self, start: int, length: int | None = None) -> RunRows:
-        """Give some of the rows, copying none."""
+        """Return some of the rows, copying none."""
         stop = len(self) if length is None else min(len(self), start + length)
         ends = np.cumsum(self.counts)
         first, last = np.searchsorted(ends, [start, stop - 1], side="right")
@@ -95,7 +95,7 @@ class RunRows:
 
     @classmethod
     def joined(cls, rows: Sequence[RunRows]) -> RunRows:
-        """Give the rows of some, which have the same columns."""
+        """Return the rows of some, which have the same columns."""
         return cls(
             rows[0].schema,
             pa.concat_batches([row.own for row in rows]),
@@ -194,7 +194,7 @@ def record_rows(
     where: RecordsField,
     names: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of the records table as `record_runs` does, but with all facts in each row."""
+    """Yield the rows of the records table as `record_runs` does, but with all facts in each row."""
     for rows in record_runs(messages, where, names):
         yield rows.batch()
 
@@ -206,7 +206,7 @@ def record_runs(
     hints: Hints | None = None,
     inflation: Inflation = INFLATION,
 ) -> Iterator[RunRows]:
-    """Give the rows of the records table that some rows of a message table carry, in their order.
+    """Yield the rows of the records table that some rows of a message table carry, in their order.
 
     ``names`` are the names of topics by their ids, for versions that carry only the ids, ``hints``
     those of the calls before, which save memory: where rows are cut may depend on them. A batch
@@ -237,7 +237,7 @@ def record_runs(
 def _names(
     topics: pa.StructArray, where: RecordsField, names: Mapping[str, str]
 ) -> tuple[pa.StringArray, pa.StringArray]:
-    """Give the names and the ids of topics."""
+    """Return the names and the ids of topics."""
     name, identity = (
         _text(topics, column_name) for column_name in (where.topic_name, where.topic_id)
     )
@@ -248,7 +248,7 @@ def _names(
 
 
 def _elements(lists: pa.ListArray) -> tuple[pa.StructArray, Words]:
-    """Give the elements of lists, and in which row each is."""
+    """Return the elements of lists, and in which row each is."""
     return pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
 
 
@@ -261,7 +261,7 @@ def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
 
 
 def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
-    """Give where the bytes of each row begin and end; a null has none."""
+    """Return where the bytes of each row begin and end; a null has none."""
     rows = len(records)
     if not rows:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -300,7 +300,7 @@ class _Pieces:
         return min(_ROWS, max(1, _SHARED_BYTES // max(1, longest)))
 
     def carrier_columns(self, pieces: Words) -> list[pa.Array]:
-        """Give what carried each of some pieces, column by column."""
+        """Return what carried each of some pieces, column by column."""
         return [carrier.column.take(pa.array(carrier.rows[pieces])) for carrier in self.carriers]
 
 
@@ -327,7 +327,7 @@ class _Objects:
 
 
 def _group_rows(pieces: _Pieces, group: Group) -> Iterator[RunRows]:
-    """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
+    """Yield the rows of a group, those that columns refused from objects, a bounded part at once."""
     first, objects = 0, _Objects()
     for refused in group.refused():
         batch = refused.batch
@@ -352,7 +352,7 @@ def _refused_rows(pieces: _Pieces, refused: Refused) -> Iterator[tuple[tuple[Any
 
 
 def _merged(pieces: _Pieces, group: Group, part: slice, objects: _Objects) -> Iterator[RunRows]:
-    """Give the rows of a part of the group's batches, each where it belongs."""
+    """Yield the rows of a part of the group's batches, each where it belongs."""
     counts = group.batches["rows"]
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
@@ -379,14 +379,14 @@ def _merged(pieces: _Pieces, group: Group, part: slice, objects: _Objects) -> It
 
 
 def changes(numbers: Words) -> Words:
-    """Give where numbers differ from the one before, the first place too."""
+    """Return where numbers differ from the one before, the first place too."""
     is_first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
 
 
 def _facts(pieces: _Pieces, batches: Words, name: str) -> pa.Array:
-    """Give what a column says of each batch."""
+    """Return what a column says of each batch."""
     kind = RECORDS.field(name).type
     if name in {"error", "bytes"}:
         return pa.nulls(len(batches), kind)
@@ -405,7 +405,7 @@ def _spread(
     fact: Words,
     of_piece: Words,
 ) -> Iterator[RunRows]:
-    """Give the rows, some at once; ``fact`` is where each has what it shares with others."""
+    """Yield the rows, some at once; ``fact`` is where each has what it shares with others."""
     own = pa.RecordBatch.from_arrays([columns[name] for name in _OF_RECORD], schema=_OWN)
     for start in range(0, len(fact), pieces.most_rows):
         of_rows = fact[start : start + pieces.most_rows]

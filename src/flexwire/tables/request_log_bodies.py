@@ -116,7 +116,7 @@ def read_body(
 
 
 def is_too_large(text: bytes) -> bool:
-    """Whether a body may have more than is read: an empty structure is three bytes, and a row.
+    """Return whether a body may have more than is read: an empty structure is three bytes, and a row.
 
     >>> is_too_large(b"[" + b"{}," * 100_000 + b"]"), is_too_large(b"[" + b"{}," * 200_000 + b"]")
     (False, True)
@@ -125,7 +125,7 @@ def is_too_large(text: bytes) -> bool:
 
 
 def structures(text: bytes) -> int:
-    """How many structures a body may have; those in strings count too."""
+    """Return how many structures a body may have; those in strings count too."""
     return text.count(b"{")
 
 
@@ -140,7 +140,7 @@ def _read(body: LoggedBody, obj: Any, message_class: type[Message], version: int
 
 
 def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
-    """Give a structure's JSON form with what the broker left out."""
+    """Return a structure's JSON form with what the broker left out."""
     if not isinstance(obj, dict):
         return obj
     old = names.get(schema.name, {})
@@ -196,7 +196,7 @@ OF_BODY: Final = ("body_version", "withheld_credentials", "tagged_fields", "erro
 def rows_by_objects(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    """Return the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
     parts = [
         _rows(name, version, part, show_credentials=show_credentials) for part in _parts(texts)
     ]
@@ -278,7 +278,7 @@ _UUID: Final = "^[A-Za-z0-9_-]{22}$"
 def body_rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    """Return the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
     there = [text for text in texts if text is not None]
     is_plain = show_credentials or not carries_credentials(name)
     is_plain = is_plain and not any(map(is_too_large, there))
@@ -294,7 +294,7 @@ def body_rows(
 
 
 def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
-    """What is said of bodies of a version that no release has."""
+    """Return what is said of bodies of a version that no release has."""
     count = len(texts)
     outcomes: dict[str, list[Any]] = {
         "body_version": [None] * count,
@@ -386,7 +386,7 @@ class _RefusedError(Exception):
 
 
 def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
-    """Give the columns; None where anything is not plain."""
+    """Return the columns; None where anything is not plain."""
     data = b"\n".join(texts)
     if data.count(b"\n") != len(texts) - 1:
         return None
@@ -415,7 +415,7 @@ def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] 
 def _struct(
     schema: Schema, columns: Sequence[pa.Array], kind: pa.StructType, count: int, nulls: Any
 ) -> pa.StructArray:
-    """Give a structure's column as the table has it, of the columns that JSON has.
+    """Return a structure's column as the table has it, of the columns that JSON has.
 
     ``nulls`` says which are null: of those nothing is missing.
     """
@@ -471,7 +471,7 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
-    """Give a tagged field, which is not in JSON where it has its default."""
+    """Return a tagged field, which is not in JSON where it has its default."""
     if not column.null_count or wire_field.default is None:
         return _value(wire_field.type, column, kind)
     wire = (
@@ -491,7 +491,7 @@ def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) 
 
 
 def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
-    """Give a column with the field's default where it is missing."""
+    """Return a column with the field's default where it is missing."""
     if isinstance(wire_field.type, Schema | NullableStruct):
         raise _RefusedError
     if not isinstance(wire_field.type, Array):

@@ -35,7 +35,7 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 def body_of_text(text: str, name: str, version: int) -> bytes | None:
-    """Give the JSON of a body; None where the text is not surely that of the version, or too large.
+    """Return the JSON of a body; None where the text is not surely that of the version, or too large.
 
     >>> body_of_text("{group_id=g,generation_id=1,member_id=m}", "HeartbeatRequest", 0)
     b'{"groupId":"g","generationId":1,"memberId":"m"}'
@@ -61,7 +61,7 @@ class _UnsureError(Exception):
 @per_catalog
 @lru_cache(maxsize=4096)
 def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What a field may be called in text: by structure and its name in JSON."""
+    """Return what a field may be called in text: by structure and its name in JSON."""
     definition = message(name).definition
     former = definition.served.former_names(version)
     names: dict[tuple[str, str], tuple[str, ...]] = {}

@@ -168,7 +168,7 @@ class RequestLogRows:
         self.counts = RequestLogCounts()
 
     def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Give the rows of some lines by table; those of `LOGGED` have the name of no table, ""."""
+        """Yield the rows of some lines by table; those of `LOGGED` have the name of no table, ""."""
         own: list[FileItem] = []
         forwarded: list[FileItem] = []
         refused: list[FileItem] = []
@@ -266,7 +266,7 @@ class _RequestColumns:
         return item.request if is_request else item.response
 
     def groups(self, rows: Array, *, is_request: bool) -> dict[tuple[str, int], Array]:
-        """Which of ``rows`` have a body, by message and the version that it is in."""
+        """Return which of ``rows`` have a body, by message and the version that it is in."""
         places_of: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for place, row in enumerate(rows.tolist()):
             item: LoggedRequest = self._items[row]
@@ -285,7 +285,7 @@ class _RequestColumns:
         return {key: np.array(places) for key, places in places_of.items()}
 
     def facts(self, rows: Array, *, is_request: bool) -> dict[str, pa.Array]:
-        """What rows of all tables have of their lines."""
+        """Return what rows of all tables have of their lines."""
         everything = len(rows) == len(self)
         taken = pa.array(rows)
         facts = {
@@ -332,7 +332,7 @@ class _RequestColumns:
 
 
 def _read_text(item: LoggedRequest | RefusedRequest) -> None:
-    """Give what text has of bodies the form of JSON, as far as it is sure."""
+    """Return what text has of bodies the form of JSON, as far as it is sure."""
     if isinstance(item, LoggedRequest) and item.is_text:
         key, version = item.header.request_api_key, item.header.request_api_version
         name = _name(key, version) or ""

@@ -44,15 +44,15 @@ class RowFilter:
     before_us: int | None = None
 
     def gives(self, table: str) -> bool:
-        """Whether rows of a table are wanted: `FRAMES`, `MESSAGES` or `RECORDS`."""
+        """Return whether rows of a table are wanted: `FRAMES`, `MESSAGES` or `RECORDS`."""
         return self.table is None or self.table == table
 
     def reads(self, message: str) -> bool:
-        """Whether bodies of a message are decoded; the rows of frames say what became of them."""
+        """Return whether bodies of a message are decoded; the rows of frames say what became of them."""
         return self.table != RECORDS or message in _CARRY_RECORDS
 
     def frames(self, paired: pa.RecordBatch) -> pa.RecordBatch:
-        """Give those of some paired frames that are wanted."""
+        """Return those of some paired frames that are wanted."""
         masks = []
         for name, values in (("message", self.messages), ("client_id", self.client_ids)):
             if values is not None:
@@ -69,7 +69,7 @@ class RowFilter:
         return paired.filter(masks[0])
 
     def records(self, rows: Rows) -> Rows:
-        """Give those of some rows of records that are wanted."""
+        """Return those of some rows of records that are wanted."""
         if self.topics is None:
             return rows
         topics = pa.array(sorted(self.topics), pa.string())

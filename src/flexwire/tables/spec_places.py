@@ -26,7 +26,7 @@ KINDS = tuple(_ENTITIES.values())
 @per_catalog
 @cache
 def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Where in a message's body the name of one of `KINDS` stands: paths of columns, and the kind.
+    """Return where in a message's body the name of one of `KINDS` stands: paths of columns, and the kind.
 
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)
@@ -123,7 +123,7 @@ class ErrorPlace:
 @per_catalog
 @cache
 def error_places(message: str) -> tuple[ErrorPlace, ...]:
-    """Where a response has error codes, in any of its versions; nowhere in other messages.
+    """Return where a response has error codes, in any of its versions; nowhere in other messages.
 
     >>> [".".join(one.path) for one in error_places("MetadataResponse")]
     ['topics.error_code', 'topics.partitions.error_code', 'error_code']

@@ -47,7 +47,7 @@ TAGGED_FIELD_USES = pa.list_(
 
 
 def differs(values: pa.Array, field: Field, message_class: type[Message]) -> pa.BooleanArray:
-    """Whether each value is there and not the default of a tagged field."""
+    """Return whether each value is there and not the default of a tagged field."""
     if field.default is None:
         return values.is_valid()
     inner = struct_of(field.type)
@@ -61,7 +61,7 @@ def differs(values: pa.Array, field: Field, message_class: type[Message]) -> pa.
 
 
 def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanArray:
-    """Whether each structure equals an object, in the fields that the version has."""
+    """Return whether each structure equals an object, in the fields that the version has."""
     same = values.is_valid()
     for name, field in schema.by_attribute.items():
         if field.presence is Presence.ABSENT:
@@ -77,7 +77,7 @@ def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanA
 
 
 def _is(values: pa.Array, value: Any) -> pa.BooleanArray:
-    """Whether each value is this one; an empty sequence stands for an empty array."""
+    """Return whether each value is this one; an empty sequence stands for an empty array."""
     if value is None:
         return values.is_null()
     if pa.types.is_list(values.type):
@@ -95,7 +95,7 @@ _TAG_BITS = 32
 def tagged_field_uses(
     column: pa.StructArray, versions: Words, layouts: Mapping[int, type[Message]]
 ) -> pa.ListArray:
-    """Give the uses in each message of a column, a column of `TAGGED_FIELD_USES`.
+    """Return the uses in each message of a column, a column of `TAGGED_FIELD_USES`.
 
     ``versions`` are those of the rows, ``layouts`` the class that reads each; a null has no uses.
     """
@@ -263,7 +263,7 @@ class _ColumnWalk:
         self.uses.append(_TaggedRows(rows[first], path, tags[first], None, times, total_shown))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
-        """Give those of the values, each with its row, whose message has one of the versions."""
+        """Return those of the values, each with its row, whose message has one of the versions."""
         if len(versions) == self.count:
             return values
         return values[np.isin(self.versions[rows], versions)]
@@ -277,7 +277,7 @@ def _path(path: str, field: Field) -> str:
 def _alike(
     fields: Mapping[int, Field], structures: Mapping[int, _TaggedStructures]
 ) -> list[list[int]]:
-    """Give together the versions in which a field has the same tag, name, path and default.
+    """Return together the versions in which a field has the same tag, name, path and default.
 
     The default of a structure is that of all its fields.
     """

@@ -132,7 +132,7 @@ class TypedRecords:
     def decode(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, is_control: pa.BooleanArray | None
     ) -> list[pa.Array]:
-        """Give the columns of `schema`; a control record has no type, and nothing is in it."""
+        """Return the columns of `schema`; a control record has no type, and nothing is in it."""
         keys, values = (
             column if column.type == pa.binary() else column.cast(pa.binary())
             for column in (keys, values)
@@ -143,7 +143,7 @@ class TypedRecords:
         ]
 
     def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
-        """Say which rows may be of ``records``, by what stands in front; no other is of them."""
+        """Return which rows may be of ``records``, by what stands in front; no other is of them."""
         if not self.topic.has_keys:
             heads = _frames(values)
             return heads.is_odd | np.isin(heads.types, self._types)
@@ -161,7 +161,7 @@ class TypedRecords:
         return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
     def layout_of(self, record_type: int, version: int) -> _RecordLayout:
-        """Say what a type and version are; a version of -1 or less is that of no value."""
+        """Return what a type and version are; a version of -1 or less is that of no value."""
         module = self.topic.module
         if self.topic.has_keys:
             entry = record_keys(module).get(record_type)
@@ -178,7 +178,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Give the names of a topic's records, each with the messages that its value may be.
+    """Return the names of a topic's records, each with the messages that its value may be.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -193,7 +193,7 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
 def fields_there(
     topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Give for each record those of the fields that it has, as `TypedRecords` takes them.
+    """Return for each record those of the fields that it has, as `TypedRecords` takes them.
 
     >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
     {'ShareUpdate': ['key.group_id']}
@@ -245,12 +245,12 @@ class _BatchDecoder:
         self.by_reference = (self.heads.is_odd | ~is_typed | ~self.heads.has_type) & ~self.control
 
     def _each(self, number_of: Callable[[_RecordLayout], int]) -> Words:
-        """Give a number of what each row is."""
+        """Return a number of what each row is."""
         rows: Words = np.array([number_of(layout) for layout in self.there], np.int64)[self.which]
         return rows
 
     def _where(self, holds: Callable[[_RecordLayout], bool]) -> Words:
-        """Give the rows that something is true of."""
+        """Return the rows that something is true of."""
         rows: Words = np.array([holds(layout) for layout in self.there], bool)[self.which]
         return rows
 
@@ -403,7 +403,7 @@ class _ReferenceRows:
 
 
 def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -> pa.StructArray:
-    """Give messages of any layouts in a column of ``kind``; None is null."""
+    """Return messages of any layouts in a column of ``kind``; None is null."""
     groups: dict[tuple[str, int, str | None], list[int]] = {}
     for row, pair in enumerate(messages):
         if pair is not None:
@@ -420,7 +420,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
 
 
 def _conformed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Give structures as ones of a type that has their fields, and maybe more."""
+    """Return structures as ones of a type that has their fields, and maybe more."""
     if column.type == kind:
         return column
     columns = [
@@ -433,7 +433,7 @@ def _conformed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
 
 
 def _put(column: pa.Array, rows: Sequence[int], patch: pa.Array) -> pa.Array:
-    """Give a column with other values in some rows."""
+    """Return a column with other values in some rows."""
     indices = np.arange(len(column))
     indices[list(rows)] = len(column) + np.arange(len(rows))
     return pa.concat_arrays([column, patch]).take(pa.array(indices))
@@ -449,7 +449,7 @@ def _sparse(values: dict[int, str], rows: int) -> pa.StringArray:
 
 
 def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
-    """Give a column of which only these rows are not null; none of them is."""
+    """Return a column of which only these rows are not null; none of them is."""
     if rows.all():
         return data
     buffers = [pa.py_buffer(bits(rows)), *data.buffers()[1:]]
@@ -459,7 +459,7 @@ def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
 
 
 def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
-    """Give rows without so many bytes in front."""
+    """Return rows without so many bytes in front."""
     # Where no end is given, Arrow 26 computes the size of shorter rows and nulls as negative.
     return pc.binary_slice(data, size, INT32_MAX)
 
@@ -472,7 +472,7 @@ def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
 
 
 def _int16(data: pa.BinaryArray) -> tuple[Words, Words]:
-    """Give the int16 that each row begins with, and which rows have one."""
+    """Return the int16 that each row begins with, and which rows have one."""
     (high, low), has = _first_bytes(data, _INT16_SIZE)
     return ((high << 8) | low).astype(np.int16).astype(np.int32), has
 
@@ -484,7 +484,7 @@ def _frames(values: pa.BinaryArray) -> _RecordHeads:
 
 
 def _first_bytes(data: pa.BinaryArray, count: int) -> tuple[Words, Words]:
-    """Give the first bytes of each row as numbers, and which rows have as many."""
+    """Return the first bytes of each row as numbers, and which rows have as many."""
     _, raw, content = data.buffers()
     rows = len(data)
     if not rows or content is None or not content.size:

@@ -1,4 +1,4 @@
-"""When a line was written, as its layout says: mostly local time, which does not say its zone."""
+"""The time at which a line was written: mostly local time, without a zone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MOMENT: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 _SECOND_US: Final = 1_000_000
-# Zones differ from UTC by so much, or a multiple of it.
+# The offset of a zone from UTC is a multiple of this.
 _STEP_US: Final = 15 * 60 * _SECOND_US
 _FURTHEST_US: Final = 15 * 3600 * _SECOND_US
 
 
 class Zone:
-    """The zone of local times: "Europe/Berlin", "+02:00" or "UTC". `ArgumentError` for another."""
+    """The zone of local times: "Europe/Berlin", "+02:00" or "UTC". Raises `ArgumentError`."""
 
     __slots__ = ("_zone", "name")
 
@@ -33,10 +33,9 @@ class Zone:
         return Zone, (self.name,)
 
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
-        """When the first moment in a text is, in microseconds since the epoch; None without one.
+        """Return the first moment in a text, in microseconds since the epoch; None without one.
 
-        ``seen_us`` is when the line was seen by what put it into an envelope, which says the zone
-        of a time that does not.
+        ``seen_us`` is the time on the line's envelope. It tells the zone of a time without one.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000
@@ -81,7 +80,7 @@ def _local_us(second: bytes) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _offset_us(zone: tzinfo, second: bytes) -> int:
-    # Of an hour that comes twice it is the first.
+    # An hour that occurs twice is taken for its first occurrence.
     local = datetime.fromisoformat(second.decode()).replace(tzinfo=zone)
     try:
         offset = local.utcoffset()

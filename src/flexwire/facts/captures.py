@@ -1,4 +1,4 @@
-"""What the facts say of captures that hold a part of the frames, or tags that a tap added."""
+"""Facts about captures that hold only a part of the frames, or whose tap added header tags."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SampledCaptures:
-    """Capture files that hold a ``share`` of all connections, above 0, and how many they are.
+    """Capture files that hold a ``share`` of all connections, above 0, and their number.
 
-    With ``only`` they hold some of these connections' frames: in words, those of which APIs, client
+    With ``only``, they hold only some frames of these connections; ``only`` names the APIs, client
     ids and topics.
     """
 
@@ -29,7 +29,7 @@ class SampledCaptures:
 
     @property
     def sentence(self) -> str:
-        """Of what they hold which part, in words.
+        """The part that these files hold, in words.
 
         >>> SampledCaptures(0.1, 1).sentence, SampledCaptures(1.0, 1, "topics orders").sentence
         ('10 % of all connections', 'of all frames only those of topics orders')
@@ -42,7 +42,7 @@ class SampledCaptures:
 
 
 def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[SampledCaptures, ...]:
-    """The files of each share and filter, the smallest share first, and of many the smallest."""
+    """Return the files of each share and filter, the smallest share first, as far as listed."""
     every = sorted(Counter(parts).items())
     return tuple(
         SampledCaptures(share, files, only) for (share, only), files in every[:_SHARES_SHOWN]
@@ -54,10 +54,10 @@ _ONLY: Final = "only_frames_of"
 
 
 def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
-    """Return what rows that are sent round say in columns of their own: which part of all they are about.
+    """Return columns that say which part of all traffic some rows are about.
 
-    The smallest share of connections that any capture holds, and which frames; nothing where all
-    hold all.
+    These are the smallest share of connections in any capture, and which frames. There are none if
+    all captures are complete.
 
     >>> part_columns([SampledCaptures(0.1, 2), SampledCaptures(0.5, 1)]), part_columns([])
     ({'share_of_connections': 0.1}, {})
@@ -72,7 +72,7 @@ def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
 
 
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
-    """Return what a user should hear of them.
+    """Return notes for the user about captures that hold a part.
 
     >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
     '2 captures hold 10 % of all connections: coun'
@@ -86,13 +86,13 @@ def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
 
 
 MOST_SHOWN: Final = 20
-"""So many different sets of tags have facts of their own."""
+"""At most this many different sets of tags have facts of their own."""
 _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StampedCaptures:
-    """How many capture files are of taps that add these header tags, and the first of them."""
+    """Capture files of taps that add these header tags, with the first of them."""
 
     tags: tuple[int, ...]
     files: int
@@ -100,7 +100,7 @@ class StampedCaptures:
 
     @property
     def sentence(self) -> str:
-        """Which tags they added, and the names of the files.
+        """The tags that the taps added, and the names of the files.
 
         >>> print(StampedCaptures((10042, 10043), 5, ("a", "b", "c")).sentence)
         header tags 10042, 10043: a, b, c and 2 more
@@ -112,10 +112,11 @@ class StampedCaptures:
 
 @dataclass(frozen=True, slots=True)
 class AddedTags:
-    """The captures of taps that added header tags: of ``files`` the most that added the same ones.
+    """Captures of taps that added header tags; ``captures`` has the most frequent sets of tags.
 
-    They have what clients sent, without these tags. What was captured beyond such a tap has them,
-    as if clients had sent them. A capture that says nothing may be of a tap that is too old to.
+    The captures hold what clients sent, without these tags. Traffic captured behind such a tap has
+    the tags, as if clients had sent them. A capture without a statement may be from a tap that is
+    too old to make one.
     """
 
     captures: tuple[StampedCaptures, ...] = ()
@@ -123,12 +124,12 @@ class AddedTags:
 
     @property
     def others(self) -> int:
-        """How many files are left out of ``captures``."""
+        """The number of files that ``captures`` leaves out."""
         return self.files - sum(capture.files for capture in self.captures)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The captures in sentences, and what they mean; nothing where there are none.
+        """Sentences about the captures and their meaning; empty if there are none.
 
         >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).sentences[0]
         'Captured of a tap that added header tag 10042: tap-0.pcapng.'
@@ -145,7 +146,7 @@ class AddedTags:
 
 
 NO_ADDED_TAGS: Final = AddedTags()
-"""No capture says that its tap added any."""
+"""No capture says that its tap added tags."""
 
 _MEANING: Final = (
     "These captures have what clients sent, before tags were added. In any other capture such a "
@@ -155,7 +156,7 @@ _MEANING: Final = (
 
 
 def added_tags(stamps: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
-    """The files that say which tags were added, by name, summed up: most files first."""
+    """Return the sums of files that state the tags added, most files first."""
     named: dict[tuple[int, ...], list[str]] = {}
     files: dict[tuple[int, ...], int] = {}
     for name, tags in stamps:

@@ -1,8 +1,9 @@
-"""What rows of tables say of clients and connections, and which clients of very many are judged.
+"""The rows that an audit is made from, and the choice of clients if there are too many.
 
-Clients name themselves, and a request log is read from whoever wrote it: each line may be another
-client. What an audit holds of one is a hundred times what is needed to choose. So all are counted
-first, by hashes, and evidence is gathered of those that were chosen. The others are counted.
+Clients choose their own names, and a request log may come from anybody, so each line may name a new
+client. The evidence about a client takes a hundred times the memory that choosing needs. So all
+clients are counted first, by hashes, and evidence is kept for the chosen ones. The others are only
+counted.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
 
 SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""What requests tell of the client that sends on their connection: the column ``what`` of `STATED`.
+"""What a request says about the client of its connection: the column ``what`` of `STATED`.
 
-A replica has no name.
+The statement that a client is a replica has no name.
 """
 _TEXT = pa.string()
 LOGGED_SUMS: Final = {
@@ -75,15 +76,15 @@ AUDITED: Final = {
         LOGGED_SUMS,
     ),
 }
-"""The rows that an audit is made from: what was sent, what that told, and connections.
+"""The rows that an audit is made from: requests, what they state, and connections.
 
-Those of request logs are told in parts, of which `logged_connections` makes whole ones.
+Request logs describe a connection in parts. `logged_connections` joins the parts.
 """
 
 CONNECTIONS: Final = "connections"
 """The table of connections."""
 NAMES: Final = "names"
-"""What is no table: rows of a connection, with the ``kind`` and ``name`` of what requests named."""
+"""Rows that are no table: a connection, with ``kind`` and ``name`` of what its requests named."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -91,18 +92,18 @@ COLUMNS: Final = {
         "principal",
     ),
 }
-"""The columns that are read of a table; earlier tables of connections lack the principal."""
+"""The columns that are read of each table; older tables of connections lack the principal."""
 EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
 }
-"""The messages that tell more than names, with the fields of the body that do, if not all."""
+"""Messages that state more than names, with the body's fields that do; None for all fields."""
 
 
 def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows whose connections are named apart, where a table has those of several analyses.
+    """Return rows whose connections have unique names, even if several analyses share the table.
 
-    Each analysis names connections by their ends, so names repeat from one to the next.
+    Each analysis names connections by their ends, so names repeat between analyses.
     """
     if ANALYSIS not in rows.schema.names:
         return rows
@@ -111,7 +112,7 @@ def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what was sent, of rows of the table of frames."""
+    """Return the requests, from rows of the table of frames."""
     kind = AUDITED[SENT]
     is_said = pc.and_(pc.equal(frames["direction"], "request"), frames["api_key"].is_valid())
     said = frames.select([*kind.keys.names, "time", "answered"]).filter(is_said)
@@ -127,7 +128,7 @@ def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the connections that are Kafka, of rows of their table."""
+    """Return the connections that are Kafka, from rows of their table."""
     kafka = connections.filter(connections["is_kafka"])
     is_closed = pc.fill_null(pc.equal(kafka["closed_by"], "broker"), fill_value=False)
     columns = [
@@ -142,15 +143,15 @@ def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what lines of request logs say of connections, those that are alike as one."""
+    """Return what request logs say about connections, with equal rows joined."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
 
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the rows of the table of connections for what request logs said of them, in parts.
+    """Return rows of the table of connections, from what request logs say in parts.
 
-    A broker's own log knows no principal of a connection that it closed; its request log does.
+    A broker's own log names no principal for a connection that it closed; its request log does.
     """
     texts = ("client", "broker", "principal", "listener", "security_protocol", "closed_by")
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
@@ -184,7 +185,7 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield what requests tell, of rows of their table."""
+    """Yield what requests state about their clients, from rows of a message's table."""
     body = rows["body"]
     if message == MECHANISMS_MESSAGE:
         yield from _stated(rows, MECHANISM, pc.struct_field(body, "mechanism"))
@@ -204,14 +205,14 @@ def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield what requests named, of rows of `NAMES`."""
+    """Yield the names that requests used, from rows of `NAMES`."""
     for kind in KINDS:
         some = rows.filter(pc.equal(rows["kind"], kind))
         yield from _stated(some, kind, some["name"])
 
 
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the requests of replicas that fetch, of rows of the table of `REPLICAS_MESSAGE`."""
+    """Return the fetches of replicas, from rows of the table of `REPLICAS_MESSAGE`."""
     older, newer = (pc.struct_field(rows["body"], path) for path in _REPLICAS)
     is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
     return rows.filter(is_replica)
@@ -221,9 +222,9 @@ _REPLICAS = ("replica_id", ["replica_state", "replica_id"])
 
 
 def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
-    """Return the values at a path, and of each the row that it stands in, unless that is its own.
+    """Return the values at a path, and the row of each value; None if each value has its own row.
 
-    None where no such column is: some versions call it otherwise.
+    The result is None if there is no such column: some versions name it differently.
     """
     of = None
     for name in path:
@@ -249,8 +250,8 @@ def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.Rec
 
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
-    """Yield what brokers offer, of rows of their ApiVersions responses: API, lowest, highest."""
-    # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
+    """Yield what brokers offer, from their ApiVersions responses: broker, API, lowest, highest."""
+    # A response to a version that the broker does not read names only ApiVersions (KIP-511).
     is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
     responses = rows.filter(is_answered)
     each = pc.struct_field(responses["body"], "api_keys")
@@ -260,9 +261,9 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     connections = coded(responses[CONNECTION])
     brokers = [ends_of(connection)[1] for connection in connections.values]
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
-    # Each response offers some sixty, so its broker is looked up before they are counted.
+    # Each response offers some sixty APIs, so its broker is looked up before the APIs are counted.
     of_response = np.array([numbers[broker] for broker in brokers])[connections.codes]
-    # What a broker left out of its request log is null.
+    # A value is null if the broker left it out of its request log.
     offers = pa.RecordBatch.from_arrays(
         [
             pc.list_parent_indices(each),
@@ -274,7 +275,7 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
     of_api = of_response[rows_of]
     groups = RowGroups(CodedColumn(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
     lowest, highest = each_lowest[groups.first], each_highest[groups.first]
-    # What is taken in twice changes neither.
+    # Adding the same value twice changes neither sum.
     np.maximum.at(lowest, groups.of, each_lowest)
     np.minimum.at(highest, groups.of, each_highest)
     for (broker, api_key), *versions in zip(
@@ -284,19 +285,19 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 
 
 MOST_CLIENTS: Final = 50_000
-"""So many clients are judged."""
+"""At most this many clients are judged."""
 MOST_USES: Final = 300_000
-"""So many different uses of versions they have, each with another evidence around it."""
+"""Together they have at most this many uses of versions that differ in their evidence."""
 MOST_USES_OF_ONE: Final = 20_000
-"""One with more is not judged: no client has a hundredth of that."""
+"""A client with more uses is not judged; no honest client has a hundredth of that."""
 
-# Any odd number: hashes of several columns are one after it.
+# Any odd number; the hashes of several columns are combined with it.
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
 class ChosenClients(NamedTuple):
-    """The hashes of the clients that are judged, ascending, and what is left out."""
+    """The hashes of the judged clients in ascending order, and what is left out."""
 
     clients: Numbers
     left_out: int
@@ -304,7 +305,7 @@ class ChosenClients(NamedTuple):
 
 
 def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
-    """A hash of what each row has in these columns of texts and whole numbers; null is a value."""
+    """Return a hash of each row's values in these columns; null counts as a value."""
     codes = np.zeros(rows, np.uint64)
     for column in columns:
         if pa.types.is_string(column.type):
@@ -319,21 +320,21 @@ def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
 
 
 class Candidates:
-    """All clients, and how many requests and different uses each has."""
+    """All clients, with the number of their requests and of their different uses."""
 
     def __init__(self) -> None:
         self._clients = _Counts()
         self._uses = _Counts()
 
     def add(self, clients: Numbers, uses: Numbers, requests: Numbers) -> None:
-        """Take in rows: of which client, by its hash, which use of its own, and how many."""
+        """Add rows: the hash of the client, the hash of its use, and the number of requests."""
         self._clients.add(clients, requests)
         self._uses.add(clients * _FOLD + uses, np.zeros(len(uses), np.int64), clients)
 
     def chosen(self) -> ChosenClients | None:
-        """Those that are judged; None where all are."""
+        """Return the clients that are judged; None if all are."""
         every, requests = self._clients.keys, self._clients.sums
-        # Each use is of a client that is there.
+        # Every use belongs to a client that is present.
         place = np.searchsorted(every, self._uses.others)
         uses = np.bincount(place, minlength=len(every))
         fits = uses <= MOST_USES_OF_ONE
@@ -350,7 +351,7 @@ class Candidates:
 
 
 class _Counts:
-    """The sum of numbers by key, and what else is known of a key."""
+    """Sums of numbers by key, with a further number for each key."""
 
     def __init__(self) -> None:
         self.keys = np.zeros(0, np.uint64)
@@ -358,7 +359,7 @@ class _Counts:
         self.others = np.zeros(0, np.uint64)
 
     def add(self, keys: Numbers, numbers: Numbers, others: Numbers | None = None) -> None:
-        """Take in rows."""
+        """Add rows."""
         every = np.concatenate([self.keys, keys])
         counts = np.concatenate([self.sums, numbers])
         other_keys = np.concatenate([self.others, keys if others is None else others])

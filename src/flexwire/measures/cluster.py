@@ -1,9 +1,9 @@
-"""What messages tell of a cluster: configurations that some release lacks, and features.
+"""What messages say about a cluster: its features, and configurations that a release lacks.
 
-`cluster_rows` makes rows of a message's table; tasks sum them up, and queries over finished tables
-ask for them, so both know the same. `ClusterSums` adds rows up. What is held is bounded: so many
-configurations are gone (`configurations.ever_gone`), with `SHOWN` names each, and of so many
-brokers the features are known.
+`cluster_rows` makes rows from a message's table. Tasks add them up, and queries over finished
+tables use the same rows, so both agree. `ClusterSums` adds rows up in bounded memory: the
+configurations that any release removed (`configurations.ever_gone`) with `SHOWN` names each, and
+the features of a limited number of brokers.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ CLUSTER_MESSAGES: Final = (DESCRIBED_MESSAGE, OFFERS_MESSAGE)
 """The responses that say what a cluster has."""
 
 FEATURE, CONFIGURED, DESCRIBED, SETS = "feature", "configured", "described", "sets"
-"""What a row tells: see `CLUSTER_ROWS`."""
+"""The kind of a row: see `CLUSTER_ROWS`."""
 _TEXT: Final = pa.string()
 CLUSTER_ROWS: Final = pa.schema(
     [
         ("what", _TEXT),
-        # Of `SETS`: who sent it.
+        # For `SETS`: the connection that sent it.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or the feature; of `SETS` as `evidence.configured_of` reads it. Null: a
-        # broker has none.
+        # The configuration or the feature; for `SETS`, in the form that `evidence.configured_of`
+        # reads. Null if a broker has none.
         ("name", _TEXT),
         # The topic or broker that has it.
         ("resource", _TEXT),
@@ -53,10 +53,11 @@ CLUSTER_ROWS: Final = pa.schema(
         ("level", pa.int64()),
     ]
 )
-"""Rows that say each thing once."""
-# Enumerations of Kafka's Java, which no spec has. To delete one that is gone is what mends it.
+"""Rows that state each fact once."""
+# Enumerations of Kafka's Java, which no spec has. Deleting a removed configuration is the cure, so
+# it is not counted.
 _DELETE: Final = 1
-# Who set it: of a topic itself; of a broker by itself, by all brokers, or in its file.
+# Who set it: for a topic, the topic itself; for a broker, the broker, all brokers, or its file.
 _OWN_SOURCES: Final[dict[ConfiguredKind, tuple[int, ...]]] = {"topic": (1,), "broker": (2, 3, 4)}
 _NUMBERS: Final = {kind: number for number, kind in RESOURCE_TYPES.items()}
 _MOST_BROKERS: Final = 10_000
@@ -64,7 +65,7 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what the rows of a message's table tell of a cluster, each fact once."""
+    """Return what the rows of a message's table say about a cluster, each fact once."""
     if message == OFFERS_MESSAGE:
         tables = _features(rows)
     elif message == DESCRIBED_MESSAGE:
@@ -102,7 +103,7 @@ def _is(values: pa.Array, number: int) -> pa.Array:
 def _features(rows: pa.RecordBatch) -> list[pa.Table]:
     body = rows["body"]
     epochs = pc.struct_field(body, "finalized_features_epoch")
-    # Below 0 a broker knows of none: it does not know its cluster yet.
+    # A broker that does not know its cluster yet sends an epoch below 0.
     is_known = pc.fill_null(pc.greater_equal(epochs, 0), fill_value=False)
     is_answered = pc.and_(_is(pc.struct_field(body, "error_code"), 0), is_known)
     body, epochs = body.filter(is_answered), epochs.filter(is_answered)
@@ -184,7 +185,7 @@ def _gone_names(kind: ConfiguredKind) -> pa.Array:
 
 
 class _Names:
-    """The first names in alphabetical order, and how many there are: about, beyond 10,000."""
+    """The first names in alphabetical order, and their number, which is estimated above 10,000."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
@@ -206,16 +207,16 @@ class _Names:
 
 
 class ClusterSums:
-    """Partial sums of `CLUSTER_ROWS`; what is added twice counts once."""
+    """Partial sums of `CLUSTER_ROWS`; adding a row twice changes nothing."""
 
     def __init__(self) -> None:
-        # By broker: the highest epoch that it told, and the levels that it had then.
+        # By broker: the highest epoch that it sent, and its levels at that epoch.
         self._features: dict[str, tuple[int, dict[str, int]]] = {}
         self._configured: dict[tuple[ConfiguredKind, str], _Names] = {}
         self._described: dict[ConfiguredKind, _Names] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows; those of `SETS` are about clients and leave this as it is."""
+        """Add rows; rows of `SETS` are about clients, and are ignored here."""
         every = pa.Table.from_batches([rows])
         for row in every.filter(pc.equal(rows["what"], FEATURE)).to_pylist():
             levels = {} if row["name"] is None else {row["name"]: row["level"]}
@@ -237,13 +238,13 @@ class ClusterSums:
             self._features[broker] = epoch, {**(having if epoch == epoch_seen else {}), **levels}
 
     def _prune(self, most: int) -> None:
-        """Keep the first brokers in the alphabet, where there are more than so ``most``."""
+        """Keep the first ``most`` brokers in alphabetical order."""
         if len(self._features) > most:
             for broker in sorted(self._features)[_MOST_BROKERS:]:
                 del self._features[broker]
 
     def merge(self, other: ClusterSums) -> None:
-        """Add what another one has."""
+        """Add the sums of another task."""
         for broker, (epoch, levels) in other._features.items():
             self._feature(broker, epoch, levels)
         self._prune(2 * _MOST_BROKERS)

@@ -1,4 +1,4 @@
-"""What did not decode, frames and records: the earliest, and how often there is each reason."""
+"""Frames and records that did not decode: the earliest ones, and how often each reason occurs."""
 
 from __future__ import annotations
 
@@ -21,42 +21,43 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_REASONS = 200
-"""So many reasons are in the report, the most frequent ones."""
+"""The report lists at most this many reasons, the most frequent ones."""
 
 _FIGURES = re.compile(r"[0-9]+")
 _MOST_KEPT = 10_000
 
 
 class ReasonCounts:
-    """How many rows there are of each reason, and of whatever else they are told apart by.
+    """How many rows have each reason, separately for equal values in further columns.
 
-    Reasons that are alike but for their figures are one, which has "…" for these unless they were
-    the same each time. A capture can make up as many as it likes: when there are twice
-    ``most``, the rarest are only counted, in ``uncounted``.
+    Reasons that differ only in numbers are one reason. Its numbers become "…", unless they were
+    equal each time. A capture can contain any number of reasons. When there are twice ``most``, the
+    rarest are only counted, in ``uncounted``.
     """
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
-        # By everything else and the reason without figures: how many, and the reason if it is one.
+        # By the other columns and the reason without numbers: how many, and the full reason if
+        # unique.
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 
     def add(self, groups: RowGroups) -> None:
-        """Add rows in groups, the last column of which is the reason."""
+        """Add rows in groups; the last column is the reason."""
         for (*others, text), count in zip(groups.values(), groups.counts(), strict=True):
             reason: str = text or ""
             self._add((*others, _FIGURES.sub("…", reason)), count, reason)
         self._prune()
 
     def merge(self, other: ReasonCounts) -> None:
-        """Add what another one has."""
+        """Add the counts of another task."""
         for key, (count, reason) in other._counts.items():
             self._add(key, count, reason)
         self.uncounted += other.uncounted
         self._prune()
 
     def most_frequent(self) -> tuple[list[tuple[Key, str, int]], int]:
-        """Return everything else, the reason and how many, the most frequent first, and the rest."""
+        """Return the other columns, reason and count, the most frequent first, and the rest."""
         ordered = sorted(map(_with_reason, self._counts.items()), key=_order)
         rest = sum(count for _, _, count in ordered[DIFFERENT_REASONS:])
         return ordered[:DIFFERENT_REASONS], rest + self.uncounted
@@ -103,14 +104,14 @@ FAILURES = pa.schema(
         )
     ]
 )
-"""What is told of a failure, in the columns of the table of frames; of ``bytes`` the first ones."""
+"""The columns of a failure, as in the table of frames; ``bytes`` holds the first ones only."""
 
-# In this order they come: by time, and then so that it is the same order each time.
+# The order of failures: by time, and then such that it is always the same order.
 _ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
 
 
 class FailureSums:
-    """The `SHOWN_FAILURES` earliest failures, and the reasons of all."""
+    """The `SHOWN_FAILURES` earliest failures, and the reasons of all failures."""
 
     def __init__(self) -> None:
         self._earliest: list[tuple[Key, DecodeFailure]] = []
@@ -132,16 +133,16 @@ class FailureSums:
         self._keep([_failure(row) for row in table.take(first).to_pylist()])
 
     def merge(self, other: FailureSums) -> None:
-        """Add what another one has."""
+        """Add the failures of another task."""
         self._reasons.merge(other._reasons)
         self._keep(other._earliest)
 
     def earliest(self) -> tuple[DecodeFailure, ...]:
-        """Return the earliest, by time."""
+        """Return the earliest failures, by time."""
         return tuple(failure for _, failure in self._earliest)
 
     def counts(self) -> tuple[FailureCount, ...]:
-        """Return how many there are of each reason, the most frequent first, and of the rest."""
+        """Return how often each reason occurs, the most frequent first, and the rest."""
         frequent, rest = self._reasons.most_frequent()
         counts = [FailureCount(reason, count) for _, reason, count in frequent]
         if rest:
@@ -164,7 +165,7 @@ def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
         message=row["message"],
         version=row["api_version"],
         reason=row["error"],
-        # Request logs do not say it.
+        # Request logs do not give a size.
         size=row["size"] or 0,
         sample_hex=WITHHELD if is_withheld else sample,
     )
@@ -177,7 +178,7 @@ _MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Return the rows of bytes that are not a record batch, unless it was cut off or withheld."""
+    """Return the rows of bytes that are no record batch, unless it was cut off or withheld."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):
@@ -189,15 +190,15 @@ def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     is_fine = pc.or_(
         pc.starts_with(errors, PARTIAL_BATCH), pc.equal(errors, pa.scalar(WITHHELD_RECORDS))
     )
-    # Where there is no error, it is neither.
+    # A row without an error is neither.
     return records.filter(pc.invert(is_fine))
 
 
 def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     """Return the failures among rows of the records table, as `FAILURES`.
 
-    ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
-    `SAMPLE_BYTES`) are of what did not decode.
+    ``frame_index`` and ``message`` are those of the frame. ``size`` and ``bytes`` (the first
+    `SAMPLE_BYTES`) describe the part that did not decode.
     """
     failed = undecodable(records)
     rows, data = len(failed), failed["bytes"]

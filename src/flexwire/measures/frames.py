@@ -1,4 +1,4 @@
-"""What the report says of frames, of APIs and of clients, summed up over the table of frames."""
+"""Sums over the table of frames: what the report says of frames, APIs and clients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REQUEST, RESPONSE = "request", "response"
 
 
 class TrafficSums(NamedTuple):
-    """Frames of one client, api version, direction and outcome: how many, and their sums."""
+    """The number of frames of one client, api version, direction and outcome, and their sums."""
 
     client: Client
     api_key: int | None
@@ -58,12 +58,12 @@ class TrafficSums(NamedTuple):
 
 
 def frames_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Return how many frames go in a direction."""
+    """Return the number of frames in a direction."""
     return sum(group.frames for group in traffic if group.direction == direction)
 
 
 def bytes_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Return how many bytes go in a direction."""
+    """Return the number of bytes in a direction."""
     return sum(group.bytes for group in traffic if group.direction == direction)
 
 
@@ -110,7 +110,7 @@ def client_facts(
 
 
 def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
-    """Return who sent which version of which api, and how often."""
+    """Return who sent which version of which API, and how often."""
     requests = (group for group in traffic if group.direction == REQUEST)
     by_use = _by(requests, lambda group: (group.client, group.api_key, group.api_version))
     return tuple(
@@ -121,7 +121,7 @@ def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
 
 
 def name_of(api_key: int) -> str | None:
-    """Return the name of an api, where a release has it."""
+    """Return the name of an API; None if no release has it."""
     try:
         return api_name(api_key)
     except UnknownMessageError:
@@ -143,7 +143,7 @@ def _by(
 
 
 CLIENT = ("client_id", "client_software_name", "client_software_version")
-"""The columns of the table of frames that tell clients apart."""
+"""The columns of the table of frames that distinguish clients."""
 
 _TRAFFIC = (*CLIENT, "api_key", "api_version", "direction", "outcome")
 _COLUMNS = (
@@ -161,10 +161,10 @@ _COLUMNS = (
 
 
 class FrameSums:
-    """Partial sums of the table of frames, without those of connections that are not Kafka.
+    """Partial sums over the table of frames; connections that are not Kafka are left out.
 
-    ``bucket_us`` is how long a slice of the timeline is (`timeline.bucket_us`). What it holds
-    grows with the number of connections, clients and versions of apis, not with that of frames.
+    ``bucket_us`` is the width of a slice of the timeline (`timeline.bucket_us`). The memory grows
+    with the number of connections, clients and api versions, but not with the number of frames.
     """
 
     def __init__(self, bucket_us: int) -> None:
@@ -176,7 +176,7 @@ class FrameSums:
         # By slice and direction, and by source: frames and bytes.
         self._slices = Tally()
         self._sources = Tally()
-        # Every name once, so that what is pickled holds it once.
+        # Each name is kept as one object, so a pickle holds it once.
         self._connections: dict[str, str] = {}
         self._brokers: set[str] = set()
         self._of_clients: dict[Key, set[str]] = {}
@@ -195,7 +195,7 @@ class FrameSums:
             return
         columns = {name: coded(rows[name]) for name in _TRAFFIC}
         has_message = np.asarray(rows["message"].is_valid())
-        # Request logs do not say it.
+        # Request logs do not give a size.
         size = rows["size"].fill_null(0).to_numpy()
         self._add_traffic(rows, columns, has_message, size)
         self._add_times(rows["time"], columns["direction"], size)
@@ -256,7 +256,7 @@ class FrameSums:
         return [self._connections.setdefault(connection, connection) for connection in connections]
 
     def merge(self, other: FrameSums) -> None:
-        """Add what another one has, which has slices as long."""
+        """Add the sums of another task, whose slices have the same width."""
         if other._bucket_us != self._bucket_us:
             raise ValueError("these are sums over slices of different lengths")
         self._note_time(other._first_us, other._last_us)
@@ -274,7 +274,7 @@ class FrameSums:
     def totals(
         self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
     ) -> Totals:
-        """Return the totals, with what is not in the table of frames."""
+        """Return the totals; arguments are the figures that the table of frames lacks."""
         traffic = self._groups()
 
         def of(outcome: str) -> int:
@@ -320,7 +320,7 @@ class FrameSums:
         return Timeline(self._bucket_us, tuple(buckets))
 
     def sources(self, packets: Mapping[str, int]) -> tuple[CaptureFileFacts, ...]:
-        """Return the facts of each capture file, of which the ``packets`` are given."""
+        """Return the facts of each capture file in ``packets``."""
         sums = self._sources.sums
         return tuple(
             CaptureFileFacts(path, count, *sums.get((path,), (0, 0)))
@@ -337,7 +337,7 @@ class FrameSums:
         return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Return who sent which version of which api; no audit has judged them."""
+        """Return who sent which version of which API, before an audit has judged it."""
         return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
@@ -356,10 +356,10 @@ class FrameSums:
 
 
 def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what is told of the frames that did not decode."""
+    """Return the columns of the frames that did not decode."""
     place = FAILURES.names.index("bytes")
     rows = frames.select(FAILURES.names)
-    # Of bytes only the first are copied; there are none where a frame decoded.
+    # Only the first bytes are copied; a frame that decoded has none.
     rows = rows.set_column(place, "bytes", pc.binary_slice(rows["bytes"], 0, SAMPLE_BYTES))
     return rows.filter(pc.equal(frames["outcome"], FAILED))
 

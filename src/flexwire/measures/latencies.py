@@ -1,4 +1,4 @@
-"""Latencies of each api key: their percentiles, and how many lie in each bucket of the report."""
+"""Latencies of each api key: percentiles, and the number in each bucket of the report."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 BUCKETS = len(LATENCY_EDGES_MS) - 1
-"""So many buckets have two edges; bucket -1 is below them, and that of this number above."""
+"""The number of buckets with two edges; bucket -1 is below all of them, this number above."""
 
 _PERCENTILES = (0.5, 0.9, 0.99)
-# Latencies are whole microseconds. Rounded first: an edge that is a whole number is itself.
+# Latencies are whole microseconds. Rounding first keeps edges that are whole numbers exact.
 _EDGES_US = np.array([math.ceil(round(edge * 1000, 6)) for edge in LATENCY_EDGES_MS])
-# So many latencies of all api keys wait, so that sorting them into what is known pays.
+# Latencies are collected up to this number, because sorting many at once is cheaper.
 _MOST_WAITING = 100_000
 
 
 def edges(bucket: int, most: float) -> tuple[float, float]:
-    """Return from where to where a bucket goes, when ``most`` is the longest latency."""
+    """Return the edges of a bucket, if ``most`` is the longest latency."""
     if bucket < 0:
         return 0.0, LATENCY_EDGES_MS[0]
     if bucket == BUCKETS:
@@ -37,10 +37,10 @@ def edges(bucket: int, most: float) -> tuple[float, float]:
 class LatencySums:
     """The latencies of each api key.
 
-    A percentile is the latency at its rank, counted from the shortest: the least that so many in
-    a hundred do not exceed. It is exact while an api key has no more than `MOST_DIFFERENT`
-    different ones. With more, all its latencies are taken with four significant digits, and a
-    percentile is off by at most 0.05 %. Count, least, most and buckets are always exact.
+    A percentile is the latency at its rank, counted from the shortest. It is exact while an api key
+    has at most `MOST_DIFFERENT` different latencies. Beyond that, all its latencies are rounded to
+    four significant digits, and a percentile is off by at most 0.05 %. Count, minimum, maximum and
+    buckets are always exact.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class LatencySums:
             self._settle()
 
     def merge(self, other: LatencySums) -> None:
-        """Add what another one has."""
+        """Add the latencies of another task."""
         self._settle()
         other._settle()
         for api_key, latencies in other._of.items():

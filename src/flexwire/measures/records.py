@@ -1,7 +1,8 @@
-"""What the records table says of each topic, summed by the tasks that decode.
+"""Sums over the records table: what the report says of each topic.
 
-Facts of a record batch stand in every row of it. So a batch of rows is cut where one of these facts
-changes, each run of rows becomes a few numbers, and the runs of a topic become its sums.
+The facts of a record batch repeat in all of its rows. So a batch of rows is cut wherever one of
+these facts changes. Each run of rows becomes a few numbers, and the runs of a topic become its
+sums.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
 
 MOST_TOPICS: Final = 20_000
-"""So many different topics are counted by themselves."""
+"""At most this many topics are counted separately."""
 OTHER_TOPICS: Final = "(other topics)"
 """The topic under which all others are counted."""
 MOST_PARTITIONS: Final = 65_536
-"""So many different partitions of a topic are counted, 4,096 where there are very many topics."""
+"""At most this many partitions of a topic are counted, and 4,096 if there are very many topics."""
 _FEW_TOPICS: Final = 1000
 _PARTITIONS_OF_MANY: Final = 4096
 
-# What says that a row is of the same record batch as the row before.
+# A row belongs to the same record batch as the row before if all of these are equal.
 _OF_BATCH = (
     *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
     *("batch_position", "magic", "batch_size"),
@@ -46,7 +47,7 @@ _OF_RUNS = (
 
 
 class TopicKey(NamedTuple):
-    """What sums are about: a topic, or its id, on one side."""
+    """The subject of sums: a topic, by name or id, on one side."""
 
     topic: str
     is_id: bool
@@ -54,7 +55,7 @@ class TopicKey(NamedTuple):
 
 
 class _SharedBatch(NamedTuple):
-    """A record batch that others may have rows of too: which it is, and its facts."""
+    """A record batch whose rows other tasks may have too, with its facts."""
 
     key: TopicKey
     place: tuple[Any, ...]
@@ -65,7 +66,7 @@ class _SharedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class _TopicCounts:
-    """What is counted of one topic on one side."""
+    """The counts of one topic on one side."""
 
     partitions: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
     sums: Numbers = field(default_factory=lambda: np.zeros(len(_OF_RUNS), np.int64))
@@ -89,7 +90,7 @@ class _TopicCounts:
         self.partitions = np.unique(np.concatenate([self.partitions, partitions]))
 
     def merge(self, other: _TopicCounts) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of another task."""
         self.add_partitions(other.partitions)
         self.sums = self.sums + other.sums
         self.batches += other.batches
@@ -101,7 +102,7 @@ class _TopicCounts:
             use[1] += size
 
     def facts(self, key: TopicKey) -> TopicFacts:
-        # The offsets in a Produce are the producer's own count within a batch, not the log's.
+        # The offsets in a Produce request count within the batch, not within the log.
         in_log = key.side == "fetch" and self.least <= self.most
         uses = (CompressionUse(name, *use) for name, use in sorted(self.compressions.items()))
         return TopicFacts(
@@ -120,7 +121,7 @@ class _TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class _BatchRuns:
-    """The runs of a batch of rows; row by row the facts of its first, and the sums of each."""
+    """The runs in a batch of rows: the facts of each run's first row, and each run's sums."""
 
     first: pa.RecordBatch
     sums: Numbers
@@ -128,7 +129,7 @@ class _BatchRuns:
     most: Numbers
 
     def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
-        """Return a run's record batch; None of bytes that are not a batch."""
+        """Return the record batch of a run; None for bytes that are no batch."""
         facts = {name: self.first[name][at].as_py() for name in _OF_FIRST}
         if facts["magic"] is None:
             return None
@@ -137,15 +138,15 @@ class _BatchRuns:
 
 
 class TopicSums:
-    """Sums up the rows of the records table: by topic, and how many are undecodable.
+    """Sums over the records table, by topic, and the number of undecodable rows.
 
-    The rows of a record batch come one after the other, and its facts count once: also where a
-    part of them is in the next batch of rows, or was summed elsewhere. Of very many topics
-    (`MOST_TOPICS`) the first in the alphabet are counted by themselves, and the others together.
+    The rows of a record batch follow one another, and its facts count once, even if some of its
+    rows are in the next batch of rows or in another task's sums. If there are more topics than
+    `MOST_TOPICS`, the first in alphabetical order are counted separately, and the others together.
 
     Attributes:
-        undecodable: how many rows are bytes that are not a record batch.
-        beyond: how many of these are batches that inflate beyond a bound.
+        undecodable: the number of rows whose bytes are no record batch.
+        beyond: how many of these rows are batches that inflate beyond a bound.
     """
 
     def __init__(self) -> None:
@@ -153,13 +154,13 @@ class TopicSums:
         self.beyond = 0
         self._topics: dict[TopicKey, _TopicCounts] = {}
         self._rest: dict[Side, _TopicCounts] = {}
-        # Batches of which others may have rows: they count in the end.
+        # Batches whose rows other tasks may have too. They are counted last.
         self._shared: set[_SharedBatch] = set()
         self._last: _SharedBatch | None = None
         self._is_empty = True
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
-        """Take in rows of the records table, in their order."""
+        """Add rows of the records table, in their order."""
         if not len(records):
             return
         self.undecodable += len(undecodable(records))
@@ -189,7 +190,7 @@ class TopicSums:
         return counts
 
     def _hold_ends(self, runs: _BatchRuns, first_key: TopicKey, last_key: TopicKey) -> Numbers:
-        """Hold back the first and the last batch; gives which of the others may be counted."""
+        """Hold back the first and the last batch; return which of the others may be counted now."""
         number = len(runs.first)
         first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
         goes_on = not self._is_empty and first == self._last
@@ -219,7 +220,7 @@ class TopicSums:
         compression = shared["compression"].dictionary_encode()
         names = compression.dictionary.to_pylist()
         words = codes[counted] * len(names) + compression.indices.to_numpy()
-        # A magic has eight bits, with its sign.
+        # Magic is one byte, with its sign.
         order, begins = grouped(words << 8 | magic.view(np.uint8))
         sizes = np.add.reduceat(size[order], begins).tolist()
         counts = np.diff(begins, append=len(order)).tolist()
@@ -228,7 +229,7 @@ class TopicSums:
             self._topic(key).add_batches(int(magic[at]), shared["compression"][at].as_py(), *use)
 
     def merge(self, other: TopicSums) -> None:
-        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        """Add the sums of another task; ``other`` stays unchanged."""
         self.undecodable += other.undecodable
         self.beyond += other.beyond
         merge_all(self._topics, other._topics, _TopicCounts)
@@ -275,7 +276,7 @@ def _by_key(item: tuple[Any, _TopicCounts]) -> Any:
 def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
     if isinstance(records, RunRows):
         own, facts = records.own, records.facts
-        # Rows that were read into objects are runs of their own.
+        # Rows that were read into objects are runs of one row.
         first = run_starts(facts, _OF_BATCH)
         starts = (np.cumsum(records.counts) - records.counts)[first]
         is_control = np.repeat(
@@ -286,7 +287,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
         first = starts = run_starts(records, _OF_BATCH)
         is_control = bits(records["is_control"].fill_null(fill_value=False))
     offset, key, value = own["offset"], own["key"], own["value"]
-    # Control records mark the end of transactions; consumers do not see them.
+    # Control records end transactions; consumers do not see them.
     is_seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
         is_seen,
@@ -305,7 +306,7 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
-    """Return a number for each run's topic and side, and what the numbers stand for."""
+    """Return a number for each run's topic and side, and the meaning of the numbers."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
     is_produce = bits(pc.equal(first["source"], "produce"))

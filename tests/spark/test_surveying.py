@@ -16,7 +16,7 @@ from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import Committed
 from flexwire.storage.listing import list_sources
 from flexwire.storage.place import Place
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.tables.test_ranges import rows_of
 
@@ -39,7 +39,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(capture_job, "LEAST_BYTES", 0)
 
 
-def write(asked: Asked, survey: Survey, kept_here: dict[str, bytes], drop: Drop) -> None:
+def write(asked: AnalysisRequest, survey: Survey, kept_here: dict[str, bytes], drop: Drop) -> None:
     assert not kept_here
     assert asked.files
     drop.place.write("survey", pickle.dumps(survey))
@@ -67,7 +67,7 @@ def run_here(
 def survey_of(spark: SparkSession | None, files: list[Path], out: Path) -> tuple[Surveyed, Rows]:
     out.mkdir()
     place = Place(str(out))
-    asked = Asked(
+    asked = AnalysisRequest(
         tuple(list_sources(files)),
         record_bytes=True,
         range_bytes=RANGE_BYTES,

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.survey import AnalysisRequest
 
 Rows = dict[str, list[dict[str, Any]]]
 
@@ -43,7 +43,9 @@ def grown(
 class Query:
     """A stream over a directory, as Spark drives it."""
 
-    def __init__(self, directory: Path | str, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
+    def __init__(
+        self, directory: Path | str, asked: AnalysisRequest, wanted: Wanted = EVERYTHING
+    ) -> None:
         self._directory = directory
         self._asked = asked
         self._wanted = wanted

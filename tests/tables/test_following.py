@@ -21,7 +21,7 @@ from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.listing import list_sources
 from flexwire.survey.following import CaptureFollower
 from flexwire.survey.ranges import decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
@@ -30,12 +30,12 @@ from tests.tables.growing import Query, Rows, grown, in_order
 if TYPE_CHECKING:
     from pathlib import Path
 
-ASKED = Asked((), chunk_bytes=5000, range_bytes=30_000)
+ASKED = AnalysisRequest((), chunk_bytes=5000, range_bytes=30_000)
 _FRAME = ("connection", "direction", "frame_index")
 
 
 def batch_rows(directory: Path) -> Rows:
-    asked = Asked(tuple(list_sources([directory])))
+    asked = AnalysisRequest(tuple(list_sources([directory])))
     kept: dict[str, bytes] = {}
     Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)

@@ -40,7 +40,7 @@ from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import COMPRESSED, pieces_of
 from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
-from flexwire.survey.request import looks
+from flexwire.survey.request import look_at_files
 from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from flexwire.storage.place import Place
     from flexwire.storage.source import Source
     from flexwire.survey.pieces import Piece
-    from flexwire.survey.request import Look
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.request import FileLook
+    from flexwire.survey.survey import AnalysisRequest
     from flexwire.tables.records import Rows
 
-    Write = Callable[[Asked, Survey, dict[str, bytes], Drop], None]
+    Write = Callable[[AnalysisRequest, Survey, dict[str, bytes], Drop], None]
 
 
 KEPT: Final = "_survey"
@@ -99,7 +99,7 @@ class Surveyed:
 
 
 def surveyed(
-    spark: SparkSession, asked: Asked, drop: Drop, total: int, write: Write
+    spark: SparkSession, asked: AnalysisRequest, drop: Drop, total: int, write: Write
 ) -> Committed[Surveyed]:
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
     is_whole = total <= asked.range_bytes
@@ -117,7 +117,7 @@ def surveyed(
     return found
 
 
-def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
+def _looked(spark: SparkSession, asked: AnalysisRequest, drop: Drop) -> int:
     """Let tasks look at the files where there are many, and give the number of these tasks."""
     files = asked.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
@@ -132,10 +132,10 @@ def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
 
 
 def _look(number: int, drop: Drop) -> None:
-    _put(drop.place, _looks(number), looks(_get(drop.place, _files(number))))
+    _put(drop.place, _looks(number), look_at_files(_get(drop.place, _files(number))))
 
 
-def _found(place: Place, looked: int) -> list[Look] | None:
+def _found(place: Place, looked: int) -> list[FileLook] | None:
     """What tasks saw of all files, in their order; None if none has looked."""
     if not looked:
         return None
@@ -148,7 +148,7 @@ def kept(place: Place, name: str) -> bytes:
 
 
 def _survey(
-    asked: Asked,
+    asked: AnalysisRequest,
     looked: int,
     is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
@@ -164,7 +164,7 @@ def _survey(
     return _surveyed(survey)
 
 
-def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int:
+def _plan(asked: AnalysisRequest, looked: int, size: int, _number: int, drop: Drop) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
@@ -178,7 +178,7 @@ def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int
     return len(pieces)
 
 
-def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
+def _survey_piece(asked: AnalysisRequest, number: int, drop: Drop) -> None:
     begin_task()
     piece: Piece = _get(drop.place, _piece(number))
     found = survey_piece(asked, piece, is_first=number == 0)
@@ -186,7 +186,7 @@ def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
 
 
 def _fold(
-    asked: Asked, looked: int, pieces: int, write: Write, _number: int, drop: Drop
+    asked: AnalysisRequest, looked: int, pieces: int, write: Write, _number: int, drop: Drop
 ) -> Surveyed:
     begin_task()
     keep, place = partial(_keep, drop.place), drop.place
@@ -339,7 +339,7 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
 
 
 def write_tables(
-    spark: SparkSession, asked: Asked, drop: Drop, total: int
+    spark: SparkSession, asked: AnalysisRequest, drop: Drop, total: int
 ) -> tuple[Surveyed, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
 
@@ -365,7 +365,7 @@ def write_tables(
 
 
 def _write_survey(
-    captured: int, asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop
+    captured: int, asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes], drop: Drop
 ) -> None:
     def write(inflation: Inflation) -> None:
         how, meter = replace(asked, inflation=inflation), Meter(inflation, captured)
@@ -380,7 +380,7 @@ def _write_survey(
 
 
 def _decode(
-    asked: Asked,
+    asked: AnalysisRequest,
     digest: str,
     span_us: int,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
@@ -419,7 +419,7 @@ class SummedFiles(TableFiles):
         self.sums.add(table, rows)
 
     def write_range(
-        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: Meter
+        self, asked: AnalysisRequest, number: int, kept: Callable[[str], bytes], meter: Meter
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:

@@ -36,7 +36,7 @@ from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.local import make_private_directory
 from flexwire.storage.place import Place
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.output import is_delta
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log.lines import LogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.source import Source
-    from flexwire.survey.request import Marks
+    from flexwire.survey.request import FileMarks
 
-    Marked = Iterable[tuple[str, Marks]]
+    Marked = Iterable[tuple[str, FileMarks]]
 
 
 __all__ = [
@@ -140,7 +140,7 @@ def begun(
     if output.format == DELTA:
         with needed_by("--tables delta", "delta"):
             from flexwire.spark.delta.output import delta_staging  # noqa: PLC0415 - an extra
-        digest = Asked((*files, *logs)).digest
+        digest = AnalysisRequest((*files, *logs)).digest
         with delta_staging(out, files, digest, append=output.append) as grown:
             yield grown
         return

@@ -15,26 +15,26 @@ import logging
 import pickle
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
 
 from flexwire.capture.files.blocks import WholeBlocks
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
-from flexwire.capture.pairing.pairing import Judgement, Told, Turns, paired
-from flexwire.capture.pairing.reading import FrameReader, OneConnection
+from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
+from flexwire.capture.pairing.reading import ConnectionReader, FrameReader
 from flexwire.capture.reassembly.assembly import FrameAssembler
-from flexwire.capture.reassembly.connections import Evidence
+from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentReader
+from flexwire.capture.reassembly.segments import FileNotes, FilePosition, SegmentReader
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.listing import list_sources
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.guessed_connections import key_of
 from flexwire.survey.pieces import COMPRESSED
-from flexwire.survey.request import looks, opener
+from flexwire.survey.request import look_at_files, make_opener
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import TableRows, ends_of
 from flexwire.tables.wanted import FRAMES, RECORDS
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from flexwire.capture.pairing.pairing import Facts, Said
+    from flexwire.capture.pairing.pairing import HeaderColumns, RequestSummary
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.storage.source import Source
-    from flexwire.survey.request import Asked
+    from flexwire.survey.request import AnalysisRequest
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows
     from flexwire.tables.wanted import Wanted
 
-    Array = np.ndarray[Any, np.dtype[Any]]
-    Offsets = dict[str, int]
+    FileOffsets = dict[str, int]
 
 
 OVER_US: Final = 300_000_000
@@ -68,7 +68,7 @@ MOST_FORGOTTEN: Final = 1_000_000
 
 
 @dataclass(slots=True)
-class Step:
+class FollowStep:
     """Frames that were added, and what was known when each of them ended.
 
     Of each row ``is_proven`` says whether its connection had shown that it is Kafka,
@@ -78,32 +78,32 @@ class Step:
     """
 
     frames: FrameColumns
-    facts: Facts
+    facts: HeaderColumns
     judgements: dict[str, Judgement]
     software: dict[str, Software]
     introduced: set[str]
     names: list[dict[str, str]]
-    is_proven: Array
-    is_introduced: Array
-    told: Array
-    early: dict[str, dict[int, Said]]
+    is_proven: NumpyArray
+    is_introduced: NumpyArray
+    told: NumpyArray
+    early: dict[str, dict[int, RequestSummary]]
 
 
-class Followed:
+class FollowerState:
     """Takes the segments of captures in order; can be pickled between two chunks of them."""
 
-    def __init__(self, asked: Asked, wanted: Wanted) -> None:
+    def __init__(self, asked: AnalysisRequest, wanted: Wanted) -> None:
         self._asked = asked
         self._wanted = wanted
         self._flows = Flows(brokers=asked.brokers, endless=True)
-        self._turns = Turns(show_credentials=asked.show_credentials)
+        self._turns = Pairing(show_credentials=asked.show_credentials)
         self._software: dict[str, Software] = {}
         self._names: dict[str, str] = {}
         # How many connections were forgotten that had the same ends.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
         # Of connections that have shown nothing yet.
-        self._evidence: dict[str, Evidence] = {}
+        self._evidence: dict[str, KafkaEvidence] = {}
         self._proven: set[str] = set()
 
     def pickled(self, keys: Collection[str] | None = None) -> bytes:
@@ -111,8 +111,8 @@ class Followed:
         some = self if keys is None else self._only(keys)
         return pickle.dumps(some, pickle.HIGHEST_PROTOCOL)
 
-    def _only(self, keys: Collection[str]) -> Followed:
-        some = Followed(self._asked, self._wanted)
+    def _only(self, keys: Collection[str]) -> FollowerState:
+        some = FollowerState(self._asked, self._wanted)
         some._flows = self._flows.only(keys)
         known = self._flows.files
         some._flows.files.update({key: known[key] for key in keys if key in known})
@@ -124,7 +124,7 @@ class Followed:
         some._proven = {name for name in self._proven if key_of(name) in keys}
         return some
 
-    def take(self, segments: SegmentColumns) -> Step:
+    def take(self, segments: SegmentColumns) -> FollowStep:
         """Take in a chunk, and give the frames that are whole with it."""
         self._remember(segments)
         frames = self._flows.push(segments, in_order=True)
@@ -138,7 +138,7 @@ class Followed:
             is_its = frames.connection[:row] == frames.connections.index(name)
             is_introduced[:row] &= ~is_its
         names, told = self._name(frames, facts)
-        step = Step(
+        step = FollowStep(
             frames,
             facts,
             {name: self._judged(name, ended.get(name)) for name in shown},
@@ -192,7 +192,9 @@ class Followed:
         assembler = self._flows.assembler(key_of(name))
         return Judgement(is_kafka, True, assembler.seen_from_start(name))
 
-    def _early(self, frames: FrameColumns, facts: Facts) -> dict[str, dict[int, Said]]:
+    def _early(
+        self, frames: FrameColumns, facts: HeaderColumns
+    ) -> dict[str, dict[int, RequestSummary]]:
         """Return what is known of the requests that come after their responses here."""
         early = self._turns.take_early()
         unpaired = np.flatnonzero(facts.kind == L.UNPAIRED)
@@ -201,7 +203,7 @@ class Followed:
             cut = self._flows.take_back(key_of(name)).cut_requests(name)
             if not cut:
                 continue
-            one = OneConnection(FrameReader())
+            one = ConnectionReader(FrameReader())
             for request in cut:
                 one.read(request)
             for row in unpaired[frames.connection[unpaired] == place].tolist():
@@ -211,14 +213,14 @@ class Followed:
                     early.setdefault(name, {}).setdefault(response.index, said)
         return early
 
-    def _prove(self, frames: FrameColumns) -> Array:
+    def _prove(self, frames: FrameColumns) -> NumpyArray:
         """Say of each row whether its connection has shown by then that it is Kafka."""
         is_proven = np.ones(len(frames), np.bool_)
         for place in np.unique(frames.connection).tolist():
             name = frames.connections[place]
             if name in self._proven:
                 continue
-            evidence = self._evidence.setdefault(name, Evidence())
+            evidence = self._evidence.setdefault(name, KafkaEvidence())
             for row in np.flatnonzero(frames.connection == place).tolist():
                 if row not in frames.unplaced:
                     direction = frames.frame(row).direction
@@ -231,7 +233,7 @@ class Followed:
                 is_proven[row] = False
         return is_proven
 
-    def _introduce(self, frames: FrameColumns, facts: Facts) -> dict[str, int]:
+    def _introduce(self, frames: FrameColumns, facts: HeaderColumns) -> dict[str, int]:
         """Note the software of clients; give the rows where one says it for the first time."""
         if not self._wanted.gives(FRAMES):
             return {}
@@ -248,7 +250,9 @@ class Followed:
             told[name] = int(np.flatnonzero(is_it)[0])
         return told
 
-    def _name(self, frames: FrameColumns, facts: Facts) -> tuple[list[dict[str, str]], Array]:
+    def _name(
+        self, frames: FrameColumns, facts: HeaderColumns
+    ) -> tuple[list[dict[str, str]], NumpyArray]:
         """Give the names of topics as they came to be known, and which of these each row has."""
         names, told = [self._names], np.zeros(len(frames), np.int64)
         if not self._wanted.gives(RECORDS):
@@ -264,7 +268,7 @@ class Followed:
 
 
 def rows_of(
-    step: Step, asked: Asked, wanted: Wanted, tables: TableRows
+    step: FollowStep, asked: AnalysisRequest, wanted: Wanted, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames of a step, each batch with the name of its table."""
     known = (step.told << 1 | step.is_proven) << 1 | step.is_introduced
@@ -280,8 +284,8 @@ def rows_of(
             }
         if not code & 1:
             software = {name: one for name, one in software.items() if name not in step.introduced}
-        told = Told(judgements, early=step.early)
-        batch = paired(frames, facts, told, show_credentials=asked.show_credentials)
+        told = Hindsight(judgements, early=step.early)
+        batch = build_paired(frames, facts, told, show_credentials=asked.show_credentials)
         # A response comes later.
         at = batch.schema.get_field_index("answered")
         batch = batch.set_column(at, "answered", pa.nulls(len(batch), pa.bool_()))
@@ -299,12 +303,12 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FilePart:
     """A part of a file; it begins with the file where it has no ``start``."""
 
     source: Source
-    start: Position | None
-    stop: Position
+    start: FilePosition | None
+    stop: FilePosition
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,13 +316,15 @@ class Stretch:
     """Parts of files that one task reads, and the state before them."""
 
     state: bytes
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
 
-def stretch_rows(asked: Asked, wanted: Wanted, stretch: Stretch) -> Iterator[tuple[str, Rows]]:
+def stretch_rows(
+    asked: AnalysisRequest, wanted: Wanted, stretch: Stretch
+) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames that end in a stretch, each batch with its table's name."""
     # It was pickled for this very task.
-    state: Followed = pickle.loads(unsqueezed(stretch.state))  # noqa: S301 - see above
+    state: FollowerState = pickle.loads(unsqueezed(stretch.state))  # noqa: S301 - see above
     tables = TableRows(
         wanted,
         release=asked.release,
@@ -335,13 +341,13 @@ def stretch_rows(asked: Asked, wanted: Wanted, stretch: Stretch) -> Iterator[tup
             yield from rows_of(state.take(item), asked, wanted, tables)
 
 
-def _reader(asked: Asked, part: Part) -> SegmentReader:
+def _reader(asked: AnalysisRequest, part: FilePart) -> SegmentReader:
     return SegmentReader(
         [part.source.name],
         chunk_bytes=asked.chunk_bytes,
         start=part.start,
         stop=part.stop,
-        opener=opener([part.source]),
+        opener=make_opener([part.source]),
         show_credentials=asked.show_credentials,
     )
 
@@ -357,7 +363,7 @@ class CaptureFollower:
     def __init__(
         self,
         paths: Iterable[str | Path],
-        asked: Asked,
+        asked: AnalysisRequest,
         wanted: Wanted,
         *,
         fails_on_loss: bool = True,
@@ -366,14 +372,14 @@ class CaptureFollower:
         self._asked = asked
         self._wanted = wanted
         self._fails_on_loss = fails_on_loss
-        self._found = _Files(asked)
+        self._found = _FollowedFiles(asked)
         # How far each file was whole, and how many bytes it had.
         self._whole: dict[str, WholeBlocks] = {}
         self._sizes: dict[str, int] = {}
-        self._state = Followed(asked, wanted)
-        self._positions: dict[str, Position] = {}
-        self._at: Offsets | None = {}
-        self._given: tuple[Offsets, Offsets, list[Stretch]] | None = None
+        self._state = FollowerState(asked, wanted)
+        self._positions: dict[str, FilePosition] = {}
+        self._at: FileOffsets | None = {}
+        self._given: tuple[FileOffsets, FileOffsets, list[Stretch]] | None = None
 
     def latest(
         self,
@@ -382,7 +388,7 @@ class CaptureFollower:
         most_files: int | None = None,
         *,
         until: Mapping[str, int] | None = None,
-    ) -> Offsets:
+    ) -> FileOffsets:
         """Give the offset up to which is to be read after ``start``; None for the last one given.
 
         At most so many bytes are added, but a block at least, in so many files. With ``until``
@@ -392,7 +398,7 @@ class CaptureFollower:
             start = {name: one.end for name, one in self._whole.items()}
         files = self._found.find(self._paths)
         self._check_gone(start, {one.name for one in files})
-        ends: Offsets = {}
+        ends: FileOffsets = {}
         left, files_left, has_more = most_bytes, most_files, False
         for file in files:
             begin = end = start.get(file.name, 0)
@@ -453,7 +459,7 @@ class CaptureFollower:
         if self._given is not None and self._given[:2] == (begin, stop):
             return self._given[2]
         if self._at != begin:
-            self._state, self._positions = Followed(self._asked, self._wanted), {}
+            self._state, self._positions = FollowerState(self._asked, self._wanted), {}
             for _ in self._advance({}, begin, gives=False):
                 pass
         # Where this fails, all is to be made again.
@@ -464,20 +470,22 @@ class CaptureFollower:
         self._given = begin, stop, found
         return found
 
-    def _advance(self, start: Offsets, end: Offsets, *, gives: bool = True) -> Iterator[Stretch]:
+    def _advance(
+        self, start: FileOffsets, end: FileOffsets, *, gives: bool = True
+    ) -> Iterator[Stretch]:
         """Bring the state from one offset to another."""
         files = {one.name: one for one in self._found.find(self._paths)}
         for name in end.keys() - files.keys():
             if end[name] > start.get(name, 0):
                 self._lose(name, f"it is gone, and is to be read up to byte {end[name]}")
-        making = _Making(self._asked, self._state, gives=gives)
+        making = _StretchBuilder(self._asked, self._state, gives=gives)
         for name, file in files.items():
             stop = end.get(name, 0)
             if stop <= start.get(name, 0) or self._is_cut(file, stop):
                 continue
             known = self._positions.get(name)
             if known is None or not known.is_end:
-                part = Part(file, known, Position(name, stop))
+                part = FilePart(file, known, FilePosition(name, stop))
                 self._positions[name] = yield from making.read(part)
         yield from making.finish()
 
@@ -489,10 +497,10 @@ SAMPLED: Final = (
 """Why a capture is not read unasked."""
 
 
-class _Files:
+class _FollowedFiles:
     """The files in some paths, in their order."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: AnalysisRequest) -> None:
         self._skips = asked.skip_unreadable
         self._takes_sampled = asked.takes_sampled
         # When a file of this size begins; None where it is no capture.
@@ -514,7 +522,7 @@ class _Files:
         for file in files:
             # One that is gone by now is listed no more next time.
             with suppress(StorageError):
-                (look,) = looks([file])
+                (look,) = look_at_files([file])
                 if look.error is not None:
                     if not self._skips:
                         raise look.error
@@ -536,19 +544,19 @@ def _listed(path: str | Path) -> list[Source]:
     return [one for one in found if not one.name.endswith(COMPRESSED)]
 
 
-class _Making:
+class _StretchBuilder:
     """Stretches while they are made, from parts that are read one after the other."""
 
-    def __init__(self, asked: Asked, state: Followed, *, gives: bool) -> None:
+    def __init__(self, asked: AnalysisRequest, state: FollowerState, *, gives: bool) -> None:
         self._asked = asked
         self._state = state
         self._gives = gives
         self._held: list[SegmentColumns] = []
         self._size = 0
         self._begun: bytes | None = None
-        self._parts: list[Part] = []
+        self._parts: list[FilePart] = []
 
-    def read(self, part: Part) -> Generator[Stretch, None, Position]:
+    def read(self, part: FilePart) -> Generator[Stretch, None, FilePosition]:
         """Read a part; returns where it ended."""
         reader, here = _reader(self._asked, part), part.start
         for item in reader:

@@ -24,9 +24,9 @@ def ask(out: str, names: list[str], memory: str) -> None:
     from flexwire.answers.asking.asking import ask as answer  # noqa: PLC0415 - see above
     from flexwire.answers.asking.asking import chosen  # noqa: PLC0415 - see above
     from flexwire.spark.answers.outputs import tables_of  # noqa: PLC0415 - see above
+    from flexwire.spark.dataframes import output_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
     from flexwire.spark.settings import answering, are_small, java_for  # noqa: PLC0415 - see above
-    from flexwire.spark.stored import output_of  # noqa: PLC0415 - see above
 
     found = output_of(out)
     spark = session(memory=memory, conf=java_for(found))

@@ -46,7 +46,6 @@ from flexwire.spark.capture_job import SummedFiles, merged_sums
 from flexwire.spark.inputs import capture_sources
 from flexwire.spark.publishing import commit, compaction
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
@@ -57,13 +56,14 @@ from flexwire.spark.publishing.manifest import (
     part_name,
     settle,
 )
+from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables, mark
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
+from flexwire.storage.input_file import Source
 from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.storage.pages import Entry
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.output_directory import Place
+from flexwire.storage.store_listing import Entry
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.inflated import Meter
 

@@ -19,7 +19,7 @@ from captures import file_head, make
 from pipeline import ROOT, Case, parse_case
 from ranges import Clock, analyzed
 
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.survey import AnalysisRequest
 
 CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")

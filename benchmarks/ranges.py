@@ -27,7 +27,7 @@ from flexwire.capture.pairing.pairing import Pairing
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.measures.analysis import AnalysisSums
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey import ranges
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.parquet import TableWriter

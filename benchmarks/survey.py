@@ -16,7 +16,7 @@ from pathlib import Path
 from captures import AnalysisRequest as Shape
 from captures import add_options, make
 
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import pieces_of

@@ -20,11 +20,11 @@ from flexwire.capture.files.comments import (
 )
 from flexwire.client.notation import HostPort
 from flexwire.facts.captures import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.request import FileMarks, look_at_files, read_marks
 from flexwire.tap.config import TapConfig
 from flexwire.tap.connections import file_comments
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, Stamping
 from flexwire.wire.limits import HIGHEST_TAG
 from tests.capture.test_filtering import part_of
 from tests.capture.test_sampling import files, section

@@ -26,8 +26,8 @@ from flexwire.logs.request_log.lines import LONGEST, Line, LogFile, split, unwra
 from flexwire.logs.request_log.recognition import log_file
 from flexwire.logs.request_log.requests import ends
 from flexwire.spark.request_log_job import undivided_note
-from flexwire.storage.listing import list_files
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_files
+from flexwire.storage.input_file import Source
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 
 if TYPE_CHECKING:

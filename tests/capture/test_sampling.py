@@ -16,7 +16,7 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, read_packets
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import Sampled, sampled_files
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.request import NO_MARKS, AnalysisRequest, FileMarks, look_at_files, read_marks
 from flexwire.survey.survey import Survey
 from tests.capture.test_pcapng import CLIENT, SERVER

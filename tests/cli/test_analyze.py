@@ -13,7 +13,7 @@ from flexwire.cli.analyze import _tell_where
 from flexwire.cli.analyze import analyze as command
 from flexwire.cli.app import app
 from flexwire.spark.analyze import Analysis, analyze
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import Output
 from tests.report.sample import EMPTY, SAMPLE
 

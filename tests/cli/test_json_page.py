@@ -33,7 +33,7 @@ from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
 from tests.net.answering import Answers, answering

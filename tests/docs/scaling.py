@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from flexwire.spark.capture_job import range_bytes
-from flexwire.storage.source import PIECE_BYTES
+from flexwire.storage.input_file import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
 
 PAGE = Path(__file__).parents[2] / "docs" / "scale.md"

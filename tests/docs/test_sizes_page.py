@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from flexwire.errors import ArgumentError
-from flexwire.protocol.openings import foreign, opening_of, parse_size
+from flexwire.protocol.first_bytes import foreign, opening_of, parse_size
 from tests.cli.test_messages import Run, run
 from tests.each import each
 from tests.house.test_readme import blocks, check

@@ -19,10 +19,10 @@ from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.request import FileMarks, read_marks
 from flexwire.tap import TapStatistics
-from flexwire.tap.stamping import (
+from flexwire.tap.header_stamps import (
     MOST_VALUE_BYTES,
     HeaderTag,
     Stamped,

@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.spark.publishing.manifest import part_name
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.storage.pages import Entry
+    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.storage.store_listing import Entry
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")

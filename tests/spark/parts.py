@@ -15,9 +15,9 @@ import pytest
 from flexwire.spark.publishing import compaction
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, part_name, settle
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.task_output import Drop
+from flexwire.storage.output_directory import Place
 from flexwire.tables.parquet import TableWriter
 from tests.spark import faulty
 

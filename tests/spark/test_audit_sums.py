@@ -18,7 +18,7 @@ from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT, TOLD
 from flexwire.measures.evidence import SHOWN, Touched
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows

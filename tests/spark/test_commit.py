@@ -20,9 +20,9 @@ from flexwire.errors import AnalysisError, ArgumentError
 from flexwire.schema.catalog import catalog, use_catalog
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_VALUE, run_tasks
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import Committed, Written, part_name, settle
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.task_output import Drop
+from flexwire.storage.output_directory import Place
 from tests.schema.own import own_catalog
 from tests.spark import faulty
 from tests.spark.faulty import Full, Store, names, write

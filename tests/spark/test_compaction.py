@@ -11,9 +11,9 @@ import pytest
 
 from flexwire.errors import AnalysisError
 from flexwire.spark.publishing.compaction import compact
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, Written, part_name
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.task_output import Drop
+from flexwire.storage.output_directory import Place
 from tests.spark import faulty
 from tests.spark.faulty import Store
 from tests.spark.parts import ROWS, WHOLE, here, joined, rows_of, write_parts

@@ -24,20 +24,18 @@ from deltalake import DeltaTable
 
 from flexwire.errors import AnalysisError, ArgumentError, FlexwireError, StorageError
 from flexwire.spark.analyze import analyze as run
-from flexwire.spark.delta import layout, ledger, logs
-from flexwire.spark.delta import output as staging
-from flexwire.spark.delta import output as sweeping
+from flexwire.spark.dataframes import table as spark_table
+from flexwire.spark.delta import layout, ledger, logs, staging
 from flexwire.spark.delta.layout import by_day, storage_options, table_url
 from flexwire.spark.delta.ledger import Ledger
 from flexwire.spark.delta.logs import Added, Log
-from flexwire.spark.delta.output import delta_staging
-from flexwire.spark.delta.reading import output
+from flexwire.spark.delta.output import output
+from flexwire.spark.delta.staging import delta_staging
 from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.manifest import settle
 from flexwire.spark.publishing.output import OutputOptions
-from flexwire.spark.stored import table as spark_table
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import Source
+from flexwire.storage.output_directory import Place
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import SUCCESS
 from flexwire.tables.output import output as read_output
@@ -52,7 +50,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.delta.output import DeltaStaging
+    from flexwire.spark.delta.staging import DeltaStaging
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 MESSAGE = "messages/ApiVersionsRequest"
@@ -163,7 +161,7 @@ def test_each_input_is_in_once(anywhere: Place, tmp_path: Path) -> None:
     }  # fmt: skip
     assert {row["day"] for row in rows} == {NOON.date()}
     with pytest.raises(
-        FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.reading\.output"
+        FlexwireError, match=r"holds Delta tables; flexwire\.spark\.delta\.output\.output"
     ):
         read_output(anywhere.url)
 
@@ -319,12 +317,12 @@ def test_one_that_was_taken_for_ended_cannot_enter(anywhere: Place, tmp_path: Pa
     with delta_staging(anywhere, sources("one"), "one", append=True) as writing:
         write(writing, "one", tmp_path)
         tables = writing._tables()
-        sweeping.note_tables(anywhere, writing.run, tables)
+        staging.note_tables(anywhere, writing.run, tables)
         for name, files in tables.items():
             writing._add(name, files)
         # Another one begins now, and finds rows that the ledger does not have.
         anywhere.write("_staging/20260101T000000Z-00000000", b"")
-        sweeping.sweep(anywhere, "20260101T000000Z-00000000")
+        staging.sweep(anywhere, "20260101T000000Z-00000000")
         assert plain(anywhere) == []
         with pytest.raises(FlexwireError, match="another analysis took this one for ended"):
             writing.publish()

@@ -15,9 +15,9 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta import layout, ledger
 from flexwire.spark.delta.ledger import IN, Ledger, entry, next_offsets, with_offsets
-from flexwire.spark.delta.output import delta_staging
-from flexwire.spark.delta.reading import output
-from flexwire.storage.place import Place
+from flexwire.spark.delta.output import output
+from flexwire.spark.delta.staging import delta_staging
+from flexwire.storage.output_directory import Place
 from flexwire.tables.log_schema import LOG_SCHEMAS
 from flexwire.tables.output import output as read_output
 from tests.capture.made_logs import MadeSegment, plain, write_log

@@ -22,7 +22,6 @@ from flexwire.spark.capture_job import range_bytes
 from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_WORK, LeftWork
 from flexwire.spark.publishing.compaction import compact
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
@@ -32,9 +31,10 @@ from flexwire.spark.publishing.manifest import (
     part_name,
     settle,
 )
+from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.tables import mark_place
-from flexwire.storage.pages import Entry
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
+from flexwire.storage.store_listing import Entry
 from flexwire.tables.output import SUCCESS
 from tests.spark.faulty import DIGEST, Store
 from tests.traced import traced

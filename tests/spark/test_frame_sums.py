@@ -30,7 +30,7 @@ from flexwire.measures.failures import (
 from flexwire.measures.frames import FrameSums
 from flexwire.measures.groups import Groups, coded
 from flexwire.protocol import WITHHELD
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows

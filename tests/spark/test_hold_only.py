@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.spark.answers.outputs import OpenedOutput
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import output
 from tests.tables.test_reading import write_output

@@ -35,7 +35,7 @@ from flexwire.spark.sources.kafka_capture import (
 )
 from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.storage.local import unsqueezed
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.wanted import FRAMES
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.cluster import python_path, run

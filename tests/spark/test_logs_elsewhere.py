@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.capture.made_logs import MadeSegment, plain, write_log
 from tests.capture.made_metadata import log, snapshot, write

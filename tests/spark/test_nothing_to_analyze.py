@@ -11,7 +11,7 @@ import pytest
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.spark.analyze import analyze
 from flexwire.spark.capture_job import gzip_note
-from flexwire.storage.listing import capture_files, list_sources
+from flexwire.storage.file_search import capture_files, list_sources
 from tests.spark.traffic import Traffic
 
 if TYPE_CHECKING:

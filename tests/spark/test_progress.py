@@ -9,8 +9,8 @@ import pytest
 
 from flexwire.spark.progress import watched_tasks
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.task_output import Drop
+from flexwire.storage.output_directory import Place
 from flexwire.tasks import is_connect
 from tests.spark import faulty
 

@@ -25,7 +25,7 @@ from flexwire.measures.failures import SAMPLE_BYTES, record_failures
 from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
 from flexwire.measures.records import OTHER_TOPICS, RecordSums
 from flexwire.measures.tagged import OTHER_FIELDS, TaggedFieldSums
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.records import OF_PARTITION, object_rows

@@ -11,7 +11,7 @@ import pytest
 from flexwire.logs.request_log import LoggedRequest, LogReader, RefusedRequest, Zone
 from flexwire.logs.request_log.lines import Line, LogFile
 from flexwire.measures.analysis import AnalysisSums
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import Source
 from flexwire.survey.ranges import FRAMES
 from flexwire.tables.request_logs import Placed, RequestLogRows
 from tests.capture.request_lines import RELEASES, line, real_lines

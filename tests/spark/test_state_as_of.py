@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 pytestmark = pytest.mark.spark
 # All that was written first is from before it, the last at that very time; then comes the rest.

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.errors import FlexwireError
-from flexwire.spark.publishing.stored import StoredStaging, stored_staging
-from flexwire.storage.place import Place
+from flexwire.spark.publishing.object_store import StoredStaging, stored_staging
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import CURRENT, output, published
 from tests.spark.faulty import Store
 from tests.storage.faulty_store import Store as FaultyStore

@@ -9,7 +9,7 @@ import pytest
 from flexwire.errors import StorageError
 from flexwire.spark import capture_job
 from flexwire.spark.capture_job import keep_sums, merged_sums
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from tests.spark.faulty import Store
 
 if TYPE_CHECKING:

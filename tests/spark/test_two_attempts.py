@@ -22,8 +22,8 @@ from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.commit import _Job
 from flexwire.spark.publishing.manifest import Committed, part_name, settle
 from flexwire.spark.publishing.output import OutputOptions
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import Source
+from flexwire.storage.output_directory import Place
 from flexwire.tables.schema import FRAMES_TABLE
 from tests.spark.faulty import DIGEST
 from tests.storage.servers import s3
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.task_output import Drop
 
 ROWS = 3
 WHERE = {"here": "parquet", "store": "parquet", "delta here": "delta", "delta in a store": "delta"}

@@ -19,6 +19,7 @@ from flexwire.spark import inputs
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers import audit
 from flexwire.spark.archive import with_archive
+from flexwire.spark.dataframes import table
 from flexwire.spark.failures import analysis_error
 from flexwire.spark.inputs import (
     SHOWN,
@@ -30,9 +31,8 @@ from flexwire.spark.inputs import (
 )
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
-from flexwire.spark.stored import table
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import Source
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import output
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tables_of

@@ -16,16 +16,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import ArgumentError, CaptureError, StorageError
-from flexwire.storage import source as ranges
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
+from flexwire.storage import input_file as ranges
+from flexwire.storage.file_search import list_sources
+from flexwire.storage.output_directory import Place
 from tests.storage import servers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 STORES = {"s3": servers.s3, "gs": servers.gs}
 if servers.AZURITE in os.environ:

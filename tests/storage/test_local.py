@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.errors import StorageError
-from flexwire.storage import local, pages
-from flexwire.storage.listing import list_sources
-from flexwire.storage.pages import Entry
-from flexwire.storage.place import Place
+from flexwire.storage import local, store_listing
+from flexwire.storage.file_search import list_sources
+from flexwire.storage.output_directory import Place
+from flexwire.storage.store_listing import Entry
 from tests.traced import traced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_a_listing_takes_a_few_hundred_bytes_a_file(monkeypatch: pytest.MonkeyPa
                 for number in range(first, first + page)
             ]
 
-    monkeypatch.setitem(pages._LISTINGS, "memory", listing)
+    monkeypatch.setitem(store_listing._LISTINGS, "memory", listing)
     with traced() as memory:
         sources = list_sources(["memory://bucket/"])
     assert len(sources) == count

@@ -14,9 +14,9 @@ from pyarrow import fs
 
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage import filesystems, uploads
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_sources
+from flexwire.storage.input_file import Source
+from flexwire.storage.output_directory import Place
 from tests.storage import servers
 
 if TYPE_CHECKING:

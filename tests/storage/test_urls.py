@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.errors import ArgumentError, StorageError
 from flexwire.storage.filesystems import local_path, reason_of, scheme_of, shown, withheld
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 
 SECRET = "Pa55/w+rd"  # noqa: S105 - of nothing
 
@@ -90,7 +90,7 @@ def test_a_password_in_the_text_of_a_library_is_withheld() -> None:
 def test_a_scheme_whose_library_is_missing_says_what_to_install() -> None:
     code = (
         "import sys; sys.modules['s3fs'] = None\n"
-        "from flexwire.storage.place import Place\n"
+        "from flexwire.storage.output_directory import Place\n"
         "Place('s3://bucket').read('a')"
     )
     ended = subprocess.run(

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.stored import FilePart
+from flexwire.spark.dataframes import FilePart
 from flexwire.storage import uploads
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_sources
+from flexwire.storage.input_file import Source
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import output
 from tests.storage.faulty_store import AFTER, BEFORE, OF_BODIES, Asked, Store, Version, serving
 from tests.tables.test_reading import write_output

@@ -8,7 +8,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from flexwire.capture.files.pcapng import PcapngWriter
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import survey_piece
 from flexwire.survey.pieces import pieces_of

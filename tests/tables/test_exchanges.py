@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flexwire.capture.pairing.layout import REQUEST
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey import piece_survey
 from flexwire.survey import piece_survey as exchanges
 from flexwire.survey.piece_survey import survey_piece

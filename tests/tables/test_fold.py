@@ -16,8 +16,8 @@ import pytest
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.files.reading import read_packets
-from flexwire.storage.listing import list_sources
-from flexwire.storage.source import Source
+from flexwire.storage.file_search import list_sources
+from flexwire.storage.input_file import Source
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import survey_piece

@@ -18,7 +18,7 @@ import pytest
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.following import CaptureFollower
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import AnalysisRequest, Surveyor

@@ -12,10 +12,10 @@ import pytest
 
 from flexwire.capture.files.links import read_segments
 from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.file_search import list_sources
 from flexwire.storage.filesystems import door
-from flexwire.storage.listing import list_sources
-from flexwire.storage.place import Place
-from flexwire.storage.source import PIECE_BYTES, Source
+from flexwire.storage.input_file import PIECE_BYTES, Source
+from flexwire.storage.output_directory import Place
 from flexwire.survey import request
 from flexwire.survey.ranges import decoded
 from flexwire.survey.request import LOOK_BYTES, look_at_files

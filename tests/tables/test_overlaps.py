@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.reassembly.segments import SegmentColumns
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey import survey
 from flexwire.survey.request import make_reader
 from flexwire.survey.state import clocks

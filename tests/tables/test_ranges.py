@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import AnalysisRequest, RangeContext, Surveyor, known_name
 from flexwire.tables.parquet import TableWriter

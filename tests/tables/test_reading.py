@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.errors import ArgumentError, FlexwireError
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import CURRENT, MARKER, SUCCESS, output

@@ -18,7 +18,7 @@ from flexwire.logs.request_log.lines import LogFile
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case
-from flexwire.storage.source import Source
+from flexwire.storage.input_file import Source
 from flexwire.tables import request_log_bodies
 from flexwire.tables import request_log_bodies as request_log_columns
 from flexwire.tables.request_log_bodies import (

@@ -355,7 +355,7 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
 
 
 def _tell_where(done: Analysis, out: str) -> None:
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
     print_line(f"Tables: {done.output.where('tables')}")
     print_line(f"Report: {done.output.where('report.html')}")

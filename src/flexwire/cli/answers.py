@@ -123,7 +123,7 @@ def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
     if given.count > len(given.rows):
         kept = f"the analysis kept {len(given.rows):,} of {given.count:,} rows"

@@ -157,7 +157,7 @@ def _write(out: Path, files: dict[str, str], suffix: str) -> None:
         if os.path.lexists(out / name) and not _is_ours(out / name):
             reason = "was not written by flexwire schema docs; name another directory"
             raise InputError(f"{out / name} {reason}")
-    from flexwire.together import write_together
+    from flexwire.atomic_files import write_together
 
     write_together(out, {name: content.encode() for name, content in files.items()})
     for path in sorted(out.rglob(f"*{suffix}")):

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 from flexwire.logs.files import Partition
 from flexwire.storage.filesystems import shown
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 
 STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"

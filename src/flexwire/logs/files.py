@@ -20,7 +20,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 # One request to a store costs as much as so many bytes.

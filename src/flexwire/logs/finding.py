@@ -24,8 +24,8 @@ from flexwire.logs.positions import last_indexed
 from flexwire.logs.replicas import WORDS, Replica, replicas_among
 from flexwire.logs.segments import BatchPlace, Damage, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
-from flexwire.storage.listing import list_files
-from flexwire.storage.place import Place
+from flexwire.storage.file_search import list_files
+from flexwire.storage.output_directory import Place
 from flexwire.wire.batch_layout import HEADER, HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.logs.files import LogQuery, Partition, Segment
     from flexwire.logs.leadership import Leadership
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:

@@ -19,7 +19,7 @@ from flexwire.protocol.record_types import framed_messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 _TOPIC: Final = InternalTopic.METADATA
 MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (

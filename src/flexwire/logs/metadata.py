@@ -37,8 +37,8 @@ from flexwire.logs.replicas import WORDS, replicas_among
 from flexwire.logs.segments import BatchPlace, place_at, read_batch, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.record_types import ControlRecord, decode_control_record
+from flexwire.storage.file_search import list_files
 from flexwire.storage.filesystems import shown
-from flexwire.storage.listing import list_files
 from flexwire.wire.batch_layout import CONTROL_MASK, HEADER, HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 class SnapshotName(NamedTuple):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Segment
     from flexwire.logs.replicas import Replica
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
     Words = np.ndarray[Any, Any]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs.files import Segment
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
     Words = np.ndarray[Any, Any]
 

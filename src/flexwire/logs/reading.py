@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.record_columns import Hints
     from flexwire.columnar.record_sums import Counting
     from flexwire.logs.files import Partition
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
     Words = np.ndarray[Any, Any]
     Skips = Callable[[BatchHeaders], Words]

@@ -29,14 +29,14 @@ from flexwire.logs.files import (
     parse_file,
 )
 from flexwire.logs.positions import end_offset
+from flexwire.storage.file_search import list_files
 from flexwire.storage.filesystems import shown
-from flexwire.storage.listing import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.logs.files import LogQuery
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
     Named = dict[FileName, Source]
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from flexwire.atomic_files import write_together
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import INDEX, release_order
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.output import Staging
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"

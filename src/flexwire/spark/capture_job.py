@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
     from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
-    from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
+    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.storage.input_file import Source
+    from flexwire.storage.output_directory import Place
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import FileLook
     from flexwire.survey.survey import AnalysisRequest

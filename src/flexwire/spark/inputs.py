@@ -31,11 +31,11 @@ from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.spark.publishing.local import local_staging
-from flexwire.spark.publishing.stored import stored_staging
+from flexwire.spark.publishing.object_store import stored_staging
+from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.filesystems import scheme_of, shown
-from flexwire.storage.listing import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
 from flexwire.storage.local import make_private_directory
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.output import is_delta
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
     from flexwire.logs.request_log.lines import LogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.request import FileMarks
 
     Marked = Iterable[tuple[str, FileMarks]]
@@ -139,7 +139,7 @@ def begun(
     """
     if output.format == DELTA:
         with needed_by("--tables delta", "delta"):
-            from flexwire.spark.delta.output import delta_staging  # noqa: PLC0415 - an extra
+            from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
         digest = AnalysisRequest((*files, *logs)).digest
         with delta_staging(out, files, digest, append=output.append) as grown:
             yield grown

@@ -57,10 +57,10 @@ if TYPE_CHECKING:
     from flexwire.logs.files import Partition
     from flexwire.logs.following import Resumed
     from flexwire.logs.replicas import Replica
-    from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
+    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.storage.input_file import Source
+    from flexwire.storage.output_directory import Place
 
 
 LEAST_SAMPLE: Final = 256 << 10

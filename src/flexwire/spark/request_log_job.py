@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
-    from flexwire.spark.publishing.drop import Drop
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.storage.output_directory import Place
 
 
 LEAST_TASK: Final = 16 << 20

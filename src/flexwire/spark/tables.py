@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.facts.facts import SOURCES_SHOWN
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
 from flexwire.tables.schema import REQUEST_LOG_TABLES

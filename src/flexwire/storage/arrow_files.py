@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from flexwire.storage.filesystems import reported
-from flexwire.storage.source import source_at
+from flexwire.storage.input_file import source_at
 
 if TYPE_CHECKING:
     from flexwire.storage.filesystems import Door

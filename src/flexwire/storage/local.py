@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from cramjam import zstd
 
-from flexwire.storage.pages import Entry, moment_of
-from flexwire.storage.source import version_here
+from flexwire.storage.input_file import version_here
+from flexwire.storage.store_listing import Entry, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from flexwire.capture.files.reading import Head
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.pieces import Piece, PieceSummary
     from flexwire.survey.request import AnalysisRequest, Survey
 

@@ -29,8 +29,8 @@ from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes, FilePosition, SegmentReader
 from flexwire.errors import CaptureError, StorageError
+from flexwire.storage.file_search import list_sources
 from flexwire.storage.filesystems import local_path, scheme_of
-from flexwire.storage.listing import list_sources
 from flexwire.storage.local import squeezed, unsqueezed
 from flexwire.survey.guessed_connections import key_of
 from flexwire.survey.pieces import COMPRESSED
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.request import AnalysisRequest
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.guessed_connections import StepLog
     from flexwire.survey.state import KeyClocks, TopicName
     from flexwire.tables.frames import Software

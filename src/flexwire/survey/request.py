@@ -18,7 +18,7 @@ from flexwire.capture.reassembly.segments import CHUNK_BYTES, FileNotes, Segment
 from flexwire.errors import CaptureError, StorageError
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.storage.filesystems import scheme_of
-from flexwire.storage.source import PIECE_BYTES
+from flexwire.storage.input_file import PIECE_BYTES
 
 if TYPE_CHECKING:
     import io
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.flows import Flows
     from flexwire.capture.reassembly.merging import MergePosition, QueuedFile
     from flexwire.capture.reassembly.segments import FilePosition
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.tables.frames import Software
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.request import AnalysisRequest, FileLook
     from flexwire.tables.frames import Software
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.merging import MergedReader
     from flexwire.capture.reassembly.segments import SegmentReader
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
     from flexwire.survey.request import FileLook
     from flexwire.survey.state import CaptureFiles, CutPosition, SegmentOrder
 

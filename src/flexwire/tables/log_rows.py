@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
     from flexwire.records.inflation import Inflation
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
     Rows = Iterator[tuple[str, pa.RecordBatch]]
     Words = np.ndarray[Any, Any]

@@ -1,8 +1,9 @@
 """The output of an analysis, read by path or URL: which one is complete, its tables, its files.
 
 In a directory of this machine the output is the directory. In a store it is the run that
-``current.json`` names (`flexwire.spark.publishing.stored` says why), which nothing changes any
-more: an `Output` that was opened reads that one to the end. Keys are those of `flexwire.storage`.
+``current.json`` names (`flexwire.spark.publishing.object_store` says why), which nothing changes
+any more: an `Output` that was opened reads that one to the end. Keys are those of
+`flexwire.storage`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ import pyarrow.parquet as pq
 from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.storage.filesystems import reported
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from flexwire.storage.pages import Entry
+    from flexwire.storage.store_listing import Entry
 
 
 # Spark leaves names with an underscore before them alone.
@@ -182,7 +183,7 @@ def output(out: str | Path) -> Output:
         place = Place(str(place.path.parent))
     if is_delta(place):
         raise FlexwireError(
-            f"{place} holds Delta tables; flexwire.spark.delta.reading.output reads them, and so "
+            f"{place} holds Delta tables; flexwire.spark.delta.output.output reads them, and so "
             "does whatever reads Delta"
         )
     return Output(published(place))

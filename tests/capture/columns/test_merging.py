@@ -23,7 +23,7 @@ from flexwire.capture.reassembly.merging import (
     QueuedFile,
 )
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns, SegmentReader
-from flexwire.storage.listing import list_sources
+from flexwire.storage.file_search import list_sources
 from flexwire.survey import request
 from flexwire.survey.request import look_at_files
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture

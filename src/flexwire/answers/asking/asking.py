@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.state.log import AsOf
     from flexwire.facts.answers import ShownColumn
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 ALL: Final = "all"
 NONE: Final = "none"

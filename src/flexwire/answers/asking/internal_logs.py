@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
     from flexwire.answers.state import InternalLog
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 TOPICS: Final = frozenset(one.topic for one in InternalTopic)

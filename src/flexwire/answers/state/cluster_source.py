@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.logs.metadata import Base, QuorumRecord, SnapshotName, Voter
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 LOG_COLUMNS: Final = {

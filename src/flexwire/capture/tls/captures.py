@@ -21,7 +21,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.tls.connections import EndPair, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import primitives
-from flexwire.closing import Closing
+from flexwire.closeable import Closing
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D

@@ -21,7 +21,7 @@ from flexwire.logs.request_log.times import Zone
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 
 LONGEST: Final = 16 << 20

@@ -12,7 +12,7 @@ from flexwire.errors import CaptureError
 from flexwire.logs.request_log.lines import GZIP_MAGIC, LogFile, is_enveloped
 
 if TYPE_CHECKING:
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
 
 COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from flexwire import answers
 from flexwire.answers.asking.audit import AuditTables, TableEvidence, audit_rows, gather_audit
 from flexwire.answers.asking.labels import read_labels, to_labels
-from flexwire.spark.stored import output_of
-from flexwire.spark.stored import read as read_stored
+from flexwire.spark.dataframes import output_of
+from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.tables import Tables
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.output import MESSAGES, Output

@@ -37,14 +37,14 @@ from flexwire.facts.answers import Unanswered, moment_notes
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
 from flexwire.spark.archive import with_archive
+from flexwire.spark.dataframes import of_files, output_of
+from flexwire.spark.dataframes import read as read_stored
 from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explained, stopped
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.spark.session import Start
 from flexwire.spark.settings import answering, are_small, java_for
-from flexwire.spark.stored import of_files, output_of
-from flexwire.spark.stored import read as read_stored
 from flexwire.spark.tables import FORMAT
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import Answer, Task
     from flexwire.facts.captures import Sampled
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
     from flexwire.tables.parquet import Ranges
     from flexwire.tables.spec_places import Path
 

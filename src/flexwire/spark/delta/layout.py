@@ -28,7 +28,7 @@ from flexwire.errors import AnalysisError, StorageError
 from flexwire.facts.units import microseconds_of, moment_at
 from flexwire.schema.catalog import catalog
 from flexwire.storage.filesystems import door, reported, scheme_of
-from flexwire.storage.place import Place, check_name
+from flexwire.storage.output_directory import Place, check_name
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_SCHEMAS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from flexwire.storage.pages import Entry
+    from flexwire.storage.store_listing import Entry
 
 
 T = TypeVar("T")

@@ -26,8 +26,8 @@ from flexwire.tables.output import LEDGER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from flexwire.storage.place import Place
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import Source
+    from flexwire.storage.output_directory import Place
 
 IN: Final = "in"
 ABANDONED: Final = "abandoned"

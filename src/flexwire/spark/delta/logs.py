@@ -21,7 +21,7 @@ from flexwire.tables.keys import ANALYSIS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
 # Another analysis may have come between; then the log is read again.
 _TRIES: Final = 5

@@ -34,8 +34,8 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 from flexwire.errors import AnalysisError
 from flexwire.kernels import lacks_kernels
 from flexwire.schema.catalog import catalog, use_carried
-from flexwire.spark.publishing.drop import Drop, as_it_is
 from flexwire.spark.publishing.manifest import Committed, Files, check_owners
+from flexwire.spark.publishing.task_output import Drop, as_it_is
 from flexwire.tasks import KEEPS_MEMORY, is_connect
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.schema.catalog import Carried
-    from flexwire.spark.publishing.drop import Arrange
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.task_output import Arrange
+    from flexwire.storage.output_directory import Place
 
 
 LARGEST_WORK: Final = 1 << 18

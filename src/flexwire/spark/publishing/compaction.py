@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Committed
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.storage.output_directory import Place
 
 TASK_BYTES: Final = 1 << 30
 """A task joins parts of about so many bytes."""

@@ -33,7 +33,7 @@ from flexwire.spark.publishing.output import (
 )
 from flexwire.spark.tables import TABLES, check_ours
 from flexwire.storage.local import FILE_MODE, make_private_directory, make_tree_private
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.output import MARKER, SUCCESS, Output
 
 if TYPE_CHECKING:

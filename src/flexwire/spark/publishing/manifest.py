@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
-from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.tables import mark_place
 from flexwire.tables.output import CountedOutput, Output
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.logs.files import Partition
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
 
 FORMATS: Final = (PARQUET, DELTA)

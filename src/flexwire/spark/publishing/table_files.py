@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Future
 
-    from flexwire.spark.publishing.drop import Drop
     from flexwire.spark.publishing.manifest import Written
-    from flexwire.storage.place import Place
+    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.storage.output_directory import Place
     from flexwire.tables.records import Rows
 
 

@@ -14,14 +14,14 @@ from flexwire.arguments import refuse
 from flexwire.errors import StorageError
 from flexwire.storage import local, uploads
 from flexwire.storage.filesystems import RETRIES, door, local_path, reported, scheme_of, shown
-from flexwire.storage.pages import pages
-from flexwire.storage.source import Source, source_at
+from flexwire.storage.input_file import Source, source_at
+from flexwire.storage.store_listing import pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from flexwire.storage.pages import Entry
+    from flexwire.storage.store_listing import Entry
 
 _MOST_IN_A_REMOVAL: Final = 1000  # of S3
 

@@ -26,7 +26,7 @@ from flexwire.storage.local import make_private_directory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
 SCRATCH: Final = "_scratch"
 _CHUNK: Final = 1 << 20

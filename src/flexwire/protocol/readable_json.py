@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.protocol.error_codes import NO_ERROR, error_name, is_error_code
-from flexwire.protocol.records_form import Room, decode_records
+from flexwire.protocol.records_json import Room, decode_records
 from flexwire.wire.schema import struct_of
 from flexwire.wire.types import INT16
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.protocol.audit.evidence import read_versions, stable_versions
-from flexwire.protocol.audit.known import absent_of, heeds_offers_from
+from flexwire.protocol.audit.software import absent_of, heeds_offers_from
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.versions import Versions
 

@@ -8,7 +8,7 @@ from flexwire.codec import Explanation, explain, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
 from flexwire.protocol.credentials import hides_credentials, withhold
 from flexwire.protocol.headers import RequestFrame
-from flexwire.protocol.nested import with_nested
+from flexwire.protocol.nested_messages import with_nested
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,6 +16,8 @@ from flexwire.codec import Explanation, message
 from flexwire.codec.explain_cut import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
+from flexwire.protocol.first_bytes import foreign
+from flexwire.protocol.frame_explanation import Part, WholeFrame
 from flexwire.protocol.headers import (
     FALLING_BACK,
     UNSUPPORTED_VERSION,
@@ -31,9 +33,7 @@ from flexwire.protocol.headers import (
     response_header_version,
     response_name,
 )
-from flexwire.protocol.nested import with_nested
-from flexwire.protocol.openings import foreign
-from flexwire.protocol.whole_frames import Part, WholeFrame
+from flexwire.protocol.nested_messages import with_nested
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from flexwire.extras import needed_by
 from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.tables import arrow_schema
 from flexwire.storage.filesystems import reported
-from flexwire.storage.place import Place
+from flexwire.storage.output_directory import Place
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, output
 from flexwire.tasks import begin_task, map_in_arrow, spark_schema
@@ -73,9 +73,11 @@ def output_of(out: str | Path) -> Output:
     """The complete output in ``out``, whether analyses replace it or add to it."""
     if isinstance(out, str | Path) and is_delta(Place(str(out))):
         with needed_by("reading Delta tables", "delta"):
-            from flexwire.spark.delta import reading  # noqa: PLC0415 - an extra
+            from flexwire.spark.delta.output import (  # noqa: PLC0415 - an extra
+                output as delta_output,
+            )
 
-        return reading.output(out)
+        return delta_output(out)
     return output(out)
 
 

@@ -39,7 +39,7 @@ from flexwire.tables.output import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import Place
 
 # Longer than a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60

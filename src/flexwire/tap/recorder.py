@@ -31,7 +31,7 @@ from flexwire.protocol.credentials import (
 )
 from flexwire.protocol.frames import framed
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import Saying
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol.conversation import Turn
     from flexwire.protocol.frames import Beginning, Frames
-    from flexwire.tap.filtering import FrameFilter, WhenKept
+    from flexwire.tap.frame_filter import FrameFilter, WhenKept
     from flexwire.tap.metrics import TapStatistics
 
 

@@ -1,6 +1,6 @@
 """What is known of client software: what breaks, what is documented, and what to do about it.
 
-`known.json` has the facts. Each has its sources, and a date on which somebody looked at them.
+`software.json` has the facts. Each has its sources, and a date on which somebody looked at them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flexwire.protocol.audit.evidence import Conduct
 
 _FACTS: dict[str, Any] = json.loads(
-    (resources.files(__package__) / "known.json").read_text(encoding="utf-8")
+    (resources.files(__package__) / "software.json").read_text(encoding="utf-8")
 )
 CHECKED: str = _FACTS["checked"]
 # Bindings name themselves and what they stand on: "confluent-kafka-python",

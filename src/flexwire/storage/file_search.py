@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.filesystems import door, local_path, reason_of, reported, scheme_of, shown
-from flexwire.storage.pages import described, pages
-from flexwire.storage.source import Source, version_here
+from flexwire.storage.input_file import Source, version_here
+from flexwire.storage.store_listing import described, pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
-from flexwire.storage.answered import ask
 from flexwire.storage.filesystems import door, local_path, reason_of, reported, scheme_of, shown
-from flexwire.storage.pages import described
+from flexwire.storage.range_requests import ask
+from flexwire.storage.store_listing import described
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.capture.files.links import SegmentCounts, read_segments
 from flexwire.capture.files.packets import Segment
-from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.pairing.headers import FrameReader
 from flexwire.capture.pairing.state import (
     FAILED,
     NOT_KAFKA,

@@ -10,7 +10,6 @@ import pytest
 
 from flexwire.spark.sources import kafka_capture_plan
 from flexwire.spark.sources.requests import ACCEPTED, KINDS
-from flexwire.survey import following
 from tests.house.test_readme import blocks, run_python
 
 if TYPE_CHECKING:

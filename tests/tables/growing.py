@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from flexwire.survey.following import CaptureFollower, stretch_rows
+from flexwire.survey.follower import CaptureFollower, stretch_rows
 from flexwire.tables.wanted import EVERYTHING, Wanted
 
 if TYPE_CHECKING:

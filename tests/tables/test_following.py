@@ -19,7 +19,7 @@ from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.file_search import list_sources
-from flexwire.survey.following import CaptureFollower
+from flexwire.survey.follower import CaptureFollower
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
@@ -260,8 +260,8 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     traffic.close()
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 24
-    monkeypatch.setattr("flexwire.survey.following.MANY_KEYS", 2)
-    monkeypatch.setattr("flexwire.survey.following.IDLE_US", 300_000_000)
+    monkeypatch.setattr("flexwire.survey.follower.MANY_KEYS", 2)
+    monkeypatch.setattr("flexwire.survey.follower.IDLE_US", 300_000_000)
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
     query.run()
     assert query.sorted() == expected

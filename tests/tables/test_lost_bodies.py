@@ -12,7 +12,7 @@ import pytest
 from flexwire.capture.files.links import read_segments
 from flexwire.capture.files.packets import Segment
 from flexwire.capture.messages import CapturedMessage, UnusedBytes, read_messages
-from flexwire.capture.pairing.reading import FrameReader
+from flexwire.capture.pairing.headers import FrameReader
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.tables.wanted import FRAMES
 from tests.capture.exchanges import Talk

@@ -14,8 +14,8 @@ from flexwire.capture.reassembly.streams import (
     SideResult,
     SideState,
 )
-from flexwire.survey.guessed_connections import MARK, MARK_ID, FastPathStep
 from flexwire.survey.piece_merger import prove
+from flexwire.survey.speculation import MARK, MARK_ID, FastPathStep
 
 LIMIT = 1 << 20
 FRAME = struct.pack(">i", 40) + bytes(range(40))

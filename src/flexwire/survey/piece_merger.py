@@ -25,9 +25,9 @@ from flexwire.capture.reassembly.frames import FrameColumns, pick_rows
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
-from flexwire.survey.guessed_connections import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
 from flexwire.survey.piece_survey import ExchangeIsolation, first_steps
 from flexwire.survey.request import make_reader
+from flexwire.survey.speculation import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT64_MIN
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST, PREFIX_LENGTH
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns, SegmentReader
     from flexwire.capture.reassembly.streams import Handoff, HandoffResult, SideResult, SideState
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.survey.guessed_connections import StepLog
     from flexwire.survey.pieces import PieceFrames, PieceSummary
     from flexwire.survey.request import AnalysisRequest
+    from flexwire.survey.speculation import StepLog
     from flexwire.survey.state import SequentialFiles, SurveyState
 
 

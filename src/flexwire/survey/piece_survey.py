@@ -20,9 +20,9 @@ from flexwire.capture.reassembly.segments import FileNotes
 from flexwire.kernels import extension
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.schema.catalog import catalog
-from flexwire.survey.guessed_connections import FastPathStep, SpeculativeFlows, key_of
 from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
 from flexwire.survey.request import make_reader
+from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import FilePosition, SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.survey.guessed_connections import StepLog
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import AnalysisRequest
+    from flexwire.survey.speculation import StepLog
     from flexwire.survey.state import KeyClocks, TopicName
     from flexwire.tables.frames import Software
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.columnar.arrays import NumpyArray
     from flexwire.storage.input_file import Source
-    from flexwire.survey.guessed_connections import StepLog
+    from flexwire.survey.speculation import StepLog
     from flexwire.survey.state import KeyClocks, TopicName
     from flexwire.tables.frames import Software
 

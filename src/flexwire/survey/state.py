@@ -17,7 +17,6 @@ from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.capture.reassembly.merging import MergedReader, MergePosition, QueuedFile
 from flexwire.capture.reassembly.segments import FilePosition, SegmentReader
 from flexwire.schema.catalog import catalog
-from flexwire.survey.guessed_connections import key_of
 from flexwire.survey.request import (
     NAMES,
     MergePlan,
@@ -29,6 +28,7 @@ from flexwire.survey.request import (
     make_reader,
     start_name,
 )
+from flexwire.survey.speculation import key_of
 from flexwire.tables.messages import message_rows
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
 from flexwire.wire.limits import INT32_MAX, INT64_MAX, INT64_MIN

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Self
 
-from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.capture.files.packets import FRAME_COMMENTS, SegmentHeaders, SocketAddress, endpoints
+from flexwire.capture.files.retention import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.closeable import Closing
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory

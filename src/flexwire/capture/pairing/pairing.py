@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.capture.pairing.reading import (
+from flexwire.capture.pairing.headers import (
     ConnectionReader,
     FrameReader,
     HeaderColumns,

@@ -32,7 +32,7 @@ from flexwire.wire.limits import INT32_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.capture.pairing.reading import HeaderColumns, RequestSummary
+    from flexwire.capture.pairing.headers import HeaderColumns, RequestSummary
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.columnar.arrays import NumpyArray
 

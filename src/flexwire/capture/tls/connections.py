@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.framing import FramedBytes, Framer
-from flexwire.capture.tls.decrypt import NO_SECRET, TlsConnection
+from flexwire.capture.tls.decryption import NO_SECRET, TlsConnection
 from flexwire.capture.tls.keys import begins_client_hello, looks_encrypted, random_of
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.capture.reassembly.streams import StreamPiece
-    from flexwire.capture.tls.decrypt import Plaintext
+    from flexwire.capture.tls.decryption import Plaintext
     from flexwire.capture.tls.keylog import KeyLog
 
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from flexwire.capture.files.blocks import WholeBlocks
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of a few
+from flexwire.capture.pairing.headers import ConnectionReader, FrameReader
 from flexwire.capture.pairing.pairing import Hindsight, Judgement, Pairing, build_paired
-from flexwire.capture.pairing.reading import ConnectionReader, FrameReader
 from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
@@ -32,9 +32,9 @@ from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.file_search import list_sources
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.survey.guessed_connections import key_of
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import look_at_files, make_opener
+from flexwire.survey.speculation import key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import TableRows, ends_of
 from flexwire.tables.wanted import FRAMES, RECORDS

@@ -20,7 +20,7 @@ import numpy as np
 from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.streams import Handoff, SideState
-from flexwire.survey.guessed_frames import DIRECTIONS, KeySegments
+from flexwire.survey.frame_starts import DIRECTIONS, KeySegments
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.capture.reassembly.streams import HandoffResult, SideResult
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.survey.guessed_frames import ConnectionGuess
+    from flexwire.survey.frame_starts import ConnectionGuess
 
 
 MARK_ID: Final = -0x5EEDED

@@ -423,7 +423,7 @@ class Catalog:
 
     @property
     def packed(self) -> PackedCatalog | None:
-        """Return what another process needs for `use_packed_catalog`: the path, and the files in a zip.
+        """Return what `use_packed_catalog` needs elsewhere: the path, and the files in a zip.
 
         None for the catalog that ships in the package, which is there already.
         """

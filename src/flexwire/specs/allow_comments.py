@@ -42,7 +42,7 @@ class AllowComment:
     at: Position
 
     @property
-    def find_allow_comments(self) -> bool:
+    def allows(self) -> bool:
         """Whether it allows anything, for which it must give a reason."""
         return self.verb == "allow" and bool(self.reason)
 

@@ -132,7 +132,7 @@ class CheckedMessage:
                     yield one, structure
 
     @cached_property
-    def find_allow_comments(self) -> tuple[AllowComment, ...]:
+    def allows(self) -> tuple[AllowComment, ...]:
         """The comments that allow something, or try to."""
         return find_allow_comments(self.text)
 

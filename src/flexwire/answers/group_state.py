@@ -81,11 +81,11 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
         F.max("log_partition").alias("commits_partition"),
         F.bool_and("is_known").alias("has_commits"),
     )
-    known = every.select(
+    rows = every.select(
         *("group", "type", F.col("members").cast("bigint"), "time", "log_partition"),
         F.col("is_known").alias("has_group"),
     )
-    both = committed.join(known, "group", "full").na.fill(
+    both = committed.join(rows, "group", "full").na.fill(
         0, ["partitions", "without_end", "pending"]
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))

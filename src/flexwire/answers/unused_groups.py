@@ -107,9 +107,9 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 def _seen(tables: AnalysisTables) -> DataFrame:
     """Return the groups that clients are members of or commit for, as traffic shows it."""
-    found = [one for name in _USES if (one := tables.message(name)) is not None]
+    tables_of_uses = [table for name in _USES if (table := tables.message(name)) is not None]
     none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))
-    named = [one.select(F.col("body.group_id").alias("group")) for one in found]
+    named = [table.select(F.col("body.group_id").alias("group")) for table in tables_of_uses]
     return reduce(DataFrame.unionByName, named, none).where("group is not null").distinct()
 
 

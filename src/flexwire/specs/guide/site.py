@@ -272,7 +272,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
     number of its page, place on the page]: that of the highest version that has it.
     """
-    lists: dict[str, list[list[object]]] = {
+    entries: dict[str, list[list[object]]] = {
         "pages": [
             [
                 page.title,
@@ -294,7 +294,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     # One line for each, so that two guides can be compared.
     lists = ",\n".join(
         f'"{name}": [\n' + ",\n".join(map(json.dumps, items)) + "\n]"
-        for name, items in lists.items()
+        for name, items in entries.items()
     )
     return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
 

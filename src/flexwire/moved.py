@@ -199,6 +199,24 @@ MOVED: Final = {
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
+    "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
+    "flexwire.protocol.audit": {
+        "Asked": "NegotiationEvidence",
+        "Configured": "ConfigurationUse",
+        "Finding": "ClientFinding",
+        "Named": "NameSample",
+    },
+    "flexwire.protocol.audit.cluster": {"Named": "NameSample"},
+    "flexwire.protocol.audit.evidence": {
+        "Asked": "NegotiationEvidence",
+        "Configured": "ConfigurationUse",
+        "Finding": "ClientFinding",
+    },
+    "flexwire.records.conventions": {"Evidence": "HeaderEvidence"},
+    "flexwire.records.conventions.convention": {"Evidence": "HeaderEvidence"},
+    "flexwire.records.kip82": {"Message": "Kip82Message"},
+    "flexwire.records.kip82.message": {"Message": "Kip82Message"},
     "flexwire.spark.answers": {"KNOWN": "ANSWERS_BY_NAME"},
     "flexwire.specs.guide": {"given_messages": "own_messages"},
     "flexwire.specs.guide.messages": {"given_messages": "own_messages"},

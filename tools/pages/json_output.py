@@ -23,7 +23,7 @@ from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import Unanswered
 from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
@@ -168,7 +168,7 @@ def _of_demo() -> Any:
     client = ClientOutcome(
         client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
     )
-    outcome = DemoOutcome(Traffic((client,), (), ()), analysis_of(SAMPLE))
+    outcome = DemoOutcome(DemoTraffic((client,), (), ()), analysis_of(SAMPLE))
     with patch("flexwire.demo.run.run_demo", return_value=outcome):
         return _run(["demo"])[0]
 

@@ -12,9 +12,9 @@ from flexwire.answers.cluster_configs import configs
 from flexwire.answers.cluster_features import features
 from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
-from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
+from flexwire.protocol.audit import ClusterSeen, NameSample, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
-from flexwire.protocol.internal_topics import InternalTopic
+from flexwire.protocol.knowns import InternalTopic
 from flexwire.schema.catalog import catalog
 from flexwire.tables.schema import Column, schema_of
 from flexwire.tasks import spark_schema
@@ -110,7 +110,7 @@ def _levels(state: ClusterState) -> dict[str, int]:
     return {row.feature: row.level for row in rows.select("feature", "level").collect()}
 
 
-def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
+def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], NameSample]:
     kinds: dict[str, ConfiguredKind] = {kind: kind for kind in CONFIGURED_KINDS}
     names = sorted({name for _, name in ever_gone()})
     rows = configs(state).where("value is not null")
@@ -120,7 +120,7 @@ def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
         F.count_distinct("resource_name").alias("count"),
     )
     return {
-        (kinds[row.resource_type], row["name"]): Named(tuple(row.names), row["count"])
+        (kinds[row.resource_type], row["name"]): NameSample(tuple(row.names), row["count"])
         for row in each.collect()
         if (kinds[row.resource_type], row["name"]) in ever_gone()
     }

@@ -16,8 +16,8 @@ from flexwire.answers.state.log import is_older, passed
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
-from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.protocol.software_topics import KNOWN
+from flexwire.protocol.knowns import InternalTopic
+from flexwire.protocol.software_topics import SOFTWARE_TOPICS
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -116,9 +116,9 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 def _software(topic: SparkColumn) -> SparkColumn:
     """Return whose topic it is by its name; null where the name says nothing."""
     software = F.lit(None).cast("string")
-    for internal_topic in reversed(KNOWN):
+    for topic_kind in reversed(SOFTWARE_TOPICS):
         software = F.when(
-            topic.rlike(f"^(?:{internal_topic.pattern})$"), internal_topic.software
+            topic.rlike(f"^(?:{topic_kind.pattern})$"), topic_kind.software
         ).otherwise(software)
     return software
 

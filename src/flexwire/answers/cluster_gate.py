@@ -14,7 +14,7 @@ from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
 from flexwire.protocol.audit import ClusterSeen, NameSample, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
-from flexwire.protocol.knowns import InternalTopic
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.schema.catalog import catalog
 from flexwire.tables.schema import Column, schema_of
 from flexwire.tasks import spark_schema

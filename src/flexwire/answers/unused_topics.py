@@ -16,7 +16,7 @@ from flexwire.answers.state.log import is_older, passed
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
-from flexwire.protocol.knowns import InternalTopic
+from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.software_topics import SOFTWARE_TOPICS
 from flexwire.tables.schema import Column
 

@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
@@ -98,5 +98,5 @@ ANSWER: Final = Answer(
     order=("-bytes", *_BY),
     ask=batches,
     elsewhere="the answer storage has them by topic",
-    picture=Picture("Bytes of record batches", "bytes"),
+    picture=AnswerPicture("Bytes of record batches", "bytes"),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import is_grown, known_name, with_topic_names
 from flexwire.answers.state import internal_records
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 from flexwire.tables.typed_records import fields_there, record_names
@@ -169,5 +169,5 @@ ANSWER = Answer(
         "error",
     ),
     ask=captured_internal_records,
-    picture=Picture("Records of internal topics that were captured", "records"),
+    picture=AnswerPicture("Records of internal topics that were captured", "records"),
 )

@@ -17,7 +17,7 @@ from flexwire.answers.state.cluster import (
     latest,
     supported,
 )
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -186,6 +186,6 @@ ANSWER = Answer(
         "changed_time",
     ),
     ask=cluster_brokers,
-    picture=Picture("Partitions that a broker leads", "leads"),
+    picture=AnswerPicture("Partitions that a broker leads", "leads"),
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_configs import configs
 from flexwire.answers.cluster_partitions import with_min_isr
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -105,7 +105,7 @@ ANSWER = Answer(
         "configs",
     ),
     ask=cluster_topics,
-    picture=Picture("Under-replicated partitions, by topic", "under_replicated"),
+    picture=AnswerPicture("Under-replicated partitions, by topic", "under_replicated"),
     asks=(InternalTopic.METADATA.topic,),
 )
 

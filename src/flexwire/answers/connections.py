@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
 from flexwire.arguments import to_int
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import Column
 
@@ -218,5 +218,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),
     ask=connections,
-    picture=Picture("Connections by client", "connections"),
+    picture=AnswerPicture("Connections by client", "connections"),
 )

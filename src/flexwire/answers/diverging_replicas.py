@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.logs.diverging import divergences
+from flexwire.logs.divergence import divergences
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.storage.filesystems import shown
 from flexwire.tables.schema import Column

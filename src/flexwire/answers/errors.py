@@ -19,7 +19,7 @@ from flexwire.answers.asking.messages import (
 )
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import frame_key
@@ -153,5 +153,5 @@ ANSWER: Final = Answer(
         "responses",
     ),
     ask=errors,
-    picture=Picture("Errors over time", "errors", over="time"),
+    picture=AnswerPicture("Errors over time", "errors", over="time"),
 )

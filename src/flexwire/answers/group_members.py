@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import group_members as members_of
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -102,6 +102,6 @@ ANSWER = Answer(
         "is_known",
     ),
     ask=group_members,
-    picture=Picture("Partitions, by member", "partitions"),
+    picture=AnswerPicture("Partitions, by member", "partitions"),
     asks=(_TOPIC.topic,),
 )

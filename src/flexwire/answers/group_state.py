@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
 from flexwire.answers.state import groups, lag, last_commits
 from flexwire.answers.state.log import passed
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -122,6 +122,6 @@ ANSWER = Answer(
         "idle_us",
     ),
     ask=group_state,
-    picture=Picture("Lag, by group and topic", "lag"),
+    picture=AnswerPicture("Lag, by group and topic", "lag"),
     asks=(_TOPIC.topic,),
 )

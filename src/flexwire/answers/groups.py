@@ -23,7 +23,7 @@ from flexwire.answers.asking.groups import (
     with_what_was_before,
 )
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -183,5 +183,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-rebalance_us", "group_id", "protocol", "-generation"),
     ask=groups,
-    picture=Picture("How long rebalances took", "rebalance_us"),
+    picture=AnswerPicture("How long rebalances took", "rebalance_us"),
 )

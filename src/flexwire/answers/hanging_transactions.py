@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import opened
 from flexwire.answers.state import transactions
 from flexwire.answers.state.partitions import NOW, hanging_by
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -90,6 +90,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-is_known", "-open_us", "topic", "partition", "producer_id"),
     ask=hanging_transactions,
-    picture=Picture("How long it was open", "open_us"),
+    picture=AnswerPicture("How long it was open", "open_us"),
     asks=(_TOPIC.topic,),
 )

@@ -13,8 +13,8 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.tagged_fields import software
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import OF_KAFKA
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
 from flexwire.tables.keys import connection_key
@@ -136,5 +136,5 @@ ANSWER: Final = Answer(
         "api_names",
     ),
     ask=header_tags,
-    picture=Picture("Messages with a tag in the header", "messages"),
+    picture=AnswerPicture("Messages with a tag in the header", "messages"),
 )

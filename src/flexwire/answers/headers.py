@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.headers import ADDED, READ, SUMS, add_up
 from flexwire.records.conventions import CONVENTIONS
 from flexwire.tables.schema import Column
@@ -137,5 +137,5 @@ ANSWER = Answer(
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
-    picture=Picture("Bytes of record headers", "total_bytes"),
+    picture=AnswerPicture("Bytes of record headers", "total_bytes"),
 )

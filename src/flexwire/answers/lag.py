@@ -13,7 +13,7 @@ from pyspark.sql.window import Window
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -292,5 +292,5 @@ ANSWER: Final = Answer(
     ),
     ask=lag,
     of_state="group_offsets",
-    picture=Picture("Lag at the last commit", "lag"),
+    picture=AnswerPicture("Lag at the last commit", "lag"),
 )

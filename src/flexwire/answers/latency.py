@@ -14,7 +14,7 @@ from flexwire.answers.asking.answer import Answer, address
 from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
@@ -210,5 +210,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
     ask=latency,
-    picture=Picture("The slowest response", "max_us"),
+    picture=AnswerPicture("The slowest response", "max_us"),
 )

@@ -14,7 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
 from flexwire.tables.schema import Column
@@ -168,6 +168,6 @@ ANSWER = Answer(
         "advice",
     ),
     ask=savings,
-    picture=Picture("What the best ways would save", "saved_bytes"),
+    picture=AnswerPicture("What the best ways would save", "saved_bytes"),
     of_logs=True,
 )

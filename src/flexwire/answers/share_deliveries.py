@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -168,5 +168,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_ROW),
     ask=share_deliveries,
-    picture=Picture("Offsets delivered again", "redelivered"),
+    picture=AnswerPicture("Offsets delivered again", "redelivered"),
 )

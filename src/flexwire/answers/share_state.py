@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import share_state as state_of
 from flexwire.answers.state.commits import readable_end
 from flexwire.answers.state.share_state import held_batches
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -98,6 +98,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
     ask=share_state,
-    picture=Picture("Lag, by share group and partition", "lag"),
+    picture=AnswerPicture("Lag, by share group and partition", "lag"),
     asks=(_TOPIC.topic,),
 )

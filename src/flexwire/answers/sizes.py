@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import UNBROKEN
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import UNBROKEN
 from flexwire.specs.cost.columns import (
     AS_SENT,
     BLOCKS,
@@ -207,7 +207,7 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
     ask=sizes,
-    picture=Picture(
+    picture=AnswerPicture(
         "Bytes of the messages below, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),

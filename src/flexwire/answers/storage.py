@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
-from flexwire.logs.planning import Outcome
+from flexwire.logs.pieces import TransactionOutcome
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import OUTCOMES
 from flexwire.tables.schema import Column
@@ -186,8 +186,10 @@ def _of_transactions(
     is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
     # Tables of an older analysis have no outcome of what is in a transaction.
     is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
-    is_aborted = F.col("outcome") == OUTCOMES[Outcome.ABORTED]
-    is_unsettled = F.col("outcome").isin(OUTCOMES[Outcome.OPEN], OUTCOMES[Outcome.UNKNOWN])
+    is_aborted = F.col("outcome") == OUTCOMES[TransactionOutcome.ABORTED]
+    is_unsettled = F.col("outcome").isin(
+        OUTCOMES[TransactionOutcome.OPEN], OUTCOMES[TransactionOutcome.UNKNOWN]
+    )
     sums = {
         "aborted_records": F.when(is_aborted, records),
         "aborted_bytes": F.when(is_aborted, record_bytes),
@@ -234,6 +236,6 @@ ANSWER = Answer(
         "damaged",
     ),
     ask=storage,
-    picture=Picture("Bytes of log segments, by topic", "bytes"),
+    picture=AnswerPicture("Bytes of log segments, by topic", "bytes"),
     of_logs=True,
 )

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA, READ
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import OF_KAFKA, READ
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
@@ -189,5 +189,5 @@ ANSWER = Answer(
         "client_software_version",
     ),
     ask=tagged_fields,
-    picture=Picture("Messages with a tagged field", "messages"),
+    picture=AnswerPicture("Messages with a tagged field", "messages"),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import throttled_waits, throttles
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
@@ -117,5 +117,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-throttle_us", "-throttled", *_BY),
     ask=throttling,
-    picture=Picture("How long clients were throttled", "throttle_us"),
+    picture=AnswerPicture("How long clients were throttled", "throttle_us"),
 )

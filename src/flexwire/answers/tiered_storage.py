@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import remote_segments
 from flexwire.answers.state.remote_segments import SEGMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic, state_names
 from flexwire.tables.schema import Column
 
@@ -78,6 +78,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-bytes", "-copying", "topic", "topic_id"),
     ask=tiered_storage,
-    picture=Picture("Bytes in tiered storage, by topic", "bytes"),
+    picture=AnswerPicture("Bytes in tiered storage, by topic", "bytes"),
     asks=(InternalTopic.REMOTE_LOG.topic,),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -153,5 +153,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
     ask=topic_readers,
-    picture=Picture("Fetches, by topic and client", "requests"),
+    picture=AnswerPicture("Fetches, by topic and client", "requests"),
 )

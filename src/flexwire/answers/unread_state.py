@@ -16,7 +16,7 @@ from flexwire.answers.state.partitions import RECORD as OF_TRANSACTIONS
 from flexwire.answers.state.remote_segments import RECORDS as OF_SEGMENTS
 from flexwire.answers.state.share_state import RECORDS as OF_SHARES
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -126,6 +126,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),
     ask=unread_state,
-    picture=Picture("Records that could not be read", "records"),
+    picture=AnswerPicture("Records that could not be read", "records"),
     asks=tuple(topic.topic for topic in (*_READS, InternalTopic.METADATA)),
 )

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import groups, last_commits, share_state
 from flexwire.answers.state.log import is_older, passed
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -127,6 +127,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-idle_us", "group"),
     ask=unused_groups,
-    picture=Picture("How long groups have been idle", "idle_us"),
+    picture=AnswerPicture("How long groups have been idle", "idle_us"),
     asks=(_TOPIC.topic,),
 )

@@ -15,7 +15,7 @@ from flexwire.answers.state import group_members, groups, last_commits
 from flexwire.answers.state.log import is_older, passed
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.software_topics import SOFTWARE_TOPICS
 from flexwire.tables.schema import Column
@@ -212,6 +212,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
     ask=unused_topics,
-    picture=Picture("Bytes of topics that no group was seen to read", "bytes"),
+    picture=AnswerPicture("Bytes of topics that no group was seen to read", "bytes"),
     asks=(_TOPIC.topic,),
 )

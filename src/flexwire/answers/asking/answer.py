@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.internal_logs import InternalLogs
     from flexwire.answers.state.cluster import ClusterState
-    from flexwire.facts.answers import Picture
-    from flexwire.tables.parquet import Ranges
+    from flexwire.facts.answers import AnswerPicture
+    from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.schema import Column
     from flexwire.tables.spec_places import Path
 
@@ -81,7 +81,7 @@ class Answer:
     ask: Ask
     shown: tuple[str, ...] = ()
     place: int = 0
-    picture: Picture | None = None
+    picture: AnswerPicture | None = None
     labelled: Callable[[str | FilePath], Ask] | None = None
     asks: tuple[str, ...] = ()
     of_logs: bool = False
@@ -247,7 +247,7 @@ class TableFiles(Protocol):
         task: Task,
         schema: pa.Schema,
         *,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame:
         """Return what ``task`` makes of these columns of the files of these tables."""
 
@@ -301,7 +301,7 @@ class AnalysisTables:
         columns: Sequence[str],
         task: Task,
         schema: pa.Schema,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame | None:
         """What ``task`` makes of these columns of all messages, in batches; None without any.
 

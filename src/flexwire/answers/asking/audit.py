@@ -22,15 +22,15 @@ from flexwire.errors import UnknownMessageError
 from flexwire.facts.audit import (
     Audit,
     AuditFinding,
+    AuditOmissions,
     ClusterGate,
     FirstRelease,
-    LeftOut,
     NewestShare,
     PinningSetting,
 )
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import COLUMNS, CONNECTIONS, EVIDENT, NAMES
-from flexwire.measures.evidence import Touched, key_of
+from flexwire.measures.evidence import NamedEntities, key_of
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
     LIBRARIES,
@@ -46,9 +46,9 @@ from flexwire.protocol.audit import (
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import AUDIT_TABLE
 from flexwire.tables.spec_places import entity_paths
-from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from flexwire.answers.asking.labels import Labels
-    from flexwire.measures.evidence import Evidence, Gathered, Key
+    from flexwire.measures.evidence import AuditEvidence, AuditSource, Key
     from flexwire.protocol.audit import ClientFinding, ClusterSeen, Conduct, Party
 
     Tables = Callable[[str], DataFrame | None]
@@ -115,7 +115,7 @@ _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
 def gather_audit(
-    gathered: Gathered,
+    gathered: AuditSource,
     releases: Sequence[str] = (),
     brokers: Sequence[str] = (),
     *,
@@ -153,7 +153,7 @@ def gather_audit(
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
         libraries=_libraries(judged),
-        left_out=LeftOut(
+        left_out=AuditOmissions(
             evidence.clients_left_out,
             evidence.requests_left_out,
             evidence.brokers_left_out,
@@ -169,7 +169,7 @@ def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGa
 
 
 def _judged(
-    evidence: Evidence, releases: Sequence[str], brokers: Sequence[str]
+    evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
     """All findings, and the verdicts of those left out.
 
@@ -203,10 +203,10 @@ def _finding(
     party: Party,
     conduct: Conduct,
     finding: ClientFinding,
-    touched: Mapping[Key, Touched],
+    touched: Mapping[Key, NamedEntities],
     labels: Labels,
 ) -> AuditFinding:
-    own = touched.get(key_of(party), Touched())
+    own = touched.get(key_of(party), NamedEntities())
     return AuditFinding(
         finding.release,
         finding.verdict,
@@ -242,7 +242,7 @@ def _name(api_key: int) -> str | None:
         return None
 
 
-def _newest(evidence: Evidence, release: str) -> NewestShare:
+def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
     """Who is at the newest versions of a release: only they would take up a version after it."""
     requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
@@ -312,7 +312,7 @@ class TableEvidence:
         self._messages = messages
         self._sums = AuditSums(spills=True)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AuditEvidence:
         """Return what was seen of every client. Reads the tables once."""
         tables = self._tables
         sums = [
@@ -326,7 +326,7 @@ class TableEvidence:
         self._merge(sums)
         return self._sums.evidence()
 
-    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+    def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
         """Return which groups and topics these clients named in requests, after `evidence`."""
         named = (names_in(self._tables.message, message) for message in self._messages)
         self._merge([_summed(NAMES, rows) for rows in named if rows is not None])

@@ -19,9 +19,9 @@ from flexwire.answers.state.partitions import ENDS, NO_WATERMARK, watermarks_of
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
 from flexwire.facts.units import microseconds_of, moment_at
+from flexwire.logs.discovery import logs_among
 from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
-from flexwire.logs.finding import logs_among
-from flexwire.logs.planning import between
+from flexwire.logs.pieces import between
 from flexwire.logs.positions import end_offset
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.wire.limits import INT64_MAX

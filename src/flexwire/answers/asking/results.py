@@ -19,7 +19,7 @@ from flexwire.answers.asking.internal_logs import InternalLogs, internal_topics
 from flexwire.answers.state.log import END
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
-from flexwire.facts.answers import AnswerFacts, Unanswered
+from flexwire.facts.answers import AnswerFacts, UnansweredQuestion
 from flexwire.facts.facts import rebinned
 from flexwire.facts.units import microseconds_of, shorten
 from flexwire.report.audit_files import plain, to_csv
@@ -254,14 +254,14 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
 
 def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
-) -> dict[str, Unanswered | None]:
+) -> dict[str, UnansweredQuestion | None]:
     """The answers, by name, that cannot be asked as their logs are not among the files.
 
     Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
     about several analyses, of which this is one.
     """
     internal = internal_topics(files)
-    unanswerable: dict[str, Unanswered | None] = {}
+    unanswerable: dict[str, UnansweredQuestion | None] = {}
     for answer in answers:
         if answer.of_grown and not are_named:
             unanswerable[answer.name] = None
@@ -272,7 +272,7 @@ def find_unanswerable(
             lacks = "no log segment is among the paths"
         else:
             continue
-        unanswered = Unanswered(
+        unanswered = UnansweredQuestion(
             answer.name, answer.question, f"{answer.name}: {lacks}", can_ask=False
         )
         unanswerable[answer.name] = unanswered if are_named else None

@@ -20,16 +20,16 @@ from flexwire.errors import CaptureError
 from flexwire.logs.files import LogQuery
 from flexwire.logs.metadata import (
     METADATA_PARTITION,
-    Covered,
-    Run,
-    Snapshot,
+    MetadataCoverage,
+    MetadataSnapshot,
+    OffsetRun,
     find_metadata,
     parse_snapshot,
     quorum_records,
     survey,
 )
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import HEADERS, KAFKA_COLUMNS, BatchDamage, LogPiece, LogRows, read_piece
 from flexwire.storage.filesystems import shown
 from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.logs.metadata import Base, QuorumRecord, SnapshotName, Voter
+    from flexwire.logs.metadata import QuorumRecord, SnapshotName, StateBase, Voter
     from flexwire.storage.input_file import InputFile
 
 
@@ -95,7 +95,7 @@ class LogPart:
         """Give them as `RECORDS`; raises `CaptureError` for what is damaged, but for a torn end."""
         rows, name = LogRows(pa.schema(LOG_COLUMNS.items())), self.snapshot
         for batch in read_piece(self.piece, rows.read):
-            if isinstance(batch, Damaged):
+            if isinstance(batch, BatchDamage):
                 if name is None and batch.is_torn:
                     continue
                 raise CaptureError(batch.reason, source=self.piece.log.name, offset=batch.position)
@@ -170,7 +170,7 @@ class MetadataExtent:
 
     directory: str
     has_log: bool
-    covered: Covered
+    covered: MetadataCoverage
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
@@ -187,11 +187,11 @@ def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Me
     for _, _, file, start, end, voters, later, timestamp, problem in extent_rows:
         name = None if file is None else parse_snapshot(file)
         if name is not None:
-            snapshots.append(Snapshot(name, timestamp, problem))
+            snapshots.append(MetadataSnapshot(name, timestamp, problem))
         elif start is not None:
-            runs.append(Run(start, end, voters, later))
+            runs.append(OffsetRun(start, end, voters, later))
     directory, has_log, *_ = extent_rows[0]
-    return MetadataExtent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
+    return MetadataExtent(directory, has_log, MetadataCoverage(tuple(runs), tuple(snapshots)))
 
 
 def log_records(
@@ -224,7 +224,9 @@ def snapshot_records(
     return _reader(spark, RECORDS, {_PATH: directory, _SNAPSHOTS: ",".join(files)})
 
 
-def quorum_rows(spark: SparkSession, directory: str, base: Base, start: int | None) -> DataFrame:
+def quorum_rows(
+    spark: SparkSession, directory: str, base: StateBase, start: int | None
+) -> DataFrame:
     """What control records say of the quorum, as `QUORUM`.
 
     They are those of the base's snapshot, and of the log from ``start`` to the base's end; of no
@@ -296,7 +298,7 @@ def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
     ]
 
 
-def run_row(run: Run) -> tuple[int, int, int | None, int | None]:
+def run_row(run: OffsetRun) -> tuple[int, int, int | None, int | None]:
     """Give the columns of a run."""
     return run.start, run.end, run.voters, run.later
 

@@ -31,11 +31,11 @@ from flexwire.answers.state.records import (
 from flexwire.arguments import refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, Partition, parse_directory
-from flexwire.logs.finding import find_logs
-from flexwire.logs.holes import Held, held_by, holes_of
-from flexwire.logs.planning import between
-from flexwire.logs.reading import Damaged, read_piece
+from flexwire.logs.holes import PieceOffsets, holes_of, offsets_of
+from flexwire.logs.pieces import between
+from flexwire.logs.records import BatchDamage, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
 from flexwire.wire.limits import INT64_MAX, LAST_MILLISECOND
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.state.records import Paths
     from flexwire.logs.holes import Holes
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 
@@ -184,7 +184,7 @@ def _of_interest(
     """
     only = selection.of_transactions is True
     for item in read_piece(piece, columns, of_transactions=only):
-        if isinstance(item, Damaged):
+        if isinstance(item, BatchDamage):
             if not is_again:
                 where = f"{piece.log.name}, byte {item.position}"
                 _LOGGER.warning("%s: not read, as by a broker: %s", where, item.reason)
@@ -302,7 +302,7 @@ _HELD: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
-        *((name, pa.int64()) for name in Held._fields),
+        *((name, pa.int64()) for name in PieceOffsets._fields),
     ]
 )
 _ROWS: Final = (
@@ -526,15 +526,17 @@ def _holes(
     """Find where logs have holes, by partition."""
     if not logs:
         return {}
-    held_offsets: dict[int, list[Held]] = {each_log: [] for each_log in logs}
+    held_offsets: dict[int, list[PieceOffsets]] = {each_log: [] for each_log in logs}
     rows = in_tasks(spark, paths, (topic,), _held, _HELD, partitions=[*logs])
     for row in rows.collect():
-        held_offsets[row["partition"]].append(Held(*(row[name] for name in Held._fields)))
+        held_offsets[row["partition"]].append(
+            PieceOffsets(*(row[name] for name in PieceOffsets._fields))
+        )
     return {partition: holes_of(log, held_offsets[partition]) for partition, log in logs.items()}
 
 
 def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
-    held = held_by(piece)
+    held = offsets_of(piece)
     if held is not None:
         yield pa.RecordBatch.from_pylist([held._asdict()], _HELD)
 

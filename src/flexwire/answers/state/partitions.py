@@ -13,10 +13,10 @@ from flexwire.answers.state.records import in_tasks, several
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.record_columns import moment as to_moment
 from flexwire.logs.checkpoints import high_watermarks
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, open_file
-from flexwire.logs.finding import find_logs
 from flexwire.logs.positions import end_offset
-from flexwire.logs.reading import read_headers
+from flexwire.logs.records import read_headers
 from flexwire.logs.segments import place_at, read_batch
 from flexwire.protocol.internal_topics import state_names
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.records import Paths
     from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Partition
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 

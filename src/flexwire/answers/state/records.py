@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 from flexwire.arguments import refuse, to_choice
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.logs.files import LogQuery
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import Damaged, read_control_records
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import BatchDamage, read_control_records
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.tables.typed_records import Records
 
     Paths = str | Path | Sequence[str | Path]
@@ -272,7 +272,7 @@ def _control_task(
 
 def _ends(piece: LogPiece) -> Iterator[pa.RecordBatch]:
     for batch in read_control_records(piece, _READ_OF_CONTROL):
-        if isinstance(batch, Damaged):
+        if isinstance(batch, BatchDamage):
             continue
         kinds = pc.binary_slice(batch.column(_CONTROL_KEY), *_TYPE)
         is_end = pc.is_in(kinds, value_set=pa.array([_ABORT, _COMMIT], kinds.type))

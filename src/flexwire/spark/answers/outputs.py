@@ -33,7 +33,7 @@ from flexwire.answers.asking.results import (
 from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import DEFAULT_MEMORY, refuse
 from flexwire.errors import FlexwireError
-from flexwire.facts.answers import Unanswered, moment_notes
+from flexwire.facts.answers import UnansweredQuestion, moment_notes
 from flexwire.facts.facts import Facts
 from flexwire.facts.units import shorten
 from flexwire.spark.archive import with_archive
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.answers.asking.answer import Answer, Task
-    from flexwire.facts.captures import Sampled
+    from flexwire.facts.captures import SampledCaptures
     from flexwire.storage.output_directory import OutputDirectory
-    from flexwire.tables.parquet import Ranges
+    from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.spec_places import Path
 
 # How Parquet calls what is in a list, in its specification and as Arrow once did.
@@ -89,7 +89,7 @@ class OpenedOutput:
         task: Task,
         schema: pa.Schema,
         *,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame:
         """Return what ``task`` makes of these columns of the files of these tables."""
         return of_files(self.spark, self.found, names, columns, task, schema, only=only)
@@ -227,7 +227,7 @@ def answers_of(
         return [replace(answer, notes=notes) for answer in results]
 
 
-def sampled_in(out: str | FilePath) -> tuple[Sampled, ...]:
+def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:
     """Which captures of the analysis in ``out`` hold a part of all that passed."""
     facts = _facts(out)
     return () if facts is None else facts.sampled
@@ -273,7 +273,7 @@ def _kept(answer: Answer, output: Output, counts: Mapping[str, int]) -> AnswerRe
 
 def ask_or_explain(
     answer: Answer, tables: AnalysisTables, memory: str | None = None
-) -> AnswerResult | Unanswered:
+) -> AnswerResult | UnansweredQuestion:
     """Ask one answer; where that fails, say so. ``memory`` is what we gave Java, if we did."""
     try:
         return ask(answer, tables)
@@ -282,7 +282,7 @@ def ask_or_explain(
     except Exception as error:  # noqa: BLE001 - whatever fails in one, the tables are not lost by it
         reason = f"{answer.name}: {type(error).__name__}: {error}"
     reason = shorten(reason, LONGEST_TEXT * 4)
-    return Unanswered(answer.name, answer.question, reason, can_ask=not answer.asks)
+    return UnansweredQuestion(answer.name, answer.question, reason, can_ask=not answer.asks)
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:

@@ -24,7 +24,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
 from flexwire.specs.cost.tagging import newly_tagged
-from flexwire.tables.parquet import Ranges
+from flexwire.tables.parquet import ValueRanges
 from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.types import Integer
@@ -334,14 +334,14 @@ SAMPLE: Final = pa.schema(
 """A frame that was measured. What an encoding cannot hold counts as sent."""
 
 
-def _blocks() -> Ranges:
+def _blocks() -> ValueRanges:
     blocks = [(0, _WHOLE_UNTIL - 1)]
     octave = _WHOLE_UNTIL
     while octave < _LONGEST:
         half = octave // 2
         blocks += [(at, at + half // _ONE_OF - 1) for at in (octave, octave + half)]
         octave *= 2
-    return Ranges("frame_index", tuple(blocks))
+    return ValueRanges("frame_index", tuple(blocks))
 
 
 BLOCKS: Final = _blocks()

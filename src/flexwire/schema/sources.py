@@ -22,14 +22,14 @@ from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.schema.text import Object, SpecText
+from flexwire.schema.text import JsonObject, SpecText
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
     from flexwire.schema.spec import MessageSpec
 
 
@@ -50,7 +50,7 @@ _SCALA = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SpecFile:
     """A file with a spec.
 
     ``name`` is what findings call it, ``path`` what the configuration calls it: absolute on disk,
@@ -83,7 +83,7 @@ class Source:
             raise SpecError(f"not UTF-8 at byte {error.start}", source=self.name) from None
 
 
-def read_sources(paths: Iterable[str]) -> list[Source]:
+def read_sources(paths: Iterable[str]) -> list[SpecFile]:
     """Read the specs of all that the paths name.
 
     A path is a file; a directory, with all in it, also a Kafka source tree or a directory of jars,
@@ -93,29 +93,29 @@ def read_sources(paths: Iterable[str]) -> list[Source]:
 
     Raises `SpecError` for what is not there or cannot be read, and where there are no specs.
     """
-    found: dict[tuple[str, str], Source] = {}
+    files: dict[tuple[str, str], SpecFile] = {}
     for path in paths:
         here = list(_read(path))
         if not here:
             raise SpecError("no specs here: no *.json files", source=path)
-        for source in (replace(one, given=path) for one in here):
+        for source in (replace(spec_file, given=path) for spec_file in here):
             key = source.directory, PurePosixPath(source.path).name
-            if source.whole or key not in found:
-                found[key] = source
-    return list(found.values())
+            if source.whole or key not in files:
+                files[key] = source
+    return list(files.values())
 
 
-def _read(path: str) -> Iterator[Source]:
+def _read(path: str) -> Iterator[SpecFile]:
     if path.startswith(RELEASE):
         return _from_release(path)
     revision, colon, inside = path.partition(":")
-    given = Path(path)
+    location = Path(path)
     try:
-        if given.is_dir():
-            return _from_directory(given)
-        if given.is_file():
-            is_jar = given.suffix in JARS
-            return _from_jar(given) if is_jar else iter([_from_file(given, whole=False)])
+        if location.is_dir():
+            return _from_directory(location)
+        if location.is_file():
+            is_jar = location.suffix in JARS
+            return _from_jar(location) if is_jar else iter([_from_file(location, whole=False)])
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     if colon and revision and not revision.startswith("-"):
@@ -128,14 +128,14 @@ def _unreadable(path: object, error: Exception) -> SpecError:
     return SpecError(f"cannot be read: {reason or error}", source=str(path))
 
 
-def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
+def _from_file(path: Path, *, whole: bool, inside: str = "") -> SpecFile:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
     absolute = path.absolute()
-    return Source(
+    return SpecFile(
         name=str(path),
         path=str(absolute),
         directory=os.path.realpath(path.parent),
@@ -146,7 +146,7 @@ def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
     )
 
 
-def _from_directory(root: Path) -> Iterator[Source]:
+def _from_directory(root: Path) -> Iterator[SpecFile]:
     specs, jars = [], []
     for directory, inner, files in os.walk(root, onerror=_raise):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -163,8 +163,8 @@ def _from_directory(root: Path) -> Iterator[Source]:
     if not specs:
         for jar in jars:
             # All of them have the same paths inside and differ by their module.
-            for one in _from_jar(jar, kafka_only=True):
-                yield replace(one, inside=f"{one.module}/{one.inside}")
+            for spec_file in _from_jar(jar, kafka_only=True):
+                yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 
 
 def _gradle(root: Path) -> bytes:
@@ -181,8 +181,8 @@ def _version_in(properties: bytes) -> str:
     >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
     '4.5.0-SNAPSHOT'
     """
-    found = _VERSION.search(properties.decode("utf-8", "replace"))
-    return found[1] if found else ""
+    version = _VERSION.search(properties.decode("utf-8", "replace"))
+    return version[1] if version else ""
 
 
 def _below(directory: str, root: str) -> str:
@@ -226,7 +226,7 @@ def _raise(error: OSError) -> None:
     raise _unreadable(error.filename, error)
 
 
-def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
+def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
     """The specs of a jar: those at Kafka's paths, or if it has none there, all of its JSON."""
     try:
         with zipfile.ZipFile(path) as jar:
@@ -237,8 +237,8 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
             for entry in sorted(chosen, key=lambda entry: entry.filename):
                 with jar.open(entry) as file:
                     content = file.read(LARGEST + 1)
-                made = _inside(str(path), entry.filename, content, module=module)
-                yield replace(made, release=release)
+                spec_file = _inside(str(path), entry.filename, content, module=module)
+                yield replace(spec_file, release=release)
     # What zipfile raises for damage, for encryption and for what it cannot inflate.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
@@ -261,11 +261,11 @@ def jar_name(path: Path) -> tuple[str, str]:
 
 def _inside(
     container: str, path: str, content: bytes, *, root: str = "", module: str = ""
-) -> Source:
+) -> SpecFile:
     """A file of a jar or a git revision, of which ``root`` was asked for: it, or what it is in."""
     parent = PurePosixPath(path).parent
     whole = path != root
-    return Source(
+    return SpecFile(
         name=f"{container}:{path}",
         path=path,
         directory=f"{container}:{parent}",
@@ -276,17 +276,17 @@ def _inside(
     )
 
 
-def _from_release(path: str) -> Iterator[Source]:
+def _from_release(path: str) -> Iterator[SpecFile]:
     """What the catalog has of a release, written anew: facts, and no prose."""
     release, entries = released(path.removeprefix(RELEASE))
     for entry in entries:
         text = write_spec(entry.whole_spec(release))
         file = f"{entry.module}/{entry.name}.json"
-        made = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
-        yield replace(made, release=release)
+        spec_file = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+        yield replace(spec_file, release=release)
 
 
-def released(asked: str) -> tuple[str, list[Entry]]:
+def released(asked: str) -> tuple[str, list[CatalogEntry]]:
     """Give a release of the catalog and the messages that it has; "4.0" is the newest 4.0.
 
     Raises `SpecError` for a release that is not there.
@@ -299,9 +299,9 @@ def released(asked: str) -> tuple[str, list[Entry]]:
     return release, [entry for entry in entries if release in entry.releases]
 
 
-def _from_git(revision: str, path: str) -> Iterator[Source]:
-    wanted = [path] if path else []
-    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *wanted])
+def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
+    paths = [path] if path else []
+    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *paths])
     blobs = {}
     for line in listed.decode("utf-8", "backslashreplace").split("\0"):
         facts, _, name = line.partition("\t")
@@ -317,8 +317,8 @@ def _from_git(revision: str, path: str) -> Iterator[Source]:
     for name, (blob, _) in blobs.items():
         # What is too large is not read; as many zeros show that it is too large.
         content = contents.get(blob, bytes(LARGEST + 1))
-        made = _inside(revision, name, content, root=path, module=_module_of(name))
-        yield replace(made, release=release)
+        spec_file = _inside(revision, name, content, root=path, module=_module_of(name))
+        yield replace(spec_file, release=release)
 
 
 def _git_has(revision: str, path: str) -> bool:
@@ -327,26 +327,26 @@ def _git_has(revision: str, path: str) -> bool:
 
 def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:
     answer = _git(revision, ["cat-file", "--batch"], "\n".join(blobs).encode())
-    found = {}
+    contents = {}
     place = 0
     for blob in blobs:
         end = answer.index(b"\n", place)
         size = int(answer[place:end].split()[-1])
-        found[blob] = answer[end + 1 : end + 1 + size]
+        contents[blob] = answer[end + 1 : end + 1 + size]
         place = end + 1 + size + 1
-    return found
+    return contents
 
 
-def _git(revision: str, arguments: list[str], given: bytes = b"") -> bytes:
+def _git(revision: str, arguments: list[str], standard_input: bytes = b"") -> bytes:
     command = ["git", "--no-pager", *arguments]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
+        process = subprocess.run(command, input=standard_input, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
     except FileNotFoundError:
         raise SpecError("git is not installed", source=revision) from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode("utf-8", "replace").strip()
         raise SpecError(f"git cannot read it: {reason}", source=revision) from None
-    return done.stdout
+    return process.stdout
 
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -358,17 +358,17 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
     Raises `SpecError` for what cannot be read or is not a spec, for a place without specs, for a
     name that two files give, and for a version that cannot be laid out.
     """
-    found: dict[str, MessageSpec] = {}
+    specs: dict[str, MessageSpec] = {}
     to_choice(mode, "mode", get_args(Mode))
     for text in read_texts(paths):
         spec = parse_spec(text.text, text.source, mode=mode)
-        first = found.setdefault(spec.name, spec)
+        first = specs.setdefault(spec.name, spec)
         if first is not spec:
             reason = f"message {spec.name} is already that of {first.source}; rename one"
             raise text.error(reason, _name_offset(text))
         for version in turning_points(spec):
             resolve(spec, version)
-    return found
+    return specs
 
 
 def read_texts(paths: Paths) -> Iterator[SpecText]:
@@ -378,13 +378,13 @@ def read_texts(paths: Paths) -> Iterator[SpecText]:
 
 
 def _given(paths: Paths) -> list[str | os.PathLike[str]]:
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+    candidates = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(candidates, Iterable) or isinstance(candidates, bytes | bytearray | Mapping):
         raise refuse("paths", "a path or several", paths)
-    several = list(given)
-    for one in several:
-        if not isinstance(one, str | os.PathLike) or not isinstance(os.fspath(one), str):
-            raise refuse("paths", "a str or a Path for each", one)
+    several = list(candidates)
+    for path in several:
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise refuse("paths", "a str or a Path for each", path)
     if not several:
         raise refuse("paths", "one at least", paths)
     return several
@@ -392,16 +392,18 @@ def _given(paths: Paths) -> list[str | os.PathLike[str]]:
 
 def _name_offset(text: SpecText) -> int:
     node = text.read(whole=False)
-    member = node.members.get("name") if isinstance(node, Object) else None
+    member = node.members.get("name") if isinstance(node, JsonObject) else None
     return member.value.offset if member else node.offset
 
 
 def turning_points(spec: MessageSpec) -> list[int]:
     """The versions at which a layout can differ from that of the version before, the first too."""
     ranges = [spec.flexible_versions]
-    for one in spec.walk():
-        ranges += [one.versions, one.nullable_versions, one.tagged_versions]
-        ranges.append(one.flexible_versions or Versions.NONE)
+    for field in spec.walk():
+        ranges += [field.versions, field.nullable_versions, field.tagged_versions]
+        ranges.append(field.flexible_versions or Versions.NONE)
     edges = {spec.valid_versions.lowest}
-    edges |= {edge for one in ranges if one for edge in (one.lowest, one.highest + 1)}
+    edges |= {
+        edge for versions in ranges if versions for edge in (versions.lowest, versions.highest + 1)
+    }
     return sorted(edge for edge in edges if edge in spec.valid_versions)

@@ -6,7 +6,7 @@ segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_s
 ```
 A task reads its pieces once, and holds what it must: keys that do not fit in memory lie in runs
 beside the output until other tasks have merged them. What a sample of the batches becomes in other
-batches and codecs is written by the task that read them (`flexwire.tables.log_rewriting`).
+batches and codecs is written by the task that read them (`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations
@@ -23,27 +23,33 @@ import pyarrow.compute as pc
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
-from flexwire.logs.finding import logs_among
-from flexwire.logs.following import resumed
-from flexwire.logs.planning import Transactions, known_transactions, pieces_of, tasks_of, walked
+from flexwire.logs.discovery import logs_among
+from flexwire.logs.follower import resume_log
+from flexwire.logs.pieces import (
+    Transactions,
+    pieces_of,
+    tasks_of,
+    transactions_if_sound,
+    walked_segments,
+)
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.storage.filesystems import shown
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.survey import AnalysisRequest
-from flexwire.tables.inflated import beyond, within_allowance
-from flexwire.tables.log_rewriting import Window
+from flexwire.tables.inflation import beyond, within_allowance
 from flexwire.tables.log_rows import (
     MOST_HELD,
     KeyWork,
-    LogRows,
+    LogTableRows,
     LogWork,
     key_row,
     superseded_between,
 )
+from flexwire.tables.log_samples import SampleWindow
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
 from flexwire.tasks import begin_task
 
@@ -55,12 +61,12 @@ if TYPE_CHECKING:
 
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
-    from flexwire.logs.following import Resumed
+    from flexwire.logs.follower import LogResumption
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.input_file import Source
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LEAST_SAMPLE: Final = 256 << 10
@@ -97,20 +103,20 @@ class LogPlan:
 
     works: tuple[LogWork, ...]
     partitions: tuple[Partition, ...]
-    segments: tuple[Source, ...]
+    segments: tuple[InputFile, ...]
     left_out: tuple[str, ...]
     digest: str
-    growth: dict[Partition, Resumed] = field(default_factory=dict)
+    growth: dict[Partition, LogResumption] = field(default_factory=dict)
     walks: tuple[Walk, ...] = ()
 
 
 def plan_logs(
-    files: Sequence[Source], tasks_at_once: int, known: Mapping[Partition, int] | None = None
+    files: Sequence[InputFile], tasks_at_once: int, known: Mapping[Partition, int] | None = None
 ) -> LogPlan:
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.finding`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.discovery`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """
@@ -123,7 +129,7 @@ def plan_logs(
     size = task_bytes(sum(one.size + _OPENING for one in segments), tasks_at_once)
     numbers = {log.partition: number for number, log in enumerate(logs)}
     left_out = _left_out(everything, logs)
-    growth: dict[Partition, Resumed] = {}
+    growth: dict[Partition, LogResumption] = {}
     if known is None:
         query = LogQuery(piece_bytes=size)
         pieces = [piece for log in logs for piece in pieces_of(log, query)]
@@ -149,15 +155,15 @@ def _walks(
             walks.append([])
             weight = 0
         walks[-1].append((numbers[log.partition], log))
-        weight += sum(one.log.size for one in walked(log))
+        weight += sum(one.log.size for one in walked_segments(log))
     return tuple(map(tuple, walks))
 
 
 def _growth(
     logs: Sequence[Replica], known: Mapping[Partition, int], size: int
-) -> dict[Partition, Resumed]:
-    def go_on(log: Replica) -> Resumed:
-        return resumed(log, known.get(log.partition), size)
+) -> dict[Partition, LogResumption]:
+    def go_on(log: Replica) -> LogResumption:
+        return resume_log(log, known.get(log.partition), size)
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="flexwire-logs") as pool:
         return dict(zip((one.partition for one in logs), pool.map(go_on, logs), strict=True))
@@ -180,7 +186,7 @@ def _works(
     seen = Counter(
         number for pieces in tasks for number in {numbers[one.partition] for one in pieces}
     )
-    windows: dict[int, dict[int, tuple[Window, ...]]] = defaultdict(dict)
+    windows: dict[int, dict[int, tuple[SampleWindow, ...]]] = defaultdict(dict)
     for task, place, several in _windows(tasks):
         windows[task][place] = several
     return tuple(
@@ -196,7 +202,7 @@ def _works(
 
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     """Give where samples begin, evenly over each topic: the task, which of its pieces, windows."""
     topics: dict[str, list[_Placed]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
@@ -225,12 +231,12 @@ class _Placed(NamedTuple):
 
 def _of_topic(
     pieces: Sequence[_Placed], wanted: int
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     total = sum(one.size for one in pieces)
     if total <= wanted:
         # All of it.
         for one in pieces:
-            yield one.task, one.place, (Window(one.piece.start, wanted),)
+            yield one.task, one.place, (SampleWindow(one.piece.start, wanted),)
         return
     count = -(-wanted // _WINDOW)
     each, at = wanted // count, 0
@@ -239,7 +245,7 @@ def _of_topic(
         inside = [middle - at for middle in middles if at <= middle < at + one.size]
         if inside:
             starts = (max(0, min(middle - each // 2, one.size - each)) for middle in inside)
-            windows = tuple(Window(one.piece.start + start, each) for start in starts)
+            windows = tuple(SampleWindow(one.piece.start + start, each) for start in starts)
             yield one.task, one.place, windows
         at += one.size
 
@@ -362,12 +368,12 @@ def _walk(number: int, drop: Drop) -> None:
     place = drop.place
     walk: Walk = _kept(place, f"walk-{number:06d}")
     for partition, log in walk:
-        found = known_transactions(log)
+        found = transactions_if_sound(log)
         if found != Transactions():
             _keep(place, f"ended-{partition:08d}", found)
 
 
-def _transactions(place: Place, partition: int) -> Transactions:
+def _transactions(place: OutputDirectory, partition: int) -> Transactions:
     name = f"ended-{partition:08d}"
     is_there = place.exists(f"{_KEPT}/{name}")
     found: Transactions = _kept(place, name) if is_there else Transactions()
@@ -397,7 +403,7 @@ def _digest(
                 for table, columns in LOG_SCHEMAS.items():
                     files.begin(table, columns)
             spill = _Spilling(drop.place, number, is_held=bounds.is_held)
-            rows_of = LogRows(work, spill, bounds)
+            rows_of = LogTableRows(work, spill, bounds)
             for table, rows in rows_of:
                 files.write(table, rows)
                 if table == BATCHES:
@@ -411,7 +417,7 @@ def _digest(
 class _Spilling:
     """Writes runs of keys of one task. Those of a task that began anew have names of their own."""
 
-    def __init__(self, place: Place, number: int, *, is_held: bool) -> None:
+    def __init__(self, place: OutputDirectory, number: int, *, is_held: bool) -> None:
         self._place = place
         self._name = _run_name(number, is_held=is_held)
         self._runs = 0
@@ -494,10 +500,10 @@ def _facts(plan: LogPlan, told: _Told) -> LogFacts:
     )
 
 
-def _keep(place: Place, name: str, value: object) -> None:
-    place.write(f"{_KEPT}/{name}", squeezed(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
+def _keep(place: OutputDirectory, name: str, value: object) -> None:
+    place.write(f"{_KEPT}/{name}", compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
 
 
-def _kept(place: Place, name: str) -> Any:
+def _kept(place: OutputDirectory, name: str) -> Any:
     # Written by the driver of this analysis, in a directory of its own.
-    return pickle.loads(unsqueezed(place.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above
+    return pickle.loads(decompress(place.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above

@@ -40,7 +40,9 @@ class Finding:
         return f"{self.source}:{self.line}:{self.column}: {self.rule} {self.message}"
 
 
-def found(source: str, line: int, column: int, rule: str, message: str, text: str) -> Finding:
+def make_finding(
+    source: str, line: int, column: int, rule: str, message: str, text: str
+) -> Finding:
     """Make a finding, given the whole line of the text; all of it can be shown on a terminal."""
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)
@@ -68,13 +70,13 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
 
 def _one_column_each(text: str) -> str:
     """Give a line in which every character takes one column, so that marks stand under it."""
-    return "".join(one if one.isprintable() else " " for one in text)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 Level = Literal["error", "warning", "note"]
 
 
-class Told(Protocol):
+class RuleInfo(Protocol):
     """What a format shows of a rule besides its id."""
 
     @property
@@ -103,13 +105,13 @@ class Report:
 
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
-    rules: Mapping[str, Told]
+    rules: Mapping[str, RuleInfo]
     command: str
     unstable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RulePage:
     """A rule as it is read about. Its module's name is its id, its module's docstring its page."""
 
     module: str
@@ -133,6 +135,6 @@ class Page:
 
 def rules_of(package: ModuleType) -> dict[str, Any]:
     """Give the rules that stand in the modules of a package, by id, in alphabetical order."""
-    names = sorted(one.name for one in iter_modules(package.__path__))
-    found = [import_module(f"{package.__name__}.{name}").RULE for name in names]
-    return {rule.id: rule for rule in found}
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    rules = [import_module(f"{package.__name__}.{name}").RULE for name in names]
+    return {rule.id: rule for rule in rules}

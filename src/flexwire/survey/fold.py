@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from flexwire.capture.files.reading import Head
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.pieces import Piece, PieceSummary
     from flexwire.survey.request import AnalysisRequest, Survey
 
@@ -40,7 +40,7 @@ class Fold:
         self,
         asked: AnalysisRequest,
         keep: Callable[[str, bytes], None],
-        files: list[Source],
+        files: list[InputFile],
         survey: Survey,
     ) -> None:
         self._asked = asked

@@ -23,7 +23,7 @@ from flexwire.capture.reassembly.flows import Flows
 from flexwire.survey.speculation import key_of
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import TableRows, ends_of
-from flexwire.tables.wanted import FRAMES, RECORDS
+from flexwire.tables.row_filter import FRAMES, RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.survey.request import AnalysisRequest
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows
-    from flexwire.tables.wanted import Wanted
+    from flexwire.tables.row_filter import RowFilter
 
     FileOffsets = dict[str, int]
 
@@ -76,7 +76,7 @@ class FollowStep:
 class FollowerState:
     """Takes the segments of captures in order; can be pickled between two chunks of them."""
 
-    def __init__(self, asked: AnalysisRequest, wanted: Wanted) -> None:
+    def __init__(self, asked: AnalysisRequest, wanted: RowFilter) -> None:
         self._asked = asked
         self._wanted = wanted
         self._flows = Flows(brokers=asked.brokers, endless=True)
@@ -252,7 +252,7 @@ class FollowerState:
 
 
 def rows_of(
-    step: FollowStep, asked: AnalysisRequest, wanted: Wanted, tables: TableRows
+    step: FollowStep, asked: AnalysisRequest, wanted: RowFilter, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames of a step, each batch with the name of its table."""
     known = (step.told << 1 | step.is_proven) << 1 | step.is_introduced

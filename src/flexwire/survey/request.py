@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.flows import Flows
     from flexwire.capture.reassembly.merging import MergePosition, QueuedFile
     from flexwire.capture.reassembly.segments import FilePosition
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.tables.frames import Software
 
 
@@ -51,7 +51,7 @@ class AnalysisRequest:
     record batches inflate to.
     """
 
-    files: tuple[Source, ...]
+    files: tuple[InputFile, ...]
     brokers: BrokerEnds = field(default_factory=BrokerEnds)
     release: str | None = None
     show_credentials: bool = False
@@ -98,7 +98,7 @@ class RangeContext:
     client. Files are read one after the other, unless they are to be read ``at_once``.
     """
 
-    files: tuple[Source, ...]
+    files: tuple[InputFile, ...]
     stop: FilePosition | MergePosition | None
     told: Hindsight
     software: dict[str, Software]
@@ -189,13 +189,13 @@ class FileLook:
     Without any it is that of a packet, or 0. ``marks`` are what it says of itself.
     """
 
-    source: Source
+    source: InputFile
     first_us: int = 0
     error: CaptureError | None = None
     marks: FileMarks = NO_MARKS
 
 
-def make_opener(sources: Iterable[Source], among: int = 1) -> Opener:
+def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
     """Open these files by their names, as they were listed, to be read ``among`` so many at once.
 
     Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
@@ -206,7 +206,7 @@ def make_opener(sources: Iterable[Source], among: int = 1) -> Opener:
 
 def make_reader(
     asked: AnalysisRequest,
-    files: list[Source],
+    files: list[InputFile],
     start: FilePosition | None = None,
     stop: FilePosition | None = None,
 ) -> SegmentReader:
@@ -221,7 +221,7 @@ def make_reader(
     )
 
 
-def look_at_files(sources: Iterable[Source]) -> list[FileLook]:
+def look_at_files(sources: Iterable[InputFile]) -> list[FileLook]:
     """Look at each file, in their order. Raises `StorageError` for one that is gone or another."""
     every = list(sources)
     if not any(scheme_of(one.url) for one in every):
@@ -230,7 +230,7 @@ def look_at_files(sources: Iterable[Source]) -> list[FileLook]:
         return list(pool.map(_look, every))
 
 
-def read_marks(sources: Iterable[Source]) -> list[tuple[str, FileMarks]]:
+def read_marks(sources: Iterable[InputFile]) -> list[tuple[str, FileMarks]]:
     """Each file that says something of itself, by its name."""
     found = []
     for source in sources:
@@ -244,7 +244,7 @@ def _marks(file: io.BufferedReader[Any]) -> FileMarks:
     return FileMarks(part_in(file), added_tags_in(file))
 
 
-def _look(source: Source) -> FileLook:
+def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
@@ -256,7 +256,7 @@ def _look(source: Source) -> FileLook:
     return FileLook(source, first_us, marks=marks)
 
 
-def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, FileMarks]:
+def _first_us(source: InputFile, stop: int) -> tuple[int | None, int | None, FileMarks]:
     """When the first packet, and the first segment, of a part of a file was captured.
 
     And what it says of itself.
@@ -277,7 +277,7 @@ def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, FileMa
     return first_us, None, marks
 
 
-def _first_segment_us(source: Source) -> int | None:
+def _first_segment_us(source: InputFile) -> int | None:
     chunks = SegmentReader(
         [source.name], chunk_bytes=LOOK_BYTES, opener=make_opener([source])
     ).chunks()
@@ -290,7 +290,7 @@ def _first_segment_us(source: Source) -> int | None:
     return int(first.timestamp_us[0])
 
 
-def _opener(sources: Iterable[Source], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
+def _opener(sources: Iterable[InputFile], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
     by_name = {one.name: one for one in sources}
 
     def opened(name: str, start: int) -> io.BufferedReader[Any]:

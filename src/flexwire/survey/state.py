@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
     from flexwire.columnar.arrays import NumpyArray
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import AnalysisRequest, FileLook
     from flexwire.tables.frames import Software
 
@@ -355,7 +355,7 @@ CutPosition = FilePosition | MergePosition | None
 class CaptureFiles(Protocol):
     """The files of a capture, in its order."""
 
-    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[Source, ...], MergePlan | None]:
+    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """Give the files of the next range, which ends there after so many segments."""
 
 
@@ -365,18 +365,20 @@ class SequentialFiles:
     There may be a million, so that nobody goes through all their names for each piece.
     """
 
-    def __init__(self, files: list[Source]) -> None:
+    def __init__(self, files: list[InputFile]) -> None:
         self._files = files
         self._places = {one.name: place for place, one in enumerate(files)}
         self._start: FilePosition | None = None
 
-    def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[Source]:
+    def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
         """The files from one position to another; None is the start or the end of all."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]
 
-    def until(self, stop: CutPosition, _rows: int) -> tuple[tuple[Source, ...], MergePlan | None]:
+    def until(
+        self, stop: CutPosition, _rows: int
+    ) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """See `Files`."""
         end = stop if isinstance(stop, FilePosition) else None
         within, self._start = self.between(self._start, end), end
@@ -399,7 +401,7 @@ class MergedFiles:
         """Read all of them."""
         return _merged(self._asked, self._waiting, tuple(self._sources.values()))
 
-    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[Source, ...], MergePlan | None]:
+    def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
         """See `Files`."""
         before = self._front
         is_last = not isinstance(stop, MergePosition)
@@ -428,7 +430,7 @@ def reader_between(
 def _merged(
     asked: AnalysisRequest,
     waiting: list[QueuedFile] | tuple[QueuedFile, ...],
-    files: tuple[Source, ...],
+    files: tuple[InputFile, ...],
     start: MergePosition | None = None,
     rows: int | None = None,
 ) -> MergedReader:

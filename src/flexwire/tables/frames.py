@@ -19,9 +19,9 @@ from flexwire.columnar.record_columns import Hints
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
 from flexwire.tables.spec_places import RECORDS_FIELDS
-from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -191,7 +191,7 @@ class TableRows:
 
     def __init__(
         self,
-        wanted: Wanted = EVERYTHING,
+        wanted: RowFilter = EVERYTHING,
         *,
         release: str | None = None,
         show_credentials: bool = False,

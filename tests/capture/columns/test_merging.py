@@ -23,7 +23,7 @@ from flexwire.capture.reassembly.merging import (
     QueuedFile,
 )
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns, SegmentReader
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import request
 from flexwire.survey.request import look_at_files
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
@@ -40,7 +40,7 @@ Row = tuple[Any, ...]
 
 
 def waiting_of(files: Sequence[Path]) -> list[QueuedFile]:
-    found = look_at_files(list_sources(files))
+    found = look_at_files(list_captures(files))
     return sorted(QueuedFile(max(0, one.first_us), one.source.name) for one in found)
 
 

@@ -42,15 +42,15 @@ __all__ = [
 ]
 
 
-class _Room(ModuleType):
+class _AnswersModule(ModuleType):
     """This room, where the old path of an answer's file does not hide its function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in answers.KNOWN or not isinstance(value, ModuleType):
+        if name not in answers.ANSWERS_BY_NAME or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _AnswersModule
 
 
 def __getattr__(name: str) -> Any:
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     if name in answers.__all__:
         return getattr(answers, name)
     home = "latency" if name == "slowest" else name
-    if home not in answers.KNOWN:
+    if home not in answers.ANSWERS_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{answers.__name__}.{home}"), name)
 
@@ -90,7 +90,7 @@ def audit_cluster(
     The columns are those of ``cluster`` in ``audit.json``; the arguments and errors are those of
     `audit`.
     """
-    rows = [asdict(one) for one in _audited(spark, tables, releases).cluster]
+    rows = [asdict(gate) for gate in _audited(spark, tables, releases).cluster]
     return spark.createDataFrame(rows, _GATES)
 
 
@@ -107,11 +107,11 @@ def _audited(
     labels: Labels | str | Path | None = None,
 ) -> Audit:
     teams = to_labels(labels)
-    found = output_of(tables)
-    root = found.place.path if type(found) is Output else None
-    there = found if root is None else Tables(root / "tables")
-    known = tables_to_audit(spark, there)
-    return audit_tables(known, there.message_names(), releases, labels=teams)
+    analysis_output = output_of(tables)
+    root = analysis_output.place.path if type(analysis_output) is Output else None
+    there = analysis_output if root is None else Tables(root / "tables")
+    audit_tables_of_output = tables_to_audit(spark, there)
+    return audit_tables(audit_tables_of_output, there.message_names(), releases, labels=teams)
 
 
 def audit_tables(

@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 
 # Which message is meant: a name, and for what was renamed the api key and the type.
-Named = tuple[str, int | None, MessageType | None]
+MessageKey = tuple[str, int | None, MessageType | None]
 
 
-class Specs:
+class SpecSet:
     """Message specs by name; ``bundled`` adds all that Kafka's releases ever had."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
         self._editions = dict(editions)
         self._by_key = {
-            (one.spec.api_key, one.spec.type): one
-            for one in editions.values()
-            if one.spec.type.is_api
+            (edition.spec.api_key, edition.spec.type): edition
+            for edition in editions.values()
+            if edition.spec.type.is_api
         }
         self._bundled = bundled
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
 
-    def find(self, named: Named) -> Edition | None:
+    def find(self, named: MessageKey) -> Edition | None:
         """Give a message by its name, else the request or response of its api key."""
         name, api_key, kind = named
         if name in self._editions:
@@ -70,7 +70,7 @@ class Specs:
         return self._schemas[key]
 
     def target(
-        self, named: Named, old: Edition, version: int, *, newest: bool
+        self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
         """Give the message that takes the place of an old one, and its version; or why none does.
 
@@ -88,25 +88,25 @@ class Specs:
         return new, version
 
 
-def bundled_specs() -> Specs:
+def bundled_specs() -> SpecSet:
     """Give every message of every release, in its newest layout."""
-    return Specs({}, bundled=True)
+    return SpecSet({}, bundled=True)
 
 
-class ErrorTagged(Specs):
+class ErrorTaggedSpecs(SpecSet):
     """The old specs, in which an RPC's errors are tagged from the next version on.
 
     The document gives each RPC one new version, after its newest. Traffic is of many versions, so
     here each has a next one with the same fields, and only with the errors tagged.
     """
 
-    def __init__(self, old: Specs, mode: Mode = "strict") -> None:
+    def __init__(self, old: SpecSet, mode: Mode = "strict") -> None:
         super().__init__({})
         self._old = old
         self._mode = mode
 
     def target(
-        self, named: Named, old: Edition, version: int, *, newest: bool
+        self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int]:
         """Give the message with tagged errors and its version; the old one if it has no errors."""
         if newest:
@@ -114,7 +114,7 @@ class ErrorTagged(Specs):
         changed = self._changed(named, old, version)
         return (old, version) if changed is None else (changed, version + 1)
 
-    def _changed(self, named: Named, old: Edition, version: int) -> Edition | None:
+    def _changed(self, named: MessageKey, old: Edition, version: int) -> Edition | None:
         spec = old.at(version)
         if not spec.type.is_api or version == HIGHEST:
             return None
@@ -124,9 +124,9 @@ class ErrorTagged(Specs):
         if partner is not None and version in partner.spec.valid_versions:
             specs.append(only(partner.at(version), version))
         texts = [SpecText(write_spec(each), each.name) for each in specs]
-        for one in tag_errors(texts, mode=self._mode):
-            if one.spec.name == spec.name and one.version is not None:
-                return Edition(parse_spec(one.text, one.source, mode=self._mode))
+        for result in tag_errors(texts, mode=self._mode):
+            if result.spec.name == spec.name and result.version is not None:
+                return Edition(parse_spec(result.text, result.source, mode=self._mode))
         return None
 
 
@@ -145,9 +145,13 @@ def only(spec: MessageSpec, version: int) -> MessageSpec:
         deprecated_versions=Versions.NONE,
         fields=_fields(spec.fields, version),
         common_structs=tuple(
-            replace(one, versions=_open(one.versions, version), fields=_fields(one.fields, version))
-            for one in spec.common_structs
-            if version in one.versions
+            replace(
+                struct,
+                versions=_open(struct.versions, version),
+                fields=_fields(struct.fields, version),
+            )
+            for struct in spec.common_structs
+            if version in struct.versions
         ),
     )
 
@@ -160,22 +164,22 @@ def _open(versions: Versions, version: int) -> Versions:
 def _fields(fields: tuple[FieldSpec, ...], version: int) -> tuple[FieldSpec, ...]:
     return tuple(
         replace(
-            one,
-            versions=_open(one.versions, version),
-            nullable_versions=_open(one.nullable_versions, version),
-            tag=one.tag if version in one.tagged_versions else None,
-            tagged_versions=_open(one.tagged_versions, version),
+            field,
+            versions=_open(field.versions, version),
+            nullable_versions=_open(field.nullable_versions, version),
+            tag=field.tag if version in field.tagged_versions else None,
+            tagged_versions=_open(field.tagged_versions, version),
             flexible_versions=None
-            if one.flexible_versions is None
-            else _open(one.flexible_versions, version),
-            fields=_fields(one.fields, version),
+            if field.flexible_versions is None
+            else _open(field.flexible_versions, version),
+            fields=_fields(field.fields, version),
         )
-        for one in fields
-        if version in one.versions or version in one.tagged_versions
+        for field in fields
+        if version in field.versions or version in field.tagged_versions
     )
 
 
-def _partner(named: Named, spec: MessageSpec) -> Named:
+def _partner(named: MessageKey, spec: MessageSpec) -> MessageKey:
     mine, other = "Request", "Response"
     kind = MessageType.RESPONSE
     if spec.type is MessageType.RESPONSE:

@@ -59,7 +59,7 @@ class FieldRow:
         return (self.type, self.wire, self.default, self.properties)
 
 
-class Room:
+class CharacterBudget:
     """How many characters the fields of a message may still take, over all its versions."""
 
     def __init__(self, message: str, left: int = LARGEST) -> None:
@@ -75,7 +75,7 @@ class Room:
 
 
 def make_rows(
-    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: Room
+    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: CharacterBudget
 ) -> tuple[FieldRow, ...]:
     """Give the fields that ``schema``, a version of ``spec``, has: inline ones, then tagged ones.
 
@@ -83,32 +83,32 @@ def make_rows(
     every field, by structure and attribute. Raises `SpecError` where there are too many fields.
     """
     structs = spec.fields_by_structure()
-    specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
+    specs = {(name, field.attribute): field for name, fields in structs.items() for field in fields}
 
     def walk(structure: Schema, prefix: str, depth: int) -> Iterator[FieldRow]:
-        for one in (*structure.inline, *structure.tagged.values()):
-            key = structure.name, one.attribute
-            row = _row(one, specs[key], prefix, depth, present[key])
+        for field in (*structure.inline, *structure.tagged.values()):
+            key = structure.name, field.attribute
+            row = _row(field, specs[key], prefix, depth, present[key])
             room.take(row)
             yield row
-            inner = struct_of(one.type)
+            inner = struct_of(field.type)
             if inner is not None:
                 yield from walk(inner, f"{row.path}.", depth + 1)
 
     return tuple(walk(schema, "", 0))
 
 
-def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
+def _row(field: Field, spec: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
     return FieldRow(
-        path=prefix + one.name,
-        name=one.name,
+        path=prefix + field.name,
+        name=field.name,
         depth=depth,
-        type=str(told.type),
-        wire=wire_form(one.type),
-        default=_text(_default(one.default)),
-        properties=tuple(_properties(one, told)),
+        type=str(spec.type),
+        wire=wire_form(field.type),
+        default=_text(_default(field.default)),
+        properties=tuple(_properties(field, spec)),
         versions=versions,
-        about=_text(told.about),
+        about=_text(spec.about),
     )
 
 
@@ -130,17 +130,17 @@ def wire_form(kind: Type) -> str:
     return "structure" if isinstance(kind, Schema) else kind.name
 
 
-def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
-    if one.nullable:
+def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
+    if field.nullable:
         yield "nullable"
-    if one.tag is not None:
-        yield f"tag {one.tag}"
-    if one.ignorable:
+    if field.tag is not None:
+        yield f"tag {field.tag}"
+    if field.ignorable:
         yield "ignorable"
-    if told.map_key:
+    if spec.map_key:
         yield "map key"
-    if told.entity_type:
-        yield told.entity_type
+    if spec.entity_type:
+        yield spec.entity_type
 
 
 def _default(value: Any) -> str:
@@ -157,11 +157,11 @@ def _text(text: str) -> str:
     return printable(shorten(text, _LONGEST_TEXT))
 
 
-Kind = Literal["same", "changed", "added", "removed"]
+StepKind = Literal["same", "changed", "added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RowStep:
     """What becomes of one field: ``old`` and ``new`` are places in the fields, None in neither.
 
     ``aspects`` are those of `ASPECTS` that changed. A field that moved is removed and added.
@@ -172,7 +172,7 @@ class Step:
     aspects: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> StepKind:
         """What to call it."""
         if self.old is None:
             return "added"
@@ -181,21 +181,21 @@ class Step:
         return "changed" if self.aspects else "same"
 
 
-def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[Step]:
+def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
     """Lead from the old fields to the new ones, in order: every field of both is in one step.
 
     Fields are the same by their paths; as many as can be keep their order.
     """
-    made = []
+    row_steps = []
     next_old = next_new = 0
     for at_old, at_new in [*_kept(old, new), (len(old), len(new))]:
         # What is gone stands before what came in its place.
-        made += [Step(place, None) for place in range(next_old, at_old)]
-        made += [Step(None, place) for place in range(next_new, at_new)]
+        row_steps += [RowStep(place, None) for place in range(next_old, at_old)]
+        row_steps += [RowStep(None, place) for place in range(next_new, at_new)]
         if at_old < len(old):
-            made.append(Step(at_old, at_new, _changed(old[at_old], new[at_new])))
+            row_steps.append(RowStep(at_old, at_new, _changed(old[at_old], new[at_new])))
         next_old, next_new = at_old + 1, at_new + 1
-    return made
+    return row_steps
 
 
 def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
@@ -220,9 +220,9 @@ def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, i
             piles.append(number)
         else:
             tops[pile], piles[pile] = place, number
-    kept = []
+    common = []
     number = piles[-1] if piles else -1
     while number >= 0:
-        kept.append(both[number])
+        common.append(both[number])
         number = before[number]
-    return kept[::-1]
+    return common[::-1]

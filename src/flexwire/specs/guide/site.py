@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from flexwire.specs.guide.messages import Message, Version
-    from flexwire.specs.guide.rows import FieldRow, Step
-    from flexwire.specs.guide.traffic import Traffic
+    from flexwire.specs.guide.messages import GuideMessage, MessageVersion
+    from flexwire.specs.guide.rows import FieldRow, RowStep
+    from flexwire.specs.guide.traffic import GuideTraffic
 
 
 # A step between two rows in the data of a page: what of it changed, as the bits of a number.
@@ -36,7 +36,7 @@ _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class VersionFact:
     """What holds for a whole version of a message."""
 
     name: str
@@ -44,7 +44,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Told:
+class FieldChange:
     """A step in words: the field that it is about, and for each aspect its old and new value."""
 
     kind: str
@@ -58,41 +58,41 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Change:
+class MessageChange:
     """What changed in a version of a message since the one before it."""
 
-    message: Message
+    message: GuideMessage
     facts: tuple[tuple[str, str, str], ...]
-    told: tuple[Told, ...]
+    told: tuple[FieldChange, ...]
 
     @property
-    def plain(self) -> tuple[Told, ...]:
+    def plain(self) -> tuple[FieldChange, ...]:
         """The changes that are more than another form on the wire."""
-        return tuple(one for one in self.told if not one.only_wire)
+        return tuple(change for change in self.told if not change.only_wire)
 
     @property
-    def rewritten(self) -> tuple[Told, ...]:
+    def rewritten(self) -> tuple[FieldChange, ...]:
         """The fields that are only written differently."""
-        return tuple(one for one in self.told if one.only_wire)
+        return tuple(change for change in self.told if change.only_wire)
 
 
 @dataclass(frozen=True)
-class Page:
+class GuidePage:
     """A page: an API with its request and response, or a message that belongs to no API."""
 
     path: str
     title: str
-    messages: tuple[Message, ...]
+    messages: tuple[GuideMessage, ...]
 
     @property
-    def first(self) -> Message:
+    def first(self) -> GuideMessage:
         """The request, where there is one."""
         return self.messages[0]
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """The versions of its messages, lowest first."""
-        return tuple(sorted({number for one in self.messages for number in one.numbers}))
+        return tuple(sorted({number for message in self.messages for number in message.numbers}))
 
     @property
     def listeners(self) -> str:
@@ -104,41 +104,41 @@ class Page:
         """What there is to say of each version: that it is removed, deprecated or unstable."""
         marks: dict[int, dict[str, None]] = {number: {} for number in self.numbers}
         for message in self.messages:
-            for one in message.versions:
-                marks[one.number] |= dict.fromkeys(one.marks)
-        return {number: tuple(found) for number, found in marks.items()}
+            for version in message.versions:
+                marks[version.number] |= dict.fromkeys(version.marks)
+        return {number: tuple(of_version) for number, of_version in marks.items()}
 
     @property
     def is_removed(self) -> bool:
         """Whether the newest release has no version of it."""
-        return not any(one.current for one in self.messages)
+        return not any(message.current for message in self.messages)
 
-    def history(self) -> Iterator[tuple[int | None, int, tuple[Change, ...]]]:
+    def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
         """The versions, highest first: the one before it, its number, and what changed."""
         for old, new in reversed(list(zip((None, *self.numbers), self.numbers, strict=False))):
             changes = () if old is None else tuple(self._changes(old, new))
             yield old, new, changes
 
-    def _changes(self, old: int, new: int) -> Iterator[Change]:
+    def _changes(self, old: int, new: int) -> Iterator[MessageChange]:
         for message in self.messages:
             before, after = message.by_number.get(old), message.by_number.get(new)
             if before and after:
-                yield Change(
+                yield MessageChange(
                     message,
                     tuple(changed_facts(before, after, message)),
-                    tuple(tell(before.rows, after.rows, steps(before.rows, after.rows))),
+                    tuple(describe_steps(before.rows, after.rows, steps(before.rows, after.rows))),
                 )
 
 
-def make_pages(messages: Iterable[Message]) -> list[Page]:
+def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
     """Group messages into pages, by title."""
-    grouped: dict[tuple[str, str], list[Message]] = {}
-    for one in sorted(messages, key=lambda one: (one.title, one.type.value)):
-        folder = "api" if one.is_api else "message"
-        grouped.setdefault((folder, one.title), []).append(one)
+    grouped: dict[tuple[str, str], list[GuideMessage]] = {}
+    for message in sorted(messages, key=lambda message: (message.title, message.type.value)):
+        folder = "api" if message.is_api else "message"
+        grouped.setdefault((folder, message.title), []).append(message)
     taken: set[str] = set()
     return [
-        Page(_path(folder, title, taken), title, tuple(members))
+        GuidePage(_path(folder, title, taken), title, tuple(members))
         for (folder, title), members in grouped.items()
     ]
 
@@ -153,45 +153,53 @@ def _path(folder: str, title: str, taken: set[str]) -> str:
     return f"{folder}/{name}.html"
 
 
-def facts(version: Version, message: Message) -> tuple[Fact, ...]:
+def facts(version: MessageVersion, message: GuideMessage) -> tuple[VersionFact, ...]:
     """What holds for a version as a whole, and can differ from version to version."""
-    told = [Fact("Flexible", "yes" if version.flexible else "no")]
+    version_facts = [VersionFact("Flexible", "yes" if version.flexible else "no")]
     if version.header is not None:
-        told.append(Fact(f"{message.type.value.capitalize()} header", str(version.header)))
-    return tuple(told)
+        version_facts.append(
+            VersionFact(f"{message.type.value.capitalize()} header", str(version.header))
+        )
+    return tuple(version_facts)
 
 
-def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tuple[str, str, str]]:
+def changed_facts(
+    old: MessageVersion, new: MessageVersion, message: GuideMessage
+) -> Iterator[tuple[str, str, str]]:
     """The facts that differ: name, old value, new value."""
     for before, after in zip(facts(old, message), facts(new, message), strict=True):
         if before != after:
             yield before.name, before.value, after.value
 
 
-def came(message: Message, row: FieldRow, oldest: str) -> str:
+def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     """Return the version that brought a field, with the first release that has it.
 
     "" where the ``oldest`` release that is known has it already, or none has. A version that is
     above those of the newest release will come after it.
     """
-    first = next(one for one in message.versions if message.has(one.number, row.path))
+    first = next(version for version in message.versions if message.has(version.number, row.path))
     if first.support.after:
         return f"v{first.number}, after {first.support.after}"
     release = next(iter(first.support.releases), oldest)
     return "" if release == oldest else f"v{first.number}, in {release}"
 
 
-def tell(old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[Step]) -> Iterator[Told]:
+def describe_steps(
+    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[RowStep]
+) -> Iterator[FieldChange]:
     """The steps that change something, in words."""
     for step in way:
         if step.old is None and step.new is not None:
-            yield Told(step.kind, new[step.new])
+            yield FieldChange(step.kind, new[step.new])
         elif step.new is None and step.old is not None:
-            yield Told(step.kind, old[step.old])
+            yield FieldChange(step.kind, old[step.old])
         elif step.aspects and step.old is not None and step.new is not None:
             before, after = old[step.old], new[step.new]
-            values = [(one, word(before, one), word(after, one)) for one in step.aspects]
-            yield Told(step.kind, after, tuple(values))
+            values = [
+                (aspect, word(before, aspect), word(after, aspect)) for aspect in step.aspects
+            ]
+            yield FieldChange(step.kind, after, tuple(values))
 
 
 def word(row: FieldRow, aspect: str) -> str:
@@ -200,7 +208,7 @@ def word(row: FieldRow, aspect: str) -> str:
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
-def comparisons(message: Message) -> dict[str, object]:
+def comparisons(message: GuideMessage) -> dict[str, object]:
     """What the page's script needs to show the changes between any two versions.
 
     ``layouts`` numbers the layout of each version, ``steps`` has for two layouts "old-new" the
@@ -208,15 +216,15 @@ def comparisons(message: Message) -> dict[str, object]:
     the aspects as bits. ``facts`` has the changed facts of two versions whose facts are numbered
     in ``states``.
     """
-    layouts = _numbered([_aspects(one) for one in message.versions])
-    states = _numbered([facts(one, message) for one in message.versions])
-    found: dict[str, list[tuple[int, int, int]]] = {}
+    layouts = _numbered([_aspects(version) for version in message.versions])
+    states = _numbered([facts(version, message) for version in message.versions])
+    steps_by_layouts: dict[str, list[tuple[int, int, int]]] = {}
     changed: dict[str, list[tuple[str, str, str]]] = {}
     for at_new, new in enumerate(message.versions):
         for at_old, old in enumerate(message.versions[:at_new]):
             layout = layouts[at_old], layouts[at_new]
-            if layout[0] != layout[1] and "{}-{}".format(*layout) not in found:
-                found["{}-{}".format(*layout)] = _coded(old, new)
+            if layout[0] != layout[1] and "{}-{}".format(*layout) not in steps_by_layouts:
+                steps_by_layouts["{}-{}".format(*layout)] = _coded(old, new)
             state = states[at_old], states[at_new]
             if state[0] != state[1] and "{}-{}".format(*state) not in changed:
                 changed["{}-{}".format(*state)] = list(changed_facts(old, new, message))
@@ -225,7 +233,7 @@ def comparisons(message: Message) -> dict[str, object]:
         "name": message.name,
         "versions": message.numbers,
         "layouts": layouts,
-        "steps": found,
+        "steps": steps_by_layouts,
         "states": states,
         "facts": changed,
     }
@@ -234,14 +242,14 @@ def comparisons(message: Message) -> dict[str, object]:
 def _numbered(values: Sequence[Hashable]) -> list[int]:
     """The values as numbers, in the order in which they first come."""
     numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(one, len(numbers)) for one in values]
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
-def _aspects(version: Version) -> tuple[Hashable, ...]:
+def _aspects(version: MessageVersion) -> tuple[Hashable, ...]:
     return tuple((row.path, row.aspects) for row in version.rows)
 
 
-def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
+def _coded(old: MessageVersion, new: MessageVersion) -> list[tuple[int, int, int]]:
     return [
         (
             -1 if step.old is None else step.old,
@@ -258,13 +266,13 @@ def spoken(numbers: Sequence[int]) -> str:
     return str(Versions.of(numbers)) if numbers else "\u2013"
 
 
-def write_index(pages: Sequence[Page], mark: str) -> str:
+def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     """Write the index as a script, because a page opened as a file can read no other kind of file.
 
     A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
     number of its page, place on the page]: that of the highest version that has it.
     """
-    found: dict[str, list[list[object]]] = {
+    entries: dict[str, list[list[object]]] = {
         "pages": [
             [
                 page.title,
@@ -272,7 +280,7 @@ def write_index(pages: Sequence[Page], mark: str) -> str:
                 -1 if page.first.api_key is None else page.first.api_key,
                 page.path,
                 spoken(page.numbers),
-                [one.name for one in page.messages],
+                [each_message.name for each_message in page.messages],
             ]
             for page in pages
         ],
@@ -286,17 +294,17 @@ def write_index(pages: Sequence[Page], mark: str) -> str:
     # One line for each, so that two guides can be compared.
     lists = ",\n".join(
         f'"{name}": [\n' + ",\n".join(map(json.dumps, items)) + "\n]"
-        for name, items in found.items()
+        for name, items in entries.items()
     )
     return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
 
 
-def place_of(number: int, message: Message, row: FieldRow) -> str:
+def place_of(number: int, message: GuideMessage, row: FieldRow) -> str:
     """The name of a row's place on its page."""
     return f"v{number}-{message.type.value}-{row.path}"
 
 
-def _fields(message: Message) -> Iterator[tuple[FieldRow, str]]:
+def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
     seen: set[tuple[str, str]] = set()
     for version in reversed(message.versions):
         for row in version.rows:
@@ -310,10 +318,10 @@ MARK = "Written by `flexwire schema docs`; do not edit."
 
 
 def render(
-    messages: Iterable[Message],
+    messages: Iterable[GuideMessage],
     title: str,
     releases: Sequence[str],
-    traffic: Traffic | None = None,
+    traffic: GuideTraffic | None = None,
 ) -> dict[str, str]:
     """Give every file of the guide by its path.
 
@@ -323,7 +331,7 @@ def render(
     `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
-    releases = [printable(one) for one in releases]
+    releases = [printable(release) for release in releases]
     environment = _environment()
     shared = {
         "mark": MARK,
@@ -333,7 +341,7 @@ def render(
         "paths": {page.path for page in pages},
         "traffic": traffic,
     }
-    made = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
+    files = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
     for page in pages:
         view = {
             "page": page,
@@ -341,15 +349,15 @@ def render(
             "data": _data(page),
             "namesakes": _namesakes(pages, page),
         }
-        made[page.path] = _write(environment, "page.html.j2", shared | view)
-    made["search.js"] = write_index(pages, MARK)
-    made["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
+        files[page.path] = _write(environment, "page.html.j2", shared | view)
+    files["search.js"] = write_index(pages, MARK)
+    files["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
     # The look is the report's.
     style = (
         _file("flexwire.report", "report.css") + "\n" + _file("flexwire.specs.guide", "guide.css")
     )
-    made["guide.css"] = f"/* {MARK} */\n{style}"
-    return made
+    files["guide.css"] = f"/* {MARK} */\n{style}"
+    return files
 
 
 @cache
@@ -365,7 +373,12 @@ def _environment() -> Environment:
     )
     environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
     environment.filters["breakable"] = breakable
-    environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
+    environment.globals.update(
+        facts=facts,
+        describe_steps=describe_steps,
+        place_of=place_of,
+        first_appearance=first_appearance,
+    )
     return environment
 
 
@@ -388,12 +401,12 @@ def _run(releases: Sequence[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
-def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
-    def key(page: Page) -> tuple[int, str]:
+def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any]:
+    def key(page: GuidePage) -> tuple[int, str]:
         return (-1 if page.first.api_key is None else page.first.api_key, page.title)
 
     apis = sorted((page for page in pages if page.first.is_api), key=key)
-    groups: dict[str, list[Page]] = {}
+    groups: dict[str, list[GuidePage]] = {}
     for page in pages:
         if not page.first.is_api:
             groups.setdefault(page.first.group, []).append(page)
@@ -404,21 +417,23 @@ def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
         "groups": sorted(groups.items()),
         "pages": pages,
         "releases": releases,
-        "layouts": sum(len(one.versions) for page in pages for one in page.messages),
+        "layouts": sum(len(message.versions) for page in pages for message in page.messages),
     }
 
 
-def _data(page: Page) -> str:
+def _data(page: GuidePage) -> str:
     """The data of a page's script; "<" could end the element that it stands in."""
-    text = json.dumps([comparisons(one) for one in page.messages], separators=(",", ":"))
+    text = json.dumps([comparisons(message) for message in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def _namesakes(pages: Sequence[Page], page: Page) -> list[Page]:
+def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
     """Other pages with the API's key: an api key outlives names."""
     if page.first.api_key is None or not page.first.is_api:
         return []
     key = page.first.api_key
     return [
-        one for one in pages if one is not page and one.first.is_api and one.first.api_key == key
+        other
+        for other in pages
+        if other is not page and other.first.is_api and other.first.api_key == key
     ]

@@ -46,7 +46,7 @@ class Senders(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class VersionTraffic:
     """What of one version of a message was sent: by whom, and which fields, by their paths.
 
     ``fields`` lacks those that the tables do not have: records, of which they have the sizes.
@@ -58,34 +58,36 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class GuideTraffic:
     """What an analysis has of each message and version."""
 
-    sent: dict[tuple[str, int], Sent]
+    sent: dict[tuple[str, int], VersionTraffic]
 
-    def of(self, message: str, version: int) -> Sent | None:
+    def of(self, message: str, version: int) -> VersionTraffic | None:
         """What was sent of a version; None where nothing was."""
         return self.sent.get((message, version))
 
 
-def read_traffic(analysis: str | Path) -> Traffic:
+def read_traffic(analysis: str | Path) -> GuideTraffic:
     """Count what the message tables of an analysis hold, by `flexwire.tables.output.output`.
 
     Raises `FlexwireError` where there is no complete analysis. What did not decode counts nowhere.
     """
-    found = output(analysis)
-    sent: dict[tuple[str, int], Sent] = {}
-    for name in found.message_names():
-        counts: dict[int, _Counts] = defaultdict(_Counts)
-        dataset = found.dataset(f"messages/{name}")
+    analysis_output = output(analysis)
+    sent: dict[tuple[str, int], VersionTraffic] = {}
+    for name in analysis_output.message_names():
+        counts: dict[int, _VersionCounts] = defaultdict(_VersionCounts)
+        dataset = analysis_output.dataset(f"messages/{name}")
         for batch in dataset.to_batches(columns=_COLUMNS, batch_size=_ROWS):
             for version, rows in _by_version(batch):
                 counts[version].add(name, version, rows)
-        sent |= {(name, version): one.sent() for version, one in counts.items()}
-    return Traffic(sent)
+        sent |= {
+            (name, version): version_counts.sent() for version, version_counts in counts.items()
+        }
+    return GuideTraffic(sent)
 
 
-class _Counts:
+class _VersionCounts:
     """Messages of one version, by client, and of each field those that sent it."""
 
     def __init__(self) -> None:
@@ -100,14 +102,14 @@ class _Counts:
         schema = _schema(name, version)
         if schema is None:
             return
-        for path, found in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
+        for path, senders in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
             # A field that nobody sent is there too, with no count.
-            _tally(self.fields[path], names, codes[np.unique(found)])
+            _tally(self.fields[path], names, codes[np.unique(senders)])
 
-    def sent(self) -> Sent:
+    def sent(self) -> VersionTraffic:
         """The counts, with the clients that sent most."""
         fields = {path: _senders(counted) for path, counted in self.fields.items()}
-        return Sent(self.messages.total(), _senders(self.messages), fields)
+        return VersionTraffic(self.messages.total(), _senders(self.messages), fields)
 
 
 def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> None:
@@ -116,7 +118,7 @@ def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> 
 
 
 def _senders(counts: Counter[str]) -> Senders:
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Senders(tuple(ordered[:MOST_CLIENTS]), len(ordered[MOST_CLIENTS:]))
 
 
@@ -142,7 +144,7 @@ def _sent_fields(
 
     ``rows`` has for each of ``values`` the message that it is in.
     """
-    columns = {one.name for one in values.type}
+    columns = {column.name for column in values.type}
     for field in (*structure.inline, *structure.tagged.values()):
         # The tables leave the bytes of records out.
         if field.attribute not in columns:

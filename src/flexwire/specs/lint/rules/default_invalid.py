@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
+    for field, _ in message.fields():
         # DEFAULT_NULL_MISPLACED says whether it can be null here.
-        if one.default == "null" and one.type.has_null:
+        if field.default == "null" and field.type.has_null:
             continue
         try:
-            parse_default(one)
+            parse_default(field)
         except SpecError as error:
-            yield message.at(one, "default"), error.reason
+            yield message.at(field, "default"), error.reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

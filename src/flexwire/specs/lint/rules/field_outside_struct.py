@@ -28,16 +28,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
-        there = one.versions & valid
+    for field, structure in message.fields():
+        there = field.versions & valid
         if there & structure.versions and not there <= structure.versions:
-            reason = f"field {one.name} is there in {one.versions}, and structure"
-            yield message.at(one, "versions"), f"{reason} {structure.name} in {structure.versions}"
+            reason = f"field {field.name} is there in {field.versions}, and structure"
+            yield (
+                message.at(field, "versions"),
+                f"{reason} {structure.name} in {structure.versions}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -310,7 +310,7 @@ DOORS = {
         lambda *, partial=True, **given: list(columnar.RecordReader(partial=partial, **given)),
         {
             "data": (BATCH, BYTES),
-            "wanted": (columnar.Wanted(), set()),
+            "wanted": (columnar.RecordSelection(), set()),
             "mode": ("FAILFAST", set()),
             "partial": (True, {"True"}),
         },

@@ -82,6 +82,7 @@ MOVED: Final = {
     "flexwire.check.report": "flexwire.specs.finding",
     "flexwire.check.rule": "flexwire.specs.lint.rule",
     "flexwire.check.rules": "flexwire.specs.lint.rules",
+    "flexwire.codec.explain_records": "flexwire.codec.record_explanation",
     "flexwire.columnar.record_schema": "flexwire.columnar.record_columns",
     "flexwire.cost": "flexwire.specs.cost",
     "flexwire.cost.carry": "flexwire.specs.cost.carry",
@@ -189,7 +190,11 @@ MOVED: Final = {
 }
 """The new path of each old one."""
 
-RENAMED: Final[dict[str, dict[str, str]]] = {}
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.columnar": {"Permissive": "PermissiveResult", "Wanted": "RecordSelection"},
+    "flexwire.columnar.records": {"Wanted": "RecordSelection"},
+    "flexwire.columnar.reference": {"Permissive": "PermissiveResult"},
+}
 """For each module the new name of each old one, in the order of modules and of old names.
 
 A class that a room's `__init__` shows too has an entry for the room and one for its own module.

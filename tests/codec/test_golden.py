@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.codec import Encoding, message
-from flexwire.codec.emit_decode import emit_decoder_source
-from flexwire.codec.emit_encode import emit_encoder_source
+from flexwire.codec.decoder_source import emit_decoder_source
+from flexwire.codec.encoder_source import emit_encoder_source
 from flexwire.codec.source import LONGEST_LINE
 from flexwire.schema.catalog import catalog
 from tests.codec.made_up import everything

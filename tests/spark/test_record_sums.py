@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.measures import bounded, headers, records, tagged
 from flexwire.measures.bounded import Distinct, Lengths, hash_of, hashes_and_texts
 from flexwire.measures.failures import SAMPLE_BYTES, record_failures
@@ -246,9 +246,9 @@ def test_a_batch_in_two_parts_counts_once() -> None:
 
 def test_without_kernels_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     told = [*rows_of("STRANGE").records, *hostile_rows()]
-    assert extension("hashing") is not None
+    assert load_kernel("hashing") is not None
     expected = summed(RecordHeaderSums, told).facts()
-    monkeypatch.setattr(bounded, "extension", lambda _: None)
+    monkeypatch.setattr(bounded, "load_kernel", lambda _: None)
     assert summed(RecordHeaderSums, told).facts() == expected
 
 
@@ -260,7 +260,7 @@ def test_kernel_and_objects_agree_on_any_bytes(monkeypatch: pytest.MonkeyPatch) 
     for part in (column, column.slice(3), column.slice(1, len(some)), column.slice(0, 0)):
         hashes, texts = hashes_and_texts(part)
         with monkeypatch.context() as patched:
-            patched.setattr(bounded, "extension", lambda _: None)
+            patched.setattr(bounded, "load_kernel", lambda _: None)
             other_hashes, other_texts = hashes_and_texts(part)
         valid = part.is_valid().to_numpy(zero_copy_only=False)
         assert hashes[valid].tolist() == other_hashes[valid].tolist()

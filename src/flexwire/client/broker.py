@@ -18,7 +18,7 @@ from flexwire.client.security import PLAINTEXT, Security, log_in
 from flexwire.client.writing import why_it_writes
 from flexwire.closing import Closing
 from flexwire.codec import Message, message
-from flexwire.codec.explain_cut import explain_cut
+from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import (
     CallError,
     DecodeError,

@@ -8,7 +8,7 @@ from flexwire.errors import SpecError
 from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.specs.cost.sizes import TAGGED_FIELDS, UNKNOWN, field_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -92,7 +92,7 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[Matched]:
             yield Matched(steps, field_path(was), field_path(here), one, match, beside.form)
             inner, other = struct_of(one.type), struct_of(match.type)
             if inner is not None and other is not None:
-                index = ("[]",) * isinstance(one.type, Array)
+                index = ("[]",) * isinstance(one.type, ArrayType)
                 deeper = (*steps, one.attribute), (*was, *index), (*here, *index)
                 pending.append((inner, other, *deeper))
 
@@ -103,7 +103,7 @@ def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
     for one in matched(old, new, renamed) if renamed else ():
         if one.old_path != one.path:
             found[one.old_path] = one.path
-            index = "[]" * isinstance(one.old.type, Array)
+            index = "[]" * isinstance(one.old.type, ArrayType)
             for inside in (TAGGED_FIELDS, UNKNOWN):
                 # What a structure has besides its fields.
                 found[f"{one.old_path}{index}.{inside}"] = f"{one.path}{index}.{inside}"
@@ -149,7 +149,7 @@ class Carrier:
             inner, other = struct_of(one.type), struct_of(match.type)
             if inner is None or other is None or given is None:
                 made[match.attribute] = given
-            elif isinstance(one.type, Array):
+            elif isinstance(one.type, ArrayType):
                 steps = (*here, "[]")
                 made[match.attribute] = [
                     self._carried(item, inner, other, lost, steps) for item in given

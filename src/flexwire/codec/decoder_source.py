@@ -48,7 +48,7 @@ def emit_decoder(
 ) -> Callable[[bytes, int, int], tuple[Any, int]]:
     """Compile ``decode(data, position, limit) -> (message, end position)``.
 
-    Raises, when called, `Refused`, `struct.error`, `IndexError` or `ValueError`.
+    Raises, when called, `Refusal`, `struct.error`, `IndexError` or `ValueError`.
     """
     emitter = _DecoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))

@@ -46,7 +46,7 @@ def emit_encoder(
 ) -> Callable[[bytearray, Any], None]:
     """Compile ``encode(out, message)``, which appends the message to ``out``.
 
-    Raises, when called, `Refused` and whatever a value of a wrong type raises by itself.
+    Raises, when called, `Refusal` and whatever a value of a wrong type raises by itself.
     """
     emitter = _EncoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))

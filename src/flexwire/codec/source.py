@@ -370,7 +370,7 @@ class Emitter(ABC):
 
     def refuse(self) -> None:
         """Write the statement that leaves what comes to the reference executor."""
-        self.line(f"raise {self.source.use('Refused')}")
+        self.line(f"raise {self.source.use('Refusal')}")
 
     # Values.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.logs.request_log import LogReader, Zone, read_lines
 from flexwire.logs.request_log.lines import LogPiece, pieces_of
 from flexwire.logs.request_log.recognition import log_file
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 
 if TYPE_CHECKING:
     from flexwire.logs.request_log.requests import Item

@@ -13,7 +13,7 @@ import pytest
 from flexwire.cli import call
 from flexwire.client.security import MECHANISMS
 from flexwire.codec import message
-from flexwire.protocol.shown import shown
+from flexwire.protocol.readable_json import shown
 from tests.cli.test_messages import Run, run
 from tests.net.answering import Answers, answering, served
 from tests.net.test_calling_hostile import sends

@@ -11,7 +11,7 @@ import pytest
 from flexwire.client.cluster import COORDINATORS
 from flexwire.client.config import _PROTOCOLS, _USED
 from flexwire.client.security import MECHANISMS
-from flexwire.client.writing import CONDITIONS, DANGERS, READING, REMARKS
+from flexwire.client.write_requests import CONDITIONS, DANGERS, READING, REMARKS
 from flexwire.demo.cluster import MockCluster
 from tests.house.test_readme import blocks, check
 

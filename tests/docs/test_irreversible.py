@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.answers import ANSWERS
-from flexwire.protocol.known_topics import KNOWN, software_of
+from flexwire.protocol.software_topics import KNOWN, software_of
 
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer

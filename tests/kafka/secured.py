@@ -30,7 +30,7 @@ from tools.broker import broker, jars
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.header_stamps import Stamping
 
 LOOPBACK = "127.0.0.1"
 COUNT = 20

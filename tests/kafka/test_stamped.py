@@ -20,7 +20,7 @@ from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.tap import parse_host_port
-from flexwire.tap.stamping import Stamping, parse_header_tag
+from flexwire.tap.header_stamps import Stamping, parse_header_tag
 from tests.kafka.secured import tapping
 
 if TYPE_CHECKING:

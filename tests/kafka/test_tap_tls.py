@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException, Producer
 
 from flexwire.capture.files.comments import read_stamps
 from flexwire.tap import ListenTls, TapSecurity, UpstreamTls
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, Stamping
 from tests.kafka.secured import (
     COUNT,
     MECHANISMS,

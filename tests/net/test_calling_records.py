@@ -9,7 +9,7 @@ import pytest
 
 from flexwire.client import Broker
 from flexwire.errors import JsonFormError
-from flexwire.protocol.records_form import Room, decode_records, encode_records
+from flexwire.protocol.records_json import Room, decode_records, encode_records
 from flexwire.records import Record, decode_batches, encode_batch
 from tests.net.answering import Answers, answering
 

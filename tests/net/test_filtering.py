@@ -15,7 +15,7 @@ from flexwire.cli.app import app
 from flexwire.protocol import Conversation
 from flexwire.protocol.frames import Frames, framed
 from flexwire.schema.catalog import catalog
-from flexwire.tap.filtering import FrameFilter, TopicNames, parse_api, topic_places
+from flexwire.tap.frame_filter import FrameFilter, TopicNames, parse_api, topic_places
 from flexwire.tap.metrics import TapStatistics
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_withholding import answer as sasl_answer

@@ -21,10 +21,10 @@ from flexwire.tap import TapSecurity
 from flexwire.tap.addresses import response_places
 from flexwire.tap.connections import Carrier
 from flexwire.tap.ends import End
+from flexwire.tap.header_stamps import HeaderTag, Stamping
 from flexwire.tap.limits import MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.relay import AsTheyCome, Relay
-from flexwire.tap.stamping import HeaderTag, Stamping
 from flexwire.wire.varint import write_unsigned_varint
 from tests.net.broker import CHUNK_BYTES, connected, run, serving, settled, tapped
 from tests.net.densest import dense_cases, densest

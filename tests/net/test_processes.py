@@ -17,9 +17,9 @@ from flexwire.capture.files.reading import open_capture
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.protocol import parse_request
 from flexwire.tap import HostPort, Tap, TapSecurity
+from flexwire.tap.header_stamps import HeaderTag, Stamping
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.processes import Processes
-from flexwire.tap.stamping import HeaderTag, Stamping
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import METADATA, answering, asking, echo
 from tests.net.test_rewriting import metadata

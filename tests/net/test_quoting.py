@@ -14,11 +14,11 @@ from flexwire.codec import message
 from flexwire.errors import EncodeError
 from flexwire.protocol import Conversation, parse_request, parse_response, withhold
 from flexwire.protocol.credentials import CREDENTIALS, CredentialField
-from flexwire.protocol.whole_frames import WholeFrame, explain_frame
+from flexwire.protocol.frame_explanation import WholeFrame, explain_frame
 from flexwire.schema.catalog import catalog
 from flexwire.tables.request_log_bodies import read_body
 from flexwire.tap import HostPort
-from flexwire.tap.recording import Withholding
+from flexwire.tap.recorder import Withholding
 from tests.each import each
 from tests.protocol.payloads import request_payload, response_payload
 from tests.spark.planted import SECRET_NAME, holding

@@ -12,7 +12,7 @@ from flexwire.capture.files.reading import open_capture
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.tap import Tap
-from flexwire.tap.recording import is_drawn
+from flexwire.tap.recorder import is_drawn
 from tests.net.broker import LOOPBACK, Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import answering, asking, echo
 from tests.protocol.payloads import frame

@@ -10,8 +10,8 @@ import pytest
 from flexwire.capture.files.comments import read_stamps
 from flexwire.protocol import parse_request
 from flexwire.tap import TapSecurity
-from flexwire.tap.recording import withheld_rest
-from flexwire.tap.stamping import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, Stamping
+from flexwire.tap.recorder import withheld_rest
 from tests.net.broker import captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_stamping import OURS, STAMPING, stamped

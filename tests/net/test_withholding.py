@@ -12,7 +12,7 @@ from flexwire.codec import message
 from flexwire.protocol import Conversation, parse_request
 from flexwire.protocol.headers import request_name
 from flexwire.tap import TapSecurity
-from flexwire.tap.recording import withheld, withheld_rest
+from flexwire.tap.recorder import withheld, withheld_rest
 from tests.net.broker import Broker, captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
 from tests.net.test_tap_tls import Made, made

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from flexwire.protocol.audit import PINS, Conduct, Finding, Party, Use, judge
-from flexwire.protocol.audit.known import (
+from flexwire.protocol.audit.software import (
     LIBRARIES,
     Library,
     is_new_enough,

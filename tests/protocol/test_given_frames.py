@@ -11,7 +11,7 @@ import pytest
 from flexwire.codec import message
 from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import FrameError
-from flexwire.protocol.given_frames import (
+from flexwire.protocol.frame_input import (
     GivenFrame,
     answered_by,
     given_requests,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from flexwire.errors import FlexwireError
 from flexwire.spark.failures import explained
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.drop import Drop
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.manifest import settle
+from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.tables import Tables, finished_tables, mark
 from tests.spark import faulty
 

@@ -23,7 +23,7 @@ from flexwire.errors import (
     SpecError,
     UnknownMessageError,
 )
-from flexwire.schema.catalog import Catalog, using_carried
+from flexwire.schema.catalog import Catalog, using_packed_catalog
 from flexwire.spark import register
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources import kafka_capture_plan
@@ -35,8 +35,8 @@ from flexwire.spark.sources.kafka_capture import (
 )
 from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
-from flexwire.storage.listing import list_sources
-from flexwire.storage.local import unsqueezed
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.local import decompress
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from flexwire.tables.frames import connection_rows, packet_rows
@@ -82,7 +82,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def analyzed(path: Path, **how: Any) -> Rows:
     """The tables of an analysis."""
-    asked, kept = Asked(tuple(list_sources([path])), **how), dict[str, bytes]()
+    asked, kept = Asked(tuple(list_captures([path])), **how), dict[str, bytes]()
     survey = Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
     for table, rows in decoded(asked, 0, kept.__getitem__):
@@ -266,7 +266,7 @@ def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
     for name in ("names", *map(known_name, range(3))):
         kept.keep(name, known)
     found = kept.ranges(3)
-    assert [unsqueezed(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
+    assert [decompress(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
 @pytest.mark.cluster  # its classes are made, and all its specs packed: seconds
@@ -276,7 +276,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     own, captures = own_catalog(tmp_path), tmp_path / "captures"
     traffic = Traffic(captures)
     connection = traffic.connect()
-    with using_carried(Catalog(own).carried):
+    with using_packed_catalog(Catalog(own).packed):
         for number in range(3):
             ping = flexwire.message("PingRequest")(text=f"hello {number}")
             traffic.exchange(connection, ping, made("PingResponse"), 0, number)
@@ -295,7 +295,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     # Spark's workers are used again.
     reader = CaptureReader(options(captures), spark_schema(options(captures).schema()))
     (part,) = reader.partitions()
-    with using_carried(Catalog(own).carried):
+    with using_packed_catalog(Catalog(own).packed):
         outcomes = [one for rows in reader.read(part) for one in rows["outcome"].to_pylist()]
     assert set(outcomes) == {"not Kafka"}
     with pytest.raises(UnknownMessageError, match="PingRequest"):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.publishing.drop import Drop
+    from flexwire.spark.publishing.task_output import Drop
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
-from flexwire.answers import KNOWN, STATE_ANSWERS
-from flexwire.answers.asking.asking import ask, chosen, with_internal
+from flexwire.answers import ANSWERS_BY_NAME, STATE_ANSWERS
+from flexwire.answers.asking.results import ask, choose_answers, with_internal
 from flexwire.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.answers.state.log import END, AsOf, parse_moment
 from flexwire.cli.app import app
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 pytestmark = pytest.mark.spark
 # All that was written first is from before it, the last at that very time; then comes the rest.
@@ -145,7 +145,7 @@ class Made:
 
     spark: SparkSession
     tables: AnalysisTables
-    files: list[Source]
+    files: list[InputFile]
     known: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
     """What was answered, by the moment and the answer."""
 
@@ -167,7 +167,7 @@ class Made:
         new = [name for name in names if (repr(as_of), name) not in self.known]
         if new:
             with self.asked(as_of) as tables:
-                for one in chosen(new, KNOWN):
+                for one in choose_answers(new, ANSWERS_BY_NAME):
                     self.known[repr(as_of), one.name] = ask(one, tables).rows.to_pylist()
         return {name: self.known[repr(as_of), name] for name in names}
 

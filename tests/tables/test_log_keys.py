@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from flexwire.columnar.batch_digests import KEYS_DTYPE, hash_of
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 from flexwire.tables import log_rows
 from flexwire.tables.log_rows import (
     PARTS,

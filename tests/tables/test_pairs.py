@@ -17,7 +17,7 @@ from flexwire.protocol import Conversation
 from flexwire.protocol.frames import FrameRoom
 from flexwire.tap.ends import End
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.recording import Recorder, Uncaptured
+from flexwire.tap.recorder import Recorder, Uncaptured
 from flexwire.tap.relay import AsTheyCome, Relay
 from tests.capture.columns.test_turns import cut, in_columns
 from tests.net.test_ends import Wire

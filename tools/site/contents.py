@@ -63,8 +63,8 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Project": (
         "CONTRIBUTING",
         "ARCHITECTURE",
-        "docs/files",
         "docs/decisions",
+        "docs/notes/performance",
         "CHANGELOG",
         "SECURITY",
     ),

@@ -17,7 +17,7 @@ from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.protocol.known_topics import KNOWN
+from flexwire.protocol.software_topics import KNOWN
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:

@@ -411,7 +411,7 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         raise click.UsageError(f"{error}; --yes sends it") from None
     except VersionNotOfferedError as error:
         raise VersionNotOfferedError(f"{error}; {_INSIST}") from None
-    from flexwire.client.writing import remark_on
+    from flexwire.client.write_requests import remark_on
 
     if answer.response_frame is None:
         note("no answer is expected: acks is 0")
@@ -572,7 +572,7 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
 
 def _apis(broker: Broker) -> Iterator[dict[str, Any]]:
     from flexwire.client.broker import usable_versions
-    from flexwire.client.writing import READING
+    from flexwire.client.write_requests import READING
     from flexwire.protocol import api_name
     from flexwire.protocol.apis import request_entries
 

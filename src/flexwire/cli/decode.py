@@ -144,7 +144,7 @@ def _hinting(read: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any,
 
 
 def _named_form(value: Message, version: int) -> dict[str, Any]:
-    from flexwire.protocol.shown import shown as as_json
+    from flexwire.protocol.readable_json import shown as as_json
 
     return as_json(value, version)
 
@@ -152,7 +152,7 @@ def _named_form(value: Message, version: int) -> dict[str, Any]:
 def _form(shown: Shown) -> dict[str, Any]:
     from flexwire.codec import message
     from flexwire.protocol import withhold
-    from flexwire.protocol.shown import shown as as_json
+    from flexwire.protocol.readable_json import shown as as_json
 
     frame = shown.frame
     if frame is None:
@@ -176,7 +176,7 @@ def _form(shown: Shown) -> dict[str, Any]:
 def _form_of_part(shown: Shown) -> dict[str, Any]:
     """The form of a frame that is cut off or broken: what was read, and why there is no more."""
     from flexwire.codec import message
-    from flexwire.protocol.shown import shown_form
+    from flexwire.protocol.readable_json import shown_form
 
     part = shown.part
     if part is None:
@@ -285,7 +285,7 @@ def outline(form: Mapping[str, Any]) -> Iterator[str]:
       - name: "b"
         ids: []
     """
-    from flexwire.protocol.shown import name_key
+    from flexwire.protocol.readable_json import name_key
 
     keys = {name_key(name) for name in form}
     for name, value in form.items():

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from flexwire.cli.options import Notation
     from flexwire.codec import Message
-    from flexwire.protocol.given_frames import GivenFrame
-    from flexwire.protocol.whole_frames import WholeFrame
+    from flexwire.protocol.frame_explanation import WholeFrame
+    from flexwire.protocol.frame_input import GivenFrame
     from flexwire.wire.encoding import Encoding
 
 
@@ -210,7 +210,7 @@ def frames_of(
 def _given(
     raw: bytes, notation: Notation, framing: Framing, version: int | str | None
 ) -> list[GivenFrame]:
-    from flexwire.protocol.given_frames import answered_by, given_requests, given_responses
+    from flexwire.protocol.frame_input import answered_by, given_requests, given_responses
 
     has_length = not framing.no_length
     if framing.request is not None:
@@ -241,7 +241,7 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 def _of_capture(path: Path, number: int) -> list[Shown]:
     from flexwire.capture.messages import frames_of_packet
     from flexwire.protocol import parse_response
-    from flexwire.protocol.whole_frames import WholeFrame
+    from flexwire.protocol.frame_explanation import WholeFrame
 
     shown = []
     for frame, turn in frames_of_packet(path, number):
@@ -278,7 +278,7 @@ def body_and_version(
 
     Bytes that are a message of the version asked for have no version before them.
     """
-    from flexwire.protocol.nested import SELF_VERSIONED, VERSION_BYTES, explain_versioned
+    from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
     if made.__name__ not in SELF_VERSIONED:
         return raw, needed_version(made, version)
@@ -312,8 +312,8 @@ def refuse_for_frames(
 
 def hint(raw: bytes) -> str | None:
     """What to try where bytes are no message: they may be a frame, or the first part of one."""
+    from flexwire.protocol.frame_input import given_requests
     from flexwire.protocol.frames import begins_with_length
-    from flexwire.protocol.given_frames import given_requests
 
     is_request = any(one.announced and (one.whole or one.body) for one in given_requests(raw)[:1])
     if not (is_request or begins_with_length(raw)):

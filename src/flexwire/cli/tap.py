@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.tap import ListenTls, MetricsPort, TapSecurity, UpstreamTls
     from flexwire.tap.config import Option
+    from flexwire.tap.header_stamps import HeaderTag, Stamping
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
     from flexwire.tap.security import Throwaway
-    from flexwire.tap.stamping import HeaderTag, Stamping
     from flexwire.tap.tap import Tap
 
 
@@ -41,7 +41,7 @@ def _parsed_tags(
     _: click.Context, __: click.Parameter, texts: tuple[str, ...]
 ) -> tuple[HeaderTag, ...]:
     from flexwire.errors import ArgumentError
-    from flexwire.tap.stamping import parse_header_tag
+    from flexwire.tap.header_stamps import parse_header_tag
 
     try:
         return tuple(parse_header_tag(text) for text in texts)
@@ -347,7 +347,7 @@ def to_config(told: dict[str, Any]) -> dict[str, Any]:
 def _only(told: dict[str, Any]) -> CaptureFilter:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
-    from flexwire.tap.filtering import parse_api
+    from flexwire.tap.frame_filter import parse_api
 
     try:
         apis = tuple(map(parse_api, told["only_apis"]))
@@ -378,7 +378,7 @@ def _metrics(address: str | None, *, beyond_loopback: bool) -> MetricsPort | Non
 
 def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None:
     from flexwire.errors import ArgumentError
-    from flexwire.tap.stamping import Stamping
+    from flexwire.tap.header_stamps import Stamping
 
     try:
         return Stamping(tags, limit) if tags else None

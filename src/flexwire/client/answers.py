@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 from flexwire.codec import message
 from flexwire.protocol.credentials import withhold
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called, code_names, shown, shown_form, structures
-from flexwire.protocol.whole_frames import Part, WholeFrame, explain_frame
+from flexwire.protocol.frame_explanation import Part, WholeFrame, explain_frame
+from flexwire.protocol.readable_json import called, code_names, shown, shown_form, structures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from flexwire.client.answers import Answer, Frame
 from flexwire.client.connection import DEFAULT_SECONDS, Connection
 from flexwire.client.notation import HostPort, parse_host_port, split_header_tag
 from flexwire.client.security import PLAINTEXT, Security, log_in
-from flexwire.client.writing import why_it_writes
-from flexwire.closing import Closing
+from flexwire.client.write_requests import why_it_writes
+from flexwire.closeable import Closing
 from flexwire.codec import Message, message
 from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import (
@@ -40,9 +40,9 @@ from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
-from flexwire.protocol.records_form import encode_records
+from flexwire.protocol.readable_json import Structure, called, records_names, structures
+from flexwire.protocol.records_json import encode_records
 from flexwire.protocol.sasl import NEGOTIATES
-from flexwire.protocol.shown import Structure, called, records_names, structures
 from flexwire.schema.catalog import catalog
 from flexwire.versions import HIGHEST, Versions
 from flexwire.wire.limits import HIGHEST_TAG, INT32_MAX

@@ -12,8 +12,8 @@ from flexwire.client.broker import DEFAULT_CLIENT_ID, LATEST, Broker, parse_addr
 from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
-from flexwire.client.writing import why_it_writes
-from flexwire.closing import Closing
+from flexwire.client.write_requests import why_it_writes
+from flexwire.closeable import Closing
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,
@@ -28,7 +28,7 @@ from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called
+from flexwire.protocol.readable_json import called
 from flexwire.versions import Versions
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.schema import Presence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.client.tls import why
 from flexwire.errors import CallError, FrameError
 from flexwire.protocol import SENT_FRAME_LIMIT, FrameSplitter
-from flexwire.protocol.openings import foreign
+from flexwire.protocol.first_bytes import foreign
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from flexwire.codec import message
 from flexwire.errors import CallError, ClientConfigError, LoginError
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.shown import called
+from flexwire.protocol.readable_json import called
 
 if TYPE_CHECKING:
     import ssl

@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING
 
-from flexwire.closing import Closing
+from flexwire.closeable import Closing
 from flexwire.demo.content import require
-from flexwire.demo.front import Front
+from flexwire.demo.repair_proxy import Front
 from flexwire.errors import FlexwireError
 
 if TYPE_CHECKING:

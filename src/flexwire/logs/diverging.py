@@ -16,7 +16,7 @@ from flexwire.logs.files import LogQuery, open_file
 from flexwire.logs.finding import epoch_of, logs_among, tip_of
 from flexwire.logs.positions import offset_index, start_of
 from flexwire.logs.segments import BatchPlace, Damage, read_checkpoint, walk
-from flexwire.storage.listing import list_files
+from flexwire.storage.file_search import list_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.logs.files import Partition
     from flexwire.logs.finding import Tip
     from flexwire.logs.replicas import Replica
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
 
 _EPOCHS: Final = "leader-epoch-checkpoint"
 
@@ -44,7 +44,7 @@ class Divergence(NamedTuple):
     first_difference: int
 
 
-def divergences(sources: Sequence[Source]) -> list[Divergence]:
+def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
     """Return the partitions of which several replicas are among the files, and differ.
 
     Raises `StorageError` for files that are gone.

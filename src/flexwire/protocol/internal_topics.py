@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from flexwire.codec import Message, message
 from flexwire.errors import CodecError, DecodeError, UnknownMessageError
-from flexwire.protocol.nested import GROUP_MESSAGES
+from flexwire.protocol.nested_messages import GROUP_MESSAGES
 from flexwire.protocol.record_types import (
     framed_messages,
     other_layouts,

@@ -11,19 +11,19 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
+from flexwire.atomic_files import write_together
 from flexwire.errors import SpecError
 from flexwire.schema.catalog import INDEX, release_order
 from flexwire.schema.history import History
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
-from flexwire.together import write_together
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.schema.catalog import Catalog
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.spec import MessageSpec
 
 
@@ -139,7 +139,7 @@ def _read(sources: Iterable[str], release: str | None) -> tuple[dict[str, _Relea
     return found, files
 
 
-def _directory_release(source: Source) -> str:
+def _directory_release(source: SpecFile) -> str:
     """The release that a directory is named for: <release>/<module>, or the one given."""
     steps = PurePosixPath(source.inside).parts
     if len(steps) > 1:

@@ -24,14 +24,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexwire import answers as every
-from flexwire.answers.asking.asking import (
-    Given,
-    are_named,
-    with_internal,
-    without_logs,
-)
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.asking.results import (
+    AnswerResult,
+    are_named,
+    find_unanswerable,
+    with_internal,
+)
 from flexwire.answers.state.log import moment_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
@@ -54,7 +54,7 @@ from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
 from flexwire.spark.answers import audit_rows, gather_audit
-from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
+from flexwire.spark.answers.outputs import ask_or_explain, tables_of, write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.output import Staging
-    from flexwire.storage.source import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
@@ -322,7 +322,7 @@ def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     return inputs
 
 
-def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Staging, facts: Facts, files: list[InputFile]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -345,7 +345,7 @@ class _Job:
     clock: Clock
     options: AnalysisOptions
 
-    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
+    def write_tables(self, files: list[InputFile]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
@@ -357,7 +357,7 @@ class _Job:
         found, sums = self._write(files)
         return sums, found.unreadable, found.marks
 
-    def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[InputFile]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
         size = range_bytes(total, self._tasks_at_once(total))
         asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
@@ -389,7 +389,7 @@ class _Job:
         self._write_audit(facts.audit)
         return facts
 
-    def write_logs(self, files: list[Source]) -> LogFacts:
+    def write_logs(self, files: list[InputFile]) -> LogFacts:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
@@ -397,7 +397,7 @@ class _Job:
             self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
             return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
 
-    def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
+    def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
         notes = (*gzip_note(files), *marks.notes())
@@ -427,12 +427,12 @@ class _Job:
         name = f"{directory.rpartition('/')[2]}.parquet"
         write_one_file(self.place.files, f"{directory}/{name}", rows.schema, [rows])
 
-    def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
+    def answer(self, facts: Facts, logs: list[InputFile], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         answers = self.options.answering.asked
         if answers is None:
             answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.options.answering.are_named)
+        lacking = find_unanswerable(answers, logs, are_named=self.options.answering.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
@@ -442,8 +442,8 @@ class _Job:
         with self._stage("Answering"), answering(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
             with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
-                told = [ask_or_tell(one, tables, memory) for one in answers]
-        given = [one for one in told if isinstance(one, Given)]
+                told = [ask_or_explain(one, tables, memory) for one in answers]
+        given = [one for one in told if isinstance(one, AnswerResult)]
         part = part_columns(facts.sampled)
         write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
         return replace(

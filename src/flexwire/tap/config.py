@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.kept_files import KeepLimit
     from flexwire.client.notation import HostPort
+    from flexwire.tap.header_stamps import Stamping
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.security import TapSecurity
-    from flexwire.tap.stamping import Stamping
 
 MIB: Final = 1024 * 1024
 DEFAULT_FILE_BYTES: Final = 64 * MIB

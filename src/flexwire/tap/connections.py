@@ -20,14 +20,14 @@ from flexwire.client.tls import HANDSHAKE_SECONDS, outcome, why
 from flexwire.errors import CaptureError
 from flexwire.protocol.frames import FrameRoom
 from flexwire.tap.ends import FLUSH_SECONDS, End
-from flexwire.tap.filtering import FrameFilter, TopicNames, WhenKept
+from flexwire.tap.frame_filter import FrameFilter, TopicNames, WhenKept
+from flexwire.tap.header_stamps import Stamper
 from flexwire.tap.listeners import begin
+from flexwire.tap.log_limit import Saying
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.recording import Recorder, Uncaptured, is_drawn
+from flexwire.tap.recorder import Recorder, Uncaptured, is_drawn
 from flexwire.tap.relay import AsTheyCome, Passing, Relay, Stamped
-from flexwire.tap.saying import Saying
 from flexwire.tap.security import PLAIN, TapContexts
-from flexwire.tap.stamping import Stamper
 
 if TYPE_CHECKING:
     import socket

@@ -21,7 +21,7 @@ from flexwire.client.notation import HIGHEST_PORT, HostPort, parse_host_port
 from flexwire.client.tls import HANDSHAKE_SECONDS
 from flexwire.errors import ArgumentError, TapError
 from flexwire.storage.local import writing
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import Saying
 
 if TYPE_CHECKING:
     import ssl

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.client.notation import HostPort
 from flexwire.errors import TapError
 from flexwire.tap.listeners import Listener, begin, resolved
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import Saying
 
 if TYPE_CHECKING:
     import socket

@@ -19,7 +19,7 @@ from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.tap.addresses import may_advertise, rewrite
 from flexwire.tap.ends import Calls
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import Saying
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from flexwire.protocol.frames import Beginning, FrameRoom
     from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
+    from flexwire.tap.header_stamps import Stamper
     from flexwire.tap.metrics import TapStatistics
-    from flexwire.tap.recording import Recorder
-    from flexwire.tap.stamping import Stamper
+    from flexwire.tap.recorder import Recorder
 
 
 log = logging.getLogger("flexwire.tap")

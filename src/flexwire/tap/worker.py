@@ -21,7 +21,7 @@ from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.tap.connections import Carrier
-from flexwire.tap.saying import Saying
+from flexwire.tap.log_limit import Saying
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from flexwire.answers.state.log import HIDES, IS_LATER, moment
 from flexwire.columnar import decode_messages, message_type
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.protocol.nested import GROUP_MESSAGES
+from flexwire.protocol.nested_messages import GROUP_MESSAGES
 from flexwire.tables.typed_records import fields_there, int16_in_front
 from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, SegmentHeaders, endpoints
-from flexwire.closing import Closing
+from flexwire.closeable import Closing
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (

@@ -12,7 +12,7 @@ import socket
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-from flexwire.closing import Closing
+from flexwire.closeable import Closing
 from flexwire.codec import Message, message
 from flexwire.demo.outcome import Ledger
 from flexwire.errors import FlexwireError

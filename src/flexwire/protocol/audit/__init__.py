@@ -24,7 +24,7 @@ from flexwire.protocol.audit.evidence import (
     refusal,
     role_of,
 )
-from flexwire.protocol.audit.known import (
+from flexwire.protocol.audit.software import (
     LIBRARIES,
     PINS,
     Library,

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 from flexwire.errors import UnknownMessageError
 from flexwire.protocol.apis import api_name
 from flexwire.protocol.audit.evidence import read_versions, returned_in, stable_versions
-from flexwire.protocol.audit.known import (
+from flexwire.protocol.audit.negotiation import (
+    common_versions,
+    first_reading,
+    first_with_one_in_common,
+)
+from flexwire.protocol.audit.software import (
     LIBRARIES,
     absent_of,
     heeds_offers_from,
@@ -15,11 +20,6 @@ from flexwire.protocol.audit.known import (
     libraries_are_about,
     library_of,
     pinning_settings,
-)
-from flexwire.protocol.audit.negotiating import (
-    common_versions,
-    first_reading,
-    first_with_one_in_common,
 )
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from flexwire.protocol.audit.evidence import (
     refusal,
     stable_versions,
 )
-from flexwire.protocol.audit.known import CHECKED, Known, heeds_offers_from, known_of, said
-from flexwire.protocol.audit.negotiating import (
+from flexwire.protocol.audit.negotiation import (
     Told,
     common_versions,
     goes_on_without,
@@ -34,6 +33,7 @@ from flexwire.protocol.audit.negotiating import (
     unstable,
 )
 from flexwire.protocol.audit.remedies import name_of, remedy_of
+from flexwire.protocol.audit.software import CHECKED, Known, heeds_offers_from, known_of, said
 from flexwire.protocol.configurations import gone
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
-from flexwire.spark.publishing.drop import Drop
+from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.tables import mark_place
 from flexwire.tables.output import CountedOutput, Output
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.logs.files import Partition
-    from flexwire.storage.place import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 FORMATS: Final = (PARQUET, DELTA)
@@ -61,14 +61,14 @@ class Staging(ABC):
     ``read_until`` takes the offsets after what this analysis has read of logs.
     """
 
-    out: Place
+    out: OutputDirectory
     known: str | None = field(default=None, kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
 
     @property
     @abstractmethod
-    def files(self) -> Place:
+    def files(self) -> OutputDirectory:
         """Where tasks and the driver put files, each by the name that it has in the output."""
 
     @property

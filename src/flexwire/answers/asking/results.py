@@ -1,0 +1,280 @@
+"""Which answers are asked of an analysis, and what each gives: rows, a CSV, a part of the facts.
+
+Spark groups, and so an answer has few rows. Where it has many, what comes to the driver is bounded
+all the same, and what is beyond that is counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from flexwire.answers.asking.answer import Answer
+from flexwire.answers.asking.internal_logs import InternalLogs, internal_topics
+from flexwire.answers.state.log import END
+from flexwire.arguments import refuse, to_list
+from flexwire.errors import AnalysisError, ArgumentError, short
+from flexwire.facts.answers import AnswerFacts, Unanswered
+from flexwire.facts.facts import rebinned
+from flexwire.facts.units import microseconds_of, shorten
+from flexwire.report.audit_files import plain, to_csv
+from flexwire.schema.coercion import nearest
+from flexwire.tables.schema import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.answers.state.log import AsOf
+    from flexwire.facts.answers import ShownColumn
+    from flexwire.storage.input_file import InputFile
+
+ALL: Final = "all"
+NONE: Final = "none"
+
+MOST_ROWS: Final = 100_000
+"""So many rows of an answer its table and its CSV have at most, the most important ones."""
+
+SHOWN_ROWS: Final = 50
+"""So many of them the facts have, for the report."""
+
+MOST_MOMENTS: Final = 240
+"""So many moments a picture over time has at most; of more, neighbours are added up."""
+
+# Of a longer text the facts have its beginning, and of a longer list its first.
+LONGEST_TEXT: Final = 200
+_LONGEST_LIST: Final = 8
+_NAME: Final = re.compile("[a-z][a-z0-9_]*")
+
+
+def choose_answers(
+    asked: str | Iterable[str | Answer],
+    known: Mapping[str, Answer],
+    labels: str | Path | None = None,
+    *,
+    needs_taker: bool = True,
+) -> tuple[Answer, ...]:
+    """Return the answers that are asked for: "all", "none", or names and answers.
+
+    Of ``known`` only those are taken, and so imported, that are asked for by name. "all" has them
+    in the order of the report. A file of ``labels`` is read now, for those that it changes. Raises
+    `ArgumentError` for a name that there is not, for one twice, and, with ``needs_taker``, for
+    labels that no answer takes.
+    """
+    if isinstance(asked, str) and asked in {ALL, NONE}:
+        found = [*in_order(known)] if asked == ALL else []
+    else:
+        listed = [asked] if isinstance(asked, str) else to_list(asked, "answers", "a list of names")
+        found = [one if isinstance(one, Answer) else _named(one, known) for one in listed]
+    names = [one.name for one in found]
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise refuse("answers", "a name of small letters, digits and underscores", name)
+        if names.count(name) > 1:
+            raise ArgumentError(
+                f"answers: expected each once, got {name!r} {names.count(name)} times"
+            )
+    return tuple(found) if labels is None else _labelled(found, labels, needs_taker=needs_taker)
+
+
+def are_named(asked: object) -> bool:
+    """Whether answers are asked for one by one, so that none may be passed over.
+
+    >>> are_named("all"), are_named(None), are_named(["latency"])
+    (False, False, True)
+    """
+    return asked is not None and asked not in (ALL, NONE)
+
+
+def parse_names(text: str) -> str | list[str]:
+    """What `choose_answers` takes, as a command has it.
+
+    >>> parse_names("all"), parse_names("latency, errors")
+    ('all', ['latency', 'errors'])
+    """
+    return text if text in {ALL, NONE} else [one.strip() for one in text.split(",")]
+
+
+def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
+    """Return answers by their place, which is the order of the report."""
+    return tuple(sorted(answers.values(), key=lambda one: one.place))
+
+
+def _named(name: object, known: Mapping[str, Answer]) -> Answer:
+    if not isinstance(name, str):
+        raise refuse("answers", "names of answers", name)
+    found = known.get(name)
+    if found is None:
+        names = [one.name for one in in_order(known)]
+        close = nearest(name, [*names, ALL, NONE])
+        raise ArgumentError(f"answers: there is none called {short(name)}; {close}")
+    return found
+
+
+def _labelled(
+    found: Sequence[Answer], labels: str | Path, *, needs_taker: bool
+) -> tuple[Answer, ...]:
+    takers = {one.name: one.labelled(labels) for one in found if one.labelled is not None}
+    if needs_taker and not takers:
+        raise ArgumentError(f"labels: none of the answers asked for takes labels, got {labels!r}")
+    return tuple(replace(one, ask=takers.get(one.name, one.ask)) for one in found)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerResult:
+    """What an answer gave: its first rows, the most important first, of ``count`` in all.
+
+    ``notes`` are sentences that a reader of the rows should know.
+    """
+
+    answer: Answer
+    rows: pa.Table
+    count: int
+    notes: tuple[str, ...] = ()
+
+    def csv(self) -> str:
+        """The rows as CSV."""
+        batches = (zip(*one.to_pydict().values(), strict=True) for one in self.rows.to_batches())
+        return to_csv(self.rows.column_names, (row for batch in batches for row in batch))
+
+    def facts(self, as_of: str = "") -> AnswerFacts:
+        """What the report says of it; state is ``as_of`` a moment, or of the end of logs."""
+        answer = self.answer
+        shown, rows = self.first(SHOWN_ROWS)
+        return AnswerFacts(
+            answer.name,
+            answer.question,
+            answer.meaning,
+            answer.advice,
+            shown,
+            answer.picture,
+            self.count,
+            rows,
+            self.count - len(self.rows),
+            self._moments(),
+            as_of if answer.asks else "",
+        )
+
+    def first(self, most: int) -> tuple[tuple[ShownColumn, ...], tuple[tuple[Any, ...], ...]]:
+        """Return the columns that are shown, and the first rows of them as the facts have values.
+
+        A column of texts that no row has is not shown, but for what rows are about.
+        """
+        shown = tuple(one for one in self.answer.shown_columns() if self._is_seen(one))
+        names = [one.name for one in shown]
+        first = self.rows.select(names).slice(0, most).to_pydict()
+        rows = zip(*first.values(), strict=True)
+        return shown, tuple(tuple(map(_told, row)) for row in rows)
+
+    def _is_seen(self, column: ShownColumn) -> bool:
+        """Whether to show a column: not one of texts that no row has, but for what rows are of."""
+        values = self.rows.column(column.name)
+        return column.kind != "text" or column.is_about or values.null_count < len(values)
+
+    def _moments(self) -> tuple[tuple[int, tuple[float, ...]], ...]:
+        picture = self.answer.picture
+        if picture is None or picture.over is None:
+            return ()
+        values = picture.parts or (picture.value,)
+        columns = self.rows.select([picture.over, *values]).to_pydict()
+        summed: defaultdict[int, list[float]] = defaultdict(lambda: [0] * len(values))
+        for moment, *row in zip(*columns.values(), strict=True):
+            if moment is not None:
+                held = summed[_told(moment)]
+                held[:] = [before + (value or 0) for before, value in zip(held, row, strict=True)]
+        return tuple((at, tuple(held)) for at, held in sorted(_fewer(summed).items()))
+
+
+def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
+    """The same with neighbouring moments added up until there are not too many."""
+    moments = sorted(summed)
+    if len(moments) <= MOST_MOMENTS:
+        return summed
+    step = min(b - a for a, b in pairwise(moments))
+    return rebinned({moment: summed[moment] for moment in moments}, step, MOST_MOMENTS)[1]
+
+
+def _told(value: Any) -> Any:
+    """A value as the facts have it: of bounded length, a moment as microseconds."""
+    if isinstance(value, datetime):
+        return microseconds_of(value)
+    if isinstance(value, date):
+        return _told(datetime.combine(value, time(), UTC))
+    value = plain(value)
+    if isinstance(value, str):
+        return shorten(value, LONGEST_TEXT)
+    if isinstance(value, list):
+        more = len(value) - _LONGEST_LIST
+        told = [_told(one) for one in value[:_LONGEST_LIST]]
+        return tuple([*told, f"and {more:,} more"] if more > 0 else told)
+    return value
+
+
+def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
+    """Ask one answer; whatever Spark raises is raised."""
+    asked = answer.ask(tables)
+    schema = schema_of(answer.columns)
+    if asked.columns != schema.names:
+        raise AnalysisError(
+            f"{answer.name} has the columns {', '.join(schema.names)}, got "
+            f"{', '.join(asked.columns)}"
+        )
+    most = max(MOST_ROWS, answer.most_rows)
+    if tables.is_small:
+        # Spark compiles what it orders by, which takes longer than to sort few rows here.
+        rows = asked.limit(most + 1).toArrow().cast(schema)
+        if len(rows) <= most:
+            return AnswerResult(answer, answer.sorted(rows), len(rows))
+    rows = answer.ordered(asked).limit(most + 1).toArrow().cast(schema)
+    if len(rows) <= most:
+        return AnswerResult(answer, rows, len(rows))
+    return AnswerResult(answer, rows.slice(0, most), asked.count())
+
+
+def find_unanswerable(
+    answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
+) -> dict[str, Unanswered | None]:
+    """The answers, by name, that cannot be asked as their logs are not among the files.
+
+    Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
+    about several analyses, of which this is one.
+    """
+    internal = internal_topics(files)
+    found: dict[str, Unanswered | None] = {}
+    for one in answers:
+        if one.of_grown and not are_named:
+            found[one.name] = None
+            continue
+        if one.asks and not internal.intersection(one.asks):
+            lacks = f"no log of {' or '.join(one.asks)} is among the paths"
+        elif one.of_logs and not files:
+            lacks = "no log segment is among the paths"
+        else:
+            continue
+        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
+        found[one.name] = told if are_named else None
+    return found
+
+
+@contextmanager
+def with_internal(
+    tables: AnalysisTables, spark: SparkSession, files: Sequence[InputFile], as_of: AsOf = END
+) -> Iterator[AnalysisTables]:
+    """The tables with the internal topics among these files of logs, if there are some."""
+    if tables.logs is None or not internal_topics(files):
+        yield tables
+        return
+    internal = InternalLogs(spark, files, tables.logs.batches, as_of)
+    try:
+        yield replace(tables, internal=internal)
+    finally:
+        internal.release()

@@ -1,0 +1,135 @@
+"""Whether a client and a release have a version of an API in common, and what follows if not.
+
+A client that negotiates sends the lower of both maxima. That helps only if there is a version that
+both speak: a release may lack an API altogether, or may have dropped all that the client knows.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from flexwire.protocol.audit.evidence import read_versions, stable_versions
+from flexwire.protocol.audit.software import absent_of, heeds_offers_from
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.versions import Versions
+
+if TYPE_CHECKING:
+    from flexwire.parties import AuditVerdict, Party
+    from flexwire.protocol.audit.evidence import Use
+
+# Early access versions are offered by brokers only with this setting.
+_UNSTABLE = "unstable.api.versions.enable"
+
+
+class Told(NamedTuple):
+    """What a missing version says of a client: a verdict, the rule's name, and a sentence."""
+
+    verdict: AuditVerdict
+    evidence: str
+    reason: str
+
+
+def negotiates(party: Party, use: Use) -> bool:
+    """Return whether the client asks what the broker offers, and heeds the answer."""
+    return use.asked in {"here", "elsewhere"} and not heeds_offers_from(party)
+
+
+def common_versions(party: Party, use: Use, release: str) -> Versions:
+    """Return the versions that the client may speak and that the release offers.
+
+    The client may speak every version that some release has beside the one that was seen. Where
+    software is known to speak just one version, it is that one.
+    """
+    known = absent_of(use.api_key, party)
+    if known is not None and known.speaks:
+        spoken = Versions(use.version, use.version)
+    else:
+        spoken = spoken_with(use.api_key, use.version)
+    return spoken & stable_versions(use.api_key, release)
+
+
+# Clients may send any api key and version.
+@per_catalog
+@lru_cache(maxsize=4096)
+def spoken_with(api_key: int, version: int) -> Versions:
+    """Return every version that some release reads beside this one.
+
+    A version that is newer than the catalog is taken to come with those of the newest release.
+
+    >>> spoken_with(76, 0), spoken_with(76, 1), spoken_with(68, 0)
+    (Versions('0'), Versions('1'), Versions('0-1'))
+    """
+    releases = catalog().releases
+    each = [read_versions(api_key, one) for one in releases]
+    if each[-1] and version > each[-1].highest:
+        return each[-1]
+    found = Versions.NONE
+    for versions in each:
+        if version in versions:
+            found |= versions
+    return found
+
+
+def first_with_one_in_common(party: Party, use: Use) -> str | None:
+    """Return the first release that offers a version which the client may speak."""
+    releases = catalog().releases
+    return next((one for one in releases if common_versions(party, use, one)), None)
+
+
+def first_reading(use: Use) -> str | None:
+    """Return the first release that offers the version that was seen."""
+    releases = catalog().releases
+    each = (one for one in releases if use.version in stable_versions(use.api_key, one))
+    return next(each, None)
+
+
+def goes_on_without(party: Party, use: Use, release: str) -> str:
+    """Return what a client is documented to do instead of an API; empty where nothing is.
+
+    That takes a client that asks what the broker has, and no version in common.
+    """
+    known = absent_of(use.api_key, party)
+    if known is None or known.outcome != "goes on" or not negotiates(party, use):
+        return ""
+    return "" if common_versions(party, use, release) else known.what
+
+
+def nothing_in_common(party: Party, use: Use, release: str) -> Told | None:
+    """Return what it means that there is no version to negotiate; None where the client goes on."""
+    if goes_on_without(party, use, release):
+        return None
+    lacks, evidence = _what_lacks(use, release)
+    known = absent_of(use.api_key, party)
+    if known is not None and known.outcome == "fails":
+        return Told("will break", evidence, f"{lacks}, and {known.what}")
+    if use.asked == "never":
+        reason = "it never asked for ApiVersions on connections seen from their start"
+        return Told("will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless")
+    first = heeds_offers_from(party)
+    if first:
+        reason = f"before {first} it does not heed what the broker offers"
+        return Told("will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless")
+    if known is not None:
+        reason = f"{known.what}, if the client asks for ApiVersions, which was not seen"
+        return Told("cannot say", evidence, f"{lacks}; {reason}")
+    reason = "whether the client does without it is not known"
+    return Told("cannot say", evidence, f"{lacks}, and {reason}")
+
+
+def unstable(party: Party, use: Use, release: str) -> Told | None:
+    """Return what a version in early access means; None where the client may send another."""
+    if common_versions(party, use, release) and negotiates(party, use):
+        return None
+    reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"
+    return Told("cannot say", "early access", reason)
+
+
+def _what_lacks(use: Use, release: str) -> tuple[str, str]:
+    offered = stable_versions(use.api_key, release)
+    if offered:
+        said = f"Kafka {release} offers {offered} of this API, and no release that speaks "
+        return f"{said}{use.version} speaks one of these", "no version in common"
+    if read_versions(use.api_key, release):
+        return f"Kafka {release} offers this API only with {_UNSTABLE}=true", "API missing"
+    return f"Kafka {release} does not have this API", "API missing"

@@ -1,0 +1,178 @@
+"""What serves a message: its specs and schemas by version, encoding and release.
+
+A message is given by its name in the catalog, by a spec of one's own, or by its class.
+"""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flexwire.arguments import refuse, to_version
+from flexwire.errors import UnknownMessageError
+from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.pairs import former_names
+from flexwire.schema.resolve import effective, resolve, union
+from flexwire.schema.spec import MessageSpec
+from flexwire.versions import Versions
+from flexwire.wire.encoding import Encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from flexwire.schema.resolve import Fields, ServedSpec
+    from flexwire.wire.schema import Schema
+
+# A bundled message's name, a spec of one's own, or a message class of either.
+MessageLike = str | MessageSpec | type
+# An enum's hash is slow, and nearly every caller asks for Kafka's encoding.
+Key = int | tuple[int, Encoding]
+_KAFKA = Encoding.KAFKA
+
+
+class SpecSource(Protocol):
+    """Where a message's specs come from: an entry of a catalog, or one spec."""
+
+    @property
+    def name(self) -> str:
+        """The message's name."""
+
+    @property
+    def versions(self) -> Versions:
+        """Every version that has a layout."""
+
+    @property
+    def releases(self) -> Mapping[str, Versions]:
+        """The valid versions in each release that has the message."""
+
+    def spec(self, version: int, release: str | None = None) -> MessageSpec:
+        """Give the spec whose layout holds for the version."""
+
+    def specs(self) -> tuple[ServedSpec, ...]:
+        """Give every spec that serves a version, the newest first."""
+
+
+class SingleSpec:
+    """A spec of one's own as the source of specs: it has no history."""
+
+    def __init__(self, spec: MessageSpec) -> None:
+        self.name = spec.name
+        self.type = spec.type
+        self.api_key = spec.api_key
+        self.versions = self.current_versions = spec.valid_versions
+        self.flexible_versions = spec.flexible_versions
+        self.releases: Mapping[str, Versions] = {}
+        self._spec = spec
+
+    def spec(self, version: int, release: str | None = None) -> MessageSpec:
+        """Give the spec; raises `UnknownMessageError` for a version that it does not have."""
+        if release is not None:
+            raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
+        valid = self._spec.valid_versions
+        if version not in valid:
+            raise UnknownMessageError(f"{self.name} has no version {version}; it has {valid}")
+        return self._spec
+
+    def all_specs(self) -> tuple[MessageSpec, ...]:
+        """Give the spec, as an entry of the catalog gives its own."""
+        return (self._spec,)
+
+    def specs(self) -> tuple[ServedSpec, ...]:
+        """Give the spec with its valid versions."""
+        return ((self._spec, self._spec.valid_versions),)
+
+
+def check_message(message: object) -> None:
+    """Refuse what does not name a message."""
+    is_class = isinstance(message, type) and hasattr(message, "definition")
+    if not is_class and not isinstance(message, str | MessageSpec):
+        raise refuse("message", "a message's name, its spec or its class", message)
+
+
+def schemas_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
+    """Give what serves a message, the same each time; a name may be asked for in a release.
+
+    Raises `UnknownMessageError` for a name that the catalog does not have.
+    """
+    check_message(message)
+    if not isinstance(message, type):
+        return _served(message, release)
+    # Message classes stand above this room: what they are made of says what serves them.
+    definition: Any = message.definition  # type: ignore[attr-defined] # checked above
+    served: MessageSchemas = definition.served
+    return served
+
+
+@per_catalog
+@cache
+def _served(message: str | MessageSpec, release: str | None) -> MessageSchemas:
+    entry = SingleSpec(message) if isinstance(message, MessageSpec) else catalog().entry(message)
+    return MessageSchemas(entry, release)
+
+
+def key_of(version: int, encoding: Encoding) -> Key:
+    """Give the key under which what is made for a version and an encoding is kept."""
+    return version if encoding is _KAFKA else (version, encoding)
+
+
+class MessageSchemas:
+    """One message's specs and schemas: of the newest specs, or as one release had them."""
+
+    def __init__(self, entry: SpecSource, release: str | None = None) -> None:
+        self.entry = entry
+        self.name = entry.name
+        self.release = release
+        self._schemas: dict[Key, Schema] = {}
+        self._former_names: dict[int, dict[str, dict[str, str]]] = {}
+
+    @cached_property
+    def specs(self) -> tuple[ServedSpec, ...]:
+        """The specs that give versions their layout, with these, the newest first.
+
+        Raises `UnknownMessageError` where the release does not have the message.
+        """
+        if self.release is None:
+            return self.entry.specs()
+        found: dict[MessageSpec, list[int]] = {}
+        for version in reversed([*self.entry.releases.get(self.release, Versions.NONE)]):
+            found.setdefault(self.entry.spec(version, self.release), []).append(version)
+        if not found:
+            self.entry.spec(0, self.release)
+        return tuple((spec, Versions.of(versions)) for spec, versions in found.items())
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The union of the fields over all versions."""
+        return union(self.specs)
+
+    def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
+        """Give the resolved schema; raises `UnknownMessageError` for an unreleased version.
+
+        The same object for every encoding that writes the version in the same way.
+        """
+        key = key_of(version, encoding)
+        found = self._schemas.get(key)
+        if found is None:
+            version = to_version(version)
+            spec = self.entry.spec(version, self.release)
+            if encoding is not effective(spec, version, encoding):
+                found = self.schema(version)
+            else:
+                others = [one for one in self.specs if one[0] is not spec]
+                found = resolve(spec, version, others, encoding)
+            self._schemas[key] = found
+        return found
+
+    def former_names(self, version: int) -> dict[str, dict[str, str]]:
+        """What the version's fields are called in other releases; see `alike.former_names`."""
+        found = self._former_names.get(version)
+        if found is None:
+            schema = self.schema(version)
+            specs = [
+                self.entry.spec(version, release)
+                for release, valid in self.entry.releases.items()
+                if version in valid
+            ]
+            others = {id(spec): resolve(spec, version) for spec in specs}
+            found = self._former_names[version] = former_names(schema, others.values())
+        return found

@@ -1,0 +1,108 @@
+"""Comments that allow what a rule has against a line: ``// flexwire: allow RULE reason``."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from flexwire.schema.spec import Position
+    from flexwire.schema.text import SpecText
+    from flexwire.specs.finding import Finding
+
+_PREFIX = "flexwire:"
+# A string may hold what looks like a comment, and a comment what looks like a string.
+_STRING_OR_COMMENT = re.compile(
+    r'"(?:[^"\\\r\n]|\\[^\r\n])*"? | (?P<line>//[^\r\n]*) | (?P<block>/\*.*?(?:\*/|\Z))',
+    re.VERBOSE | re.DOTALL,
+)
+_ALLOW = re.compile(rf"//[ \t]*{_PREFIX}[ \t]*(?P<verb>\S*)[ \t]*(?P<rule>\S*)(?P<reason>.*)")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_NOT_LINE_END = re.compile(r"[^\r\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class AllowComment:
+    """One such comment, sound or not.
+
+    ``verb`` is "allow" if the comment is sound, and ``reason`` empty if it gives none. ``line`` is
+    the line it is for: its own where it follows something there, else the next that holds more than
+    comments; 0 if there is no such line. ``at`` is the place of the rule's id, or of what stands
+    there instead.
+    """
+
+    verb: str
+    rule: str
+    reason: str
+    line: int
+    at: Position
+
+    @property
+    def find_allow_comments(self) -> bool:
+        """Whether it allows anything, for which it must give a reason."""
+        return self.verb == "allow" and bool(self.reason)
+
+
+def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
+    """Find the comments of a spec that speak to flexwire.
+
+    Other comments, block comments included, do not count, whatever they say.
+    """
+    if _PREFIX not in text.text:
+        return ()
+    comments = [match for match in _STRING_OR_COMMENT.finditer(text.text) if match["line"]]
+    found = [(match, _ALLOW.match(match["line"])) for match in comments]
+    if not any(spoken for _, spoken in found):
+        return ()
+    filled = _filled_lines(text.text)
+    told = []
+    for match, spoken in found:
+        if spoken is None:
+            continue
+        at = text.position(match.start() + spoken.start("rule" if spoken["rule"] else "verb"))
+        # The last line that is filled up to here is the comment's own, or the next is meant.
+        place = bisect_right(filled, at.line)
+        own = place > 0 and filled[place - 1] == at.line
+        line = at.line if own else filled[place] if place < len(filled) else 0
+        # Many write a colon after the id.
+        rule = spoken["rule"].rstrip(":")
+        reason = spoken["reason"].strip(" \t:;,.-")
+        told.append(AllowComment(spoken["verb"], rule, reason, line, at))
+    return tuple(told)
+
+
+def _filled_lines(text: str) -> list[int]:
+    """The numbers of the lines that hold more than comments, from 1."""
+    without = _STRING_OR_COMMENT.sub(
+        lambda match: match[0] if match[0][0] == '"' else _NOT_LINE_END.sub(" ", match[0]), text
+    )
+    return [number for number, line in enumerate(_LINE_END.split(without), 1) if line.strip()]
+
+
+class AllowedFindings:
+    """What the comments of one spec allow, and which of them were needed."""
+
+    def __init__(self, comments: Iterable[AllowComment]) -> None:
+        self._waiting = [one for one in comments if one.allows]
+        self._by_place = {(one.line, one.rule): one for one in reversed(self._waiting)}
+        self._used: set[tuple[int, str]] = set()
+
+    def takes(self, finding: Finding) -> bool:
+        """Whether a comment allows the finding, and is thereby of use."""
+        place = finding.line, finding.rule
+        if place not in self._by_place:
+            return False
+        self._used.add(place)
+        return True
+
+    def unused(self) -> list[AllowComment]:
+        """Give the comments that allowed nothing; of two for the same, the second."""
+        return [
+            one
+            for one in self._waiting
+            if (place := (one.line, one.rule)) not in self._used or self._by_place[place] is not one
+        ]

@@ -1,0 +1,179 @@
+"""A value from the fields of one schema to those of another, and what is lost on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from flexwire.errors import SpecError
+from flexwire.schema.pairs import SpecVersion, structure_pairs
+from flexwire.specs.cost.sizes import TAGGED_FIELDS, UNKNOWN, field_path
+from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
+from flexwire.wire.types import ArrayType
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import Iterator, Mapping
+
+    from flexwire.schema.spec import MessageSpec
+    from flexwire.wire.schema import Field
+    from flexwire.wire.tags import TagForm
+
+    # By the names of two structures: the attributes that have another name in the new one.
+    Renames = Mapping[tuple[str, str], Mapping[str, str]]
+    _Steps = tuple[str, ...]
+
+MOST_FIELDS = 100_000
+"""So many fields a message may have with those inside; a spec can double them at every level."""
+
+
+def renames(
+    old: tuple[MessageSpec, int], new: tuple[MessageSpec, int]
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Find the fields that changed nothing but their names, between two specs at their versions.
+
+    Raises `SpecError` for what cannot be laid out.
+    """
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for pair in structure_pairs(SpecVersion(*old), SpecVersion(*new)):
+        changed = {
+            one.field.attribute: other.field.attribute
+            for one, other in pair.both()
+            if one.field.attribute != other.field.attribute
+        }
+        if changed:
+            found[pair.old.name, pair.new.name] = changed
+    return found
+
+
+def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Field, Field | None]]:
+    """Pair the fields that the old schema has on the wire with the new schema's of the same name.
+
+    None where the new one has no such field; one that only its encoding cannot carry it has.
+    """
+    names = renamed.get((old.name, new.name), {})
+    for one in old.fields:
+        if _is_missing(one):
+            continue
+        match = new.by_attribute.get(names.get(one.attribute, one.attribute))
+        yield one, None if match is None or _is_missing(match) else match
+
+
+def _is_missing(one: Field) -> bool:
+    return one.presence is Presence.ABSENT and one.tag is None
+
+
+class MatchedField(NamedTuple):
+    """A field of both schemas: its path on either side, and the attributes to its structure."""
+
+    steps: tuple[str, ...]
+    old_path: str
+    path: str
+    old: Field
+    new: Field
+    form: TagForm
+
+
+def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
+    """Give every field that both schemas have, at every depth; ``form`` is the new side's.
+
+    Raises `SpecError` for a message of more than 100,000 fields.
+    """
+    pending: list[tuple[Schema, Schema, _Steps, _Steps, _Steps]] = [(old, new, (), (), ())]
+    count = 0
+    while pending:
+        inside, beside, steps, before, path = pending.pop()
+        for one, match in fields_of(inside, beside, renamed):
+            if match is None:
+                continue
+            count += 1
+            if count > MOST_FIELDS:
+                raise SpecError(f"more than {MOST_FIELDS} fields", source=old.name)
+            was, here = (*before, one.json_name), (*path, match.json_name)
+            yield MatchedField(steps, field_path(was), field_path(here), one, match, beside.form)
+            inner, other = struct_of(one.type), struct_of(match.type)
+            if inner is not None and other is not None:
+                index = ("[]",) * isinstance(one.type, ArrayType)
+                deeper = (*steps, one.attribute), (*was, *index), (*here, *index)
+                pending.append((inner, other, *deeper))
+
+
+def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
+    """Give the new path by the old one, for fields that are renamed or stand in such a field."""
+    found = {}
+    for one in matched(old, new, renamed) if renamed else ():
+        if one.old_path != one.path:
+            found[one.old_path] = one.path
+            index = "[]" * isinstance(one.old.type, ArrayType)
+            for inside in (TAGGED_FIELDS, UNKNOWN):
+                # What a structure has besides its fields.
+                found[f"{one.old_path}{index}.{inside}"] = f"{one.path}{index}.{inside}"
+    return found
+
+
+class ValueConverter:
+    """Carries values of one schema over to another."""
+
+    def __init__(self, old: Schema, new: Schema, renamed: Renames) -> None:
+        self._old = old
+        self._new = new
+        self._renamed = renamed
+        self._is_same = not renamed and _has_all(old, new)
+
+    def carry(self, value: dict[str, Any], lost: Counter[str]) -> dict[str, Any]:
+        """Give the value with the fields that the new schema has.
+
+        Counts in ``lost``, by path, the values that are not their field's default and have no
+        place there. A value that the new field cannot hold stays: writing it raises.
+        """
+        if self._is_same:
+            return value
+        return self._carried(value, self._old, self._new, lost, ())
+
+    def _carried(
+        self,
+        value: dict[str, Any],
+        old: Schema,
+        new: Schema,
+        lost: Counter[str],
+        path: tuple[str, ...],
+    ) -> dict[str, Any]:
+        made = {}
+        for one, match in fields_of(old, new, self._renamed):
+            if one.attribute not in value:
+                continue
+            given, here = value[one.attribute], (*path, one.json_name)
+            if match is None:
+                if not one.is_default(given):
+                    lost[field_path(here)] += 1
+                continue
+            inner, other = struct_of(one.type), struct_of(match.type)
+            if inner is None or other is None or given is None:
+                made[match.attribute] = given
+            elif isinstance(one.type, ArrayType):
+                steps = (*here, "[]")
+                made[match.attribute] = [
+                    self._carried(item, inner, other, lost, steps) for item in given
+                ]
+            else:
+                made[match.attribute] = self._carried(given, inner, other, lost, here)
+        if UNKNOWN_TAGGED_FIELDS in value:
+            made[UNKNOWN_TAGGED_FIELDS] = value[UNKNOWN_TAGGED_FIELDS]
+        return made
+
+
+def _has_all(old: Schema, new: Schema) -> bool:
+    """Whether the new schema has every field of the old one, under the same name."""
+    seen = set()
+    pending = [(old, new)]
+    while pending:
+        inside, beside = pending.pop()
+        if (inside.name, beside.name) in seen:
+            continue
+        seen.add((inside.name, beside.name))
+        for one, match in fields_of(inside, beside, {}):
+            if match is None:
+                return False
+            inner, other = struct_of(one.type), struct_of(match.type)
+            if inner is not None and other is not None:
+                pending.append((inner, other))
+    return True

@@ -39,7 +39,7 @@ from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
 from flexwire.tap import HostPort, TapStatistics
 from tests.cli.test_json_page import _leaves
@@ -259,7 +259,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             "flexwire.capture.tls.captures.read_key_logs": lambda _: None,
             "flexwire.spark.analyze.analyze": lambda *_, **__: analysis_of(SAMPLE),
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
-                Traffic((), (), ()), analysis_of(SAMPLE)
+                DemoTraffic((), (), ()), analysis_of(SAMPLE)
             ),
             "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
                 AnswerResult(TOLD, ROWS, len(ROWS))

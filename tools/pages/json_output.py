@@ -23,8 +23,8 @@ from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
-from flexwire.demo.run import DemoOutcome, Traffic
-from flexwire.facts.answers import Unanswered
+from flexwire.demo.run import DemoOutcome, DemoTraffic
+from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import KernelStatus
 from flexwire.records import Record, encode_batch
@@ -153,7 +153,7 @@ _LOGS = replace(
 _ASKED = replace(
     SAMPLE,
     request_logs=RequestLogFacts(files=1, server_logs=0, lines=1, requests=1),
-    unanswered=(Unanswered("lag", "Who lags?", "a reason"),),
+    unanswered=(UnansweredQuestion("lag", "Who lags?", "a reason"),),
 )
 
 
@@ -171,7 +171,7 @@ def _of_demo() -> Any:
     client = ClientOutcome(
         client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
     )
-    outcome = DemoOutcome(Traffic((client,), (), ()), analysis_of(SAMPLE))
+    outcome = DemoOutcome(DemoTraffic((client,), (), ()), analysis_of(SAMPLE))
     with patch("flexwire.demo.run.run_demo", return_value=outcome):
         return _run(["demo"])[0]
 

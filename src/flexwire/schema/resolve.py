@@ -214,7 +214,7 @@ class _Resolver:
                 # The count would say nothing about the bytes that follow, so it could not be
                 # checked.
                 raise self.error(field, f"its elements take no bytes in version {self.version}")
-            return types.Array(element=element, compact=compact, nullable=nullable)
+            return types.ArrayType(element=element, compact=compact, nullable=nullable)
         if field.type.is_struct:
             schema = self.nested(field)
             if nullable:

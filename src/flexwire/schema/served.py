@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flexwire.arguments import refuse, to_version
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import spec_header_versions
 from flexwire.schema.pairs import former_names
 from flexwire.schema.resolve import effective, resolve, union
 from flexwire.schema.spec import MessageSpec
@@ -61,6 +62,7 @@ class OneSpec:
         self.api_key = spec.api_key
         self.versions = self.current_versions = spec.valid_versions
         self.flexible_versions = spec.flexible_versions
+        self.header_versions = spec_header_versions(spec)
         self.releases: Mapping[str, Versions] = {}
         self._spec = spec
 

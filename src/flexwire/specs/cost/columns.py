@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import HEADER_NAMES, header_version
 from flexwire.schema.served import served_of
-from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
 from flexwire.specs.cost.tagging import tagged_now
@@ -65,7 +64,6 @@ NEEDED: Final = (
 _LENGTH = 4
 # The stand-ins of record batches are memory that is reserved and never touched.
 _MOST_BYTES = 64 * 1024 * 1024
-_HEADERS = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
 
 
 class _Tagged(NamedTuple):
@@ -140,12 +138,12 @@ def _header_sizes(
 ) -> pa.Int64Array:
     """Give the bytes of the headers, with the length of the frame."""
     kind = catalog().entry(message).type
-    header = message_type(_HEADERS[kind])
+    header = message_type(HEADER_NAMES[kind])
     told = {"client_id": rows["client_id"]}
     fields = [_header_field(one, rows, told) for one in header]
     structs = pa.StructArray.from_arrays(fields, fields=list(header))
     encoding = encoding if encoding in HEADER_ENCODINGS else Encoding.KAFKA
-    return pc.add(_body_sizes(_HEADERS[kind], structs, versions, encoding), _LENGTH)
+    return pc.add(_body_sizes(HEADER_NAMES[kind], structs, versions, encoding), _LENGTH)
 
 
 def _header_field(one: pa.Field, rows: pa.RecordBatch, told: dict[str, pa.Array]) -> pa.Array:
@@ -174,7 +172,7 @@ def _header_version(message: str, version: int, encoding: Encoding) -> int | Non
 
 def _header_of(message: str, version: int, *, flexible: bool) -> int:
     entry = catalog().entry(message)
-    return header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
+    return header_version(entry.header_versions, entry.type, version, flexible=flexible)
 
 
 def _by_version(versions: pa.Array, told: Any) -> pa.Array:

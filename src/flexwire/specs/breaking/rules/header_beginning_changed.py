@@ -27,15 +27,13 @@ if TYPE_CHECKING:
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     if new is None or not (old.type is new.type is MessageType.HEADER) or not old.valid_versions:
         return
-    known = _inline(old, old.valid_versions.highest)
+    highest = old.valid_versions.highest
+    known = _inline(old, highest)
     for version in new.valid_versions:
-        if version in old.valid_versions:
-            continue
-        fields = _inline(new, version)
-        if fields != known:
-            told = ", ".join(f"{name} {type_}" for name, type_ in known)
-            reason = f"version {version} of {new.name} does not have just the inline fields {told}"
-            yield _place(new, {name for name, _ in known}, version), f"{reason}; tag what is new"
+        if version not in old.valid_versions and _inline(new, version) != known:
+            what = f"version {version} of {new.name} has other inline fields than version {highest}"
+            place = _first_new(new, {name for name, _ in known}, version)
+            yield place, f"{what}; give a new field a tag"
 
 
 def _inline(spec: MessageSpec, version: int) -> list[tuple[str, str]]:
@@ -43,7 +41,7 @@ def _inline(spec: MessageSpec, version: int) -> list[tuple[str, str]]:
     return [(field.name, field.type.name) for field in schema.inline]
 
 
-def _place(spec: MessageSpec, known: set[str], version: int) -> Position:
+def _first_new(spec: MessageSpec, known: set[str], version: int) -> Position:
     added = (
         field.position
         for field in spec.fields

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
-    if new is None or not (old.type.is_api and new.type.is_api):
+    if new is None or new.type is not old.type or not old.type.is_api:
         return
     before, now = spec_header_versions(old), spec_header_versions(new)
     changed: dict[tuple[int, int], list[int]] = {}

@@ -59,11 +59,11 @@ from flexwire.spark.publishing.manifest import (
 from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables, mark
-from flexwire.storage.file_search import list_sources
-from flexwire.storage.input_file import Source
-from flexwire.storage.local import squeezed, unsqueezed
-from flexwire.storage.output_directory import Place
-from flexwire.storage.store_listing import Entry
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.local import compress, decompress
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.inflated import Meter
 
@@ -164,7 +164,7 @@ def store(asked: argparse.Namespace) -> str:
 def sources(count: int) -> list:
 
     return [
-        Source(f"s3://captures/{name_of(number)}", 86_400_000 + number, f"{number:032x}")
+        InputFile(f"s3://captures/{name_of(number)}", 86_400_000 + number, f"{number:032x}")
         for number in range(count)
     ]
 
@@ -178,7 +178,7 @@ def ask(asked: argparse.Namespace) -> str:
     told = Asked(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
-        job = commit._Job(None, partial(surveyed, told), Place(place), bytes(32)).light()
+        job = commit._Job(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
         size = (Path(place) / job.left).stat().st_size
         return f"{size / 1e6:,.0f} MB left for the survey, {len(pickle.dumps(job)):,} bytes travel"
 
@@ -213,7 +213,7 @@ def results(asked: argparse.Namespace, place: object) -> list:
 def committed(asked: argparse.Namespace) -> str:
 
     with tempfile.TemporaryDirectory() as place:
-        found = results(asked, Place(place))
+        found = results(asked, OutputDirectory(place))
         return f"{sum(len(one.files) for one in found):,} files of {len(found):,} tasks"
 
 
@@ -224,7 +224,7 @@ class Paper:
 
     def __init__(self, root: Path, asked: argparse.Namespace) -> None:
 
-        self._kept = Place(str(root))
+        self._kept = OutputDirectory(str(root))
         self._tasks = asked.tasks
         self.write, self.read = self._kept.write, self._kept.read
         self.removed = 0
@@ -236,10 +236,10 @@ class Paper:
             for number in range(self._tasks):
                 for one in files_of(number):
                     if one.name.startswith(prefix):
-                        yield Entry(one.name, one.size, FIRST, "")
+                        yield FileEntry(one.name, one.size, FIRST, "")
         elif prefix == "tables/":
             for one in self.tables:
-                yield Entry(one.name, one.size, FIRST, "")
+                yield FileEntry(one.name, one.size, FIRST, "")
         else:
             yield from self._kept.entries(prefix)
 
@@ -290,18 +290,18 @@ def sums_of_a_range(folder: Path) -> bytes:
     merged = AnalysisSums(0)
     for kind in ("heavy", "small"):
         make(folder / kind, Capture(kind, mb=20))
-        told = Asked(tuple(list_sources([folder / kind])))
+        told = Asked(tuple(list_captures([folder / kind])))
         kept = {}
         found = Surveyor(told, kept.__setitem__).run()
         with (
-            Drop(Place(str(folder))).opened(0) as drop,
+            Drop(OutputDirectory(str(folder))).opened(0) as drop,
             SummedFiles(drop, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
                 meter = Meter(told.inflation, 20 << 20)
                 writers.write_range(told, number, kept.__getitem__, meter)
         (data,) = [one.read_bytes() for one in (folder / "_sums").rglob("0*") if one.is_file()]
-        merged.merge(pickle.loads(unsqueezed(data)))
+        merged.merge(pickle.loads(decompress(data)))
         shutil.rmtree(folder / "_sums")
     return pickle.dumps(merged, pickle.HIGHEST_PROTOCOL)
 
@@ -334,7 +334,7 @@ def publish(asked: argparse.Namespace) -> str:
 
 def paper_task(data: bytes, number: int, drop: object) -> None:
     drop.files += files_of(number)
-    drop.place.write(f"_sums/0/{number:06d}", squeezed(data))
+    drop.place.write(f"_sums/0/{number:06d}", compress(data))
 
 
 def on_spark(asked: argparse.Namespace) -> str:
@@ -344,7 +344,7 @@ def on_spark(asked: argparse.Namespace) -> str:
         (Path(root) / "out").mkdir()
         data = sums_of_a_range(Path(root) / "capture")
         spark = session(memory="2g")
-        drop = Drop(Place(f"{root}/out"))
+        drop = Drop(OutputDirectory(f"{root}/out"))
         began = time.perf_counter()
         found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
         ran = time.perf_counter() - began

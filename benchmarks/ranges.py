@@ -27,7 +27,7 @@ from flexwire.capture.pairing.pairing import Turns
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentReader
 from flexwire.measures.analysis import AnalysisSums
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import ranges
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.parquet import TableWriter
@@ -144,7 +144,7 @@ def measured(case: Case, captures: Path, rounds: int) -> dict[str, Any]:
     if not folder.exists():
         make(folder, case.asked)
     files = sorted(folder.iterdir())
-    asked = Asked(tuple(list_sources(files)), range_bytes=1 << 40)
+    asked = Asked(tuple(list_captures(files)), range_bytes=1 << 40)
     best: dict[str, float] = {}
     size = records = 0
     for _ in range(rounds):

@@ -197,7 +197,10 @@ MOVED: Final = {
 }
 """The new path of each old one."""
 
-RENAMED: Final[dict[str, dict[str, str]]] = {}
+RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.storage.file_search": {"list_sources": "list_captures"},
+    "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
+}
 """For each module the new name of each old one, in the order of modules and of old names.
 
 A class that a room's `__init__` shows too has an entry for the room and one for its own module.

@@ -20,7 +20,7 @@ from flexwire.capture.files.comments import (
 )
 from flexwire.client.notation import HostPort
 from flexwire.facts.captures import MOST_SHOWN, AddedTags, StampedCaptures, added_tags
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.request import Marks, looks, marks_of
 from flexwire.tap.config import TapConfig
 from flexwire.tap.connections import file_comments
@@ -63,10 +63,10 @@ def test_a_tap_says_it_in_each_file_beside_share_and_filter(tmp_path: Path) -> N
     for number, comment in enumerate(comments):
         files(tmp_path / "each" / str(number), comment)
     assert part_of(tmp_path, *comments) == Part(1 / 3, str(only))
-    found = [one.marks for one in looks(list_sources([tmp_path / "each"]))]
+    found = [one.marks for one in looks(list_captures([tmp_path / "each"]))]
     said = Marks(Part(1 / 3)), Marks(added_tags=tuple(sorted(highest))), Marks(Part(1.0, str(only)))
     assert found == [one for one in said for _ in range(3)]
-    assert [one for _, one in marks_of(list_sources([tmp_path / "each"]))] == found
+    assert [one for _, one in marks_of(list_captures([tmp_path / "each"]))] == found
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from flexwire.logs.request_log.recognition import log_file
 from flexwire.logs.request_log.requests import ends
 from flexwire.spark.request_log_job import undivided_note
 from flexwire.storage.file_search import list_files
-from flexwire.storage.input_file import Source
+from flexwire.storage.input_file import InputFile
 from tests.capture.request_lines import JSON_RELEASES, PLACE, RELEASES, line, read, real_lines
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def test_parts_are_held_for_two_streams_at_the_most() -> None:
 
 def test_large_files_that_are_one_task_are_named() -> None:
     def file(name: str, size: int, **how: bool) -> LogFile:
-        return LogFile(Source(f"/{name}", size, ""), 0, **how)
+        return LogFile(InputFile(f"/{name}", size, ""), 0, **how)
 
     plain = file("a.log", 1 << 40)
     small = file("b.gz", 1000, is_gzipped=True)

@@ -16,7 +16,7 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, read_packets
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import Sampled, sampled_files
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.request import NO_MARKS, Asked, Marks, looks, marks_of
 from flexwire.survey.survey import Survey
 from tests.capture.test_pcapng import CLIENT, SERVER
@@ -47,18 +47,18 @@ def test_each_file_says_it_and_the_survey_has_it(tmp_path: Path) -> None:
     packed = tmp_path / "a" / "packed.pcapng.gz"
     packed.write_bytes(gzip.compress(marked[0].read_bytes()))
     whole = files(tmp_path / "b", b"")
-    sources = list_sources([tmp_path])
+    sources = list_captures([tmp_path])
     told = Marks(Part(0.25))
     assert [one for _, one in marks_of(sources)] == [told] * 4
     assert {one.source.name: one.marks for one in looks(sources)} == {
         **dict.fromkeys(map(str, [*marked, packed]), told),
         **dict.fromkeys(map(str, whole), NO_MARKS),
     }
-    survey, _ = surveyed(Asked(tuple(list_sources(marked))))
+    survey, _ = surveyed(Asked(tuple(list_captures(marked))))
     assert survey.marks == [(str(one), told) for one in marked]
     _, folded, _ = surveyed_in_pieces(marked, 200)
     assert folded.marks == [(str(one), told) for one in marked]
-    survey, _ = surveyed(Asked(tuple(list_sources(whole))))
+    survey, _ = surveyed(Asked(tuple(list_captures(whole))))
     assert survey.marks == []
     assert Survey().marks == []
 
@@ -111,7 +111,7 @@ def test_damage_gives_a_share_or_nothing(data: bytes, at: int, other: bytes) -> 
 def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"nothing")
-    (source,) = list_sources([path])
+    (source,) = list_captures([path])
     assert marks_of([source]) == []
     (look,) = looks([source])
     assert isinstance(look.error, CaptureError)

@@ -33,7 +33,7 @@ from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import Output
 from flexwire.tap import HostPort, TapStatistics
 from tests.net.answering import Answers, answering
@@ -149,7 +149,7 @@ _ASKED = replace(
 
 
 def _analysis(facts: Facts) -> Analysis:
-    return Analysis(Output(Place("out")), facts, {}, notes=("a note",))
+    return Analysis(Output(OutputDirectory("out")), facts, {}, notes=("a note",))
 
 
 def _of_analysis(facts: Facts) -> Any:

@@ -19,7 +19,7 @@ from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.request import Marks, marks_of
 from flexwire.tap import TapStatistics
 from flexwire.tap.header_stamps import (
@@ -281,7 +281,7 @@ def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> No
         (correlation_id, OURS) for correlation_id in (1, 2, 4, 5)
     ]
     assert {one.client for one in stamps} == {f"{LOOPBACK}:{port}"}
-    told = [one for _, one in marks_of(list_sources(paths))]
+    told = [one for _, one in marks_of(list_captures(paths))]
     assert told == [Marks(added_tags=tuple(OURS))] * len(paths)
     # Packets say as before where a request begins, and kernels read them as objects do.
     read = [one for path in paths for one in read_segments(path)]

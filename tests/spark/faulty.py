@@ -15,14 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from flexwire.spark.publishing.manifest import part_name
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.store_listing import Entry
+    from flexwire.storage.store_listing import FileEntry
 
 DIGEST = "9f86d081884c7d659a2feaa0c55ad015"
 TABLES = ("frames", "messages/FetchRequest")
@@ -143,17 +143,17 @@ def greedy(flags: Path, number: int, drop: Drop) -> int:
         kept.append(bytes(100))
 
 
-class Full(Place):
+class Full(OutputDirectory):
     """A place on a disk that is full after a file of each task."""
 
     def put(self, file: Path, name: str) -> None:
         """Put a task's first file there, and no other."""
         if "-0000.parquet" not in name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        Place.put(self, file, name)
+        OutputDirectory.put(self, file, name)
 
 
-class Store(Place):
+class Store(OutputDirectory):
     """What an object store is: names without directories, and nothing is renamed."""
 
     def __init__(self, url: str | Path) -> None:
@@ -189,13 +189,13 @@ class Store(Place):
         """Whether there is such an object."""
         return (self.root / name).is_file()
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """All objects whose names begin so."""
-        return Place(self.url).entries(prefix)
+        return OutputDirectory(self.url).entries(prefix)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove objects."""
-        Place(self.url).remove(names)
+        OutputDirectory(self.url).remove(names)
 
     def sweep(self, before: datetime) -> int:  # noqa: ARG002  # as of a place
         """Nothing is left unfinished."""

@@ -17,7 +17,7 @@ from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, part_name, settle
 from flexwire.spark.publishing.task_output import Drop
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.parquet import TableWriter
 from tests.spark import faulty
 
@@ -78,7 +78,9 @@ def here(_spark: object, count: int, work: Callable[[int, Drop], Any], drop: Dro
     return committed
 
 
-def joined(place: Place | Store, count: int, run: Any = run_tasks, spark: Any = None) -> list[str]:
+def joined(
+    place: OutputDirectory | Store, count: int, run: Any = run_tasks, spark: Any = None
+) -> list[str]:
     """Write the parts of so many ranges, join them, and give the names of what stays."""
     drop = Drop(place)
     written = list(compact(spark, run(spark, count, write_parts, drop), drop))
@@ -94,7 +96,7 @@ def run_joining(spark: SparkSession, out: str, flags: str, count: int) -> list[s
     patch.setattr(compaction, "LEAST_PARTS", 2)
     # Workers get it pickled with the task.
     patch.setattr(compaction, "_work", partial(work_killed, Path(flags)))
-    return joined(Place(out), count, spark=spark)
+    return joined(OutputDirectory(out), count, spark=spark)
 
 
 def work_killed(flags: Path, number: int, drop: Drop) -> None:

@@ -22,7 +22,7 @@ from flexwire.spark.publishing import commit
 from flexwire.spark.publishing.commit import LARGEST_VALUE, run_tasks
 from flexwire.spark.publishing.manifest import Committed, Written, part_name, settle
 from flexwire.spark.publishing.task_output import Drop
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from tests.schema.own import own_catalog
 from tests.spark import faulty
 from tests.spark.faulty import Full, Store, names, write
@@ -73,7 +73,7 @@ def either(
 def test_every_task_is_run_once_and_its_files_and_value_are_told(
     either: SparkSession, tmp_path: Path
 ) -> None:
-    place = Place(str(tmp_path))
+    place = OutputDirectory(str(tmp_path))
     committed = run_tasks(either, 5, write, Drop(place))
     assert [(one.number, one.value) for one in committed] == [(n, n * n) for n in range(5)]
     told = [file for one in committed for file in one.files]
@@ -92,7 +92,7 @@ def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path)
     trees = []
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        place = Place(str(tmp_path / name))
+        place = OutputDirectory(str(tmp_path / name))
         first = run_tasks(spark, 3, write, Drop(place))
         trees.append(tree(tmp_path / name))
         # And in the same place: a task that runs again overwrites what it wrote.
@@ -102,12 +102,12 @@ def test_the_same_work_gives_the_same_bytes(spark: SparkSession, tmp_path: Path)
 
 
 def test_no_tasks_are_no_action(tmp_path: Path) -> None:
-    assert run_tasks(None, 0, write, Drop(Place(str(tmp_path)))) == []  # type: ignore[arg-type]  # it is not touched
+    assert run_tasks(None, 0, write, Drop(OutputDirectory(str(tmp_path)))) == []  # type: ignore[arg-type]  # it is not touched
 
 
 def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "local").mkdir()
-    local = run_tasks(spark, 3, write, Drop(Place(str(tmp_path / "local"))))
+    local = run_tasks(spark, 3, write, Drop(OutputDirectory(str(tmp_path / "local"))))
     assert run_tasks(spark, 3, write, Drop(Store(tmp_path / "store"))) == local
     assert {
         path.relative_to(tmp_path / "store").as_posix(): path.read_bytes()
@@ -118,12 +118,12 @@ def test_what_an_object_store_gets_is_the_same(spark: SparkSession, tmp_path: Pa
 
 def test_a_value_is_at_most_a_mebibyte(either: SparkSession, tmp_path: Path) -> None:
     small, large = b"x" * (LARGEST_VALUE - 1000), b"x" * (LARGEST_VALUE + 1)
-    committed = run_tasks(either, 2, partial(returns, small), Drop(Place(str(tmp_path))))
+    committed = run_tasks(either, 2, partial(returns, small), Drop(OutputDirectory(str(tmp_path))))
     assert [one.value for one in committed] == [None, small]
     with pytest.raises(
         Exception, match=r"the value of task 1 has 10\d+ bytes, and at most 1048576"
     ):
-        run_tasks(either, 2, partial(returns, large), Drop(Place(str(tmp_path))))
+        run_tasks(either, 2, partial(returns, large), Drop(OutputDirectory(str(tmp_path))))
 
 
 def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Path) -> None:
@@ -132,11 +132,11 @@ def test_tasks_have_the_catalog_of_the_process(spark: SparkSession, tmp_path: Pa
     place.mkdir()
     use_catalog(own_catalog(tmp_path))
     try:
-        own = run_tasks(spark, 2, api_keys, Drop(Place(str(place))))
+        own = run_tasks(spark, 2, api_keys, Drop(OutputDirectory(str(place))))
         assert {one.value for one in own} == {len(catalog().api_keys())} != {bundled}
     finally:
         use_catalog(None)
-    again = run_tasks(spark, 2, api_keys, Drop(Place(str(place))))
+    again = run_tasks(spark, 2, api_keys, Drop(OutputDirectory(str(place))))
     assert {one.value for one in again} == {bundled}
 
 
@@ -144,7 +144,7 @@ def test_tasks_keep_memory_unless_their_user_says_otherwise(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environment = spark.sparkContext.environment
-    place = Drop(Place(str(tmp_path)))
+    place = Drop(OutputDirectory(str(tmp_path)))
     monkeypatch.setattr(spark.sparkContext, "environment", {**environment})
     monkeypatch.delitem(spark.sparkContext.environment, "MIMALLOC_PURGE_DELAY", raising=False)
     assert [one.value for one in run_tasks(spark, 1, keeps_memory, place)] == ["-1"]
@@ -174,7 +174,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
     out = tmp_path / "out"
     assert run(spark, out, 2, write) == [0, 1]
     before = tree(out)
-    monkeypatch.setattr("flexwire.spark.publishing.local.Place", Full)
+    monkeypatch.setattr("flexwire.spark.publishing.local.OutputDirectory", Full)
     with pytest.raises(
         AnalysisError, match=r"^Writing: a disk is full: that of .* left on device$"
     ):
@@ -187,7 +187,7 @@ def test_a_disk_that_is_full_leaves_the_output_before(
 
 def test_a_place_that_an_executor_does_not_see_is_told(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"elsewhere is not there; an output must be on a file"):
-        run_tasks(spark, 1, nothing, Drop(Place(str(tmp_path / "elsewhere"))))
+        run_tasks(spark, 1, nothing, Drop(OutputDirectory(str(tmp_path / "elsewhere"))))
     assert not (tmp_path / "elsewhere").exists()
 
 
@@ -211,12 +211,12 @@ def test_names_stay_below_the_tables(tmp_path: Path, table: str) -> None:
     local = tmp_path / "x"
     local.touch()
     with pytest.raises(ArgumentError, match="begin with neither dot nor underscore, got"):
-        Drop(Place(str(tmp_path))).put(local, table, "a.parquet", rows=0)
+        Drop(OutputDirectory(str(tmp_path))).put(local, table, "a.parquet", rows=0)
     assert local.exists()
 
 
 def test_a_name_is_handed_over_once(tmp_path: Path) -> None:
-    drop = Drop(Place(str(tmp_path)))
+    drop = Drop(OutputDirectory(str(tmp_path)))
     for _ in range(2):
         (tmp_path / "x").write_bytes(b"1")
         if not drop.files:
@@ -226,7 +226,7 @@ def test_a_name_is_handed_over_once(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_finished_is_not_placed(tmp_path: Path) -> None:
-    drop = Drop(Place(str(tmp_path)))
+    drop = Drop(OutputDirectory(str(tmp_path)))
     writer = pq.ParquetWriter(tmp_path / "x.parquet", pa.schema({"n": pa.int64()}))
     writer.write_table(pa.table({"n": [1]}))
     with pytest.raises(pa.ArrowInvalid, match="Parquet"):
@@ -274,7 +274,7 @@ def test_that_there_are_no_kernels_is_told(
         monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
     if there == "missing":
         monkeypatch.setitem(sys.modules, "flexwire.kernels.packets", None)
-    place = Place(str(tmp_path))
+    place = OutputDirectory(str(tmp_path))
     (tmp_path / "tables").mkdir()
     jobs = [commit._Job(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]
     done = commit._checked(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
@@ -303,7 +303,7 @@ def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:
 
 
 def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    place = OutputDirectory(str(tmp_path))
     ours, others = (commit._Job(None, write, place, os.urandom(32)) for _ in range(2))
     ours.leave([(0, b"abc"), (1, b"")])
     data = place.read(ours.results)
@@ -316,7 +316,7 @@ def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
 
 
 def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path) -> None:
-    place = Place(str(tmp_path))
+    place = OutputDirectory(str(tmp_path))
     kept = [Written(f"tables/{table}/a", table, 1, 1, 0) for table in ("frames", "messages/X")]
     for name in (
         *(one.name for one in kept),
@@ -366,10 +366,10 @@ def test_a_file_appears_whole_from_another_file_system(
         told[2] += path == local  # the device
         return os.stat_result(told)
 
-    Place(str(out)).write("deep/a", b"old")
+    OutputDirectory(str(out)).write("deep/a", b"old")
     monkeypatch.setattr(Path, "stat", stat)
     with (out / "deep" / "a").open("rb") as reader:
-        Place(str(out)).put(local, "deep/a")
+        OutputDirectory(str(out)).put(local, "deep/a")
         # A reader that has opened the one before goes on in that.
         assert reader.read() == b"old"
     assert not local.exists()

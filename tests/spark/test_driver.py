@@ -33,8 +33,8 @@ from flexwire.spark.publishing.manifest import (
 )
 from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.tables import mark_place
-from flexwire.storage.output_directory import Place
-from flexwire.storage.store_listing import Entry
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry
 from flexwire.tables.output import SUCCESS
 from tests.spark.faulty import DIGEST, Store
 from tests.traced import traced
@@ -58,11 +58,11 @@ def written(number: int) -> Iterator[Written]:
 class Listed(Store):
     """A store that only lists: what the driver asks of it in the end."""
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """The names of what is in the tables."""
         for one in vars(self).get("found", []):
             assert one.name.startswith(prefix)
-            yield Entry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks
+            yield FileEntry(one.name, one.size, None, "")  # type: ignore[arg-type]  # nobody asks
 
 
 def peak(work: Callable[[], object]) -> int:
@@ -162,6 +162,6 @@ def test_facts_mark_and_report_name_some_of_many_files_and_count_all(tmp_path: P
     page = render(replace(told, unreadable_files=7))
     assert f'given">{len(names) - 7:,} files</span>' in page
     assert f"and {len(names) - ROW_LIMIT:,} more rows" in page
-    mark_place(Place(str(tmp_path)), names)
+    mark_place(OutputDirectory(str(tmp_path)), names)
     mark = json.loads((tmp_path / SUCCESS).read_text())
     assert (mark["files"], mark["sources"]) == (len(names), names[:SOURCES_SHOWN])

@@ -30,7 +30,7 @@ from flexwire.measures.failures import (
 from flexwire.measures.frames import FrameSums
 from flexwire.measures.groups import Groups, coded
 from flexwire.protocol import WITHHELD
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
@@ -74,7 +74,7 @@ class Captured:
 @pytest.fixture(scope="module", params=sorted(SHAPES))
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     files = write_capture(tmp_path_factory.mktemp("capture"), 3, SHAPES[request.param])
-    asked = Asked(tuple(list_sources(files)), chunk_bytes=1 << 14)
+    asked = Asked(tuple(list_captures(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1

@@ -35,8 +35,8 @@ from flexwire.spark.sources.kafka_capture import (
 )
 from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
-from flexwire.storage.file_search import list_sources
-from flexwire.storage.local import unsqueezed
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.local import decompress
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Known, Survey, Surveyor, known_name, start_name
 from flexwire.tables.frames import connection_rows, packet_rows
@@ -82,7 +82,7 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def analyzed(path: Path, **how: Any) -> Rows:
     """The tables of an analysis."""
-    asked, kept = Asked(tuple(list_sources([path])), **how), dict[str, bytes]()
+    asked, kept = Asked(tuple(list_captures([path])), **how), dict[str, bytes]()
     survey = Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
     for table, rows in decoded(asked, 0, kept.__getitem__):
@@ -266,7 +266,7 @@ def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
     for name in ("names", *map(known_name, range(3))):
         kept.keep(name, known)
     found = kept.ranges(3)
-    assert [unsqueezed(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
+    assert [decompress(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
 @pytest.mark.cluster  # its classes are made, and all its specs packed: seconds

@@ -10,7 +10,7 @@ import pytest
 from flexwire.spark.progress import watched_tasks
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.task_output import Drop
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tasks import is_connect
 from tests.spark import faulty
 
@@ -93,7 +93,7 @@ def test_a_classic_session_is_asked(spark: SparkSession, tmp_path: Path) -> None
 
     work = partial(faulty.waits, tmp_path / "flags")
     with watched_tasks(spark, hear, "Writing"):
-        run_tasks(spark, 2, work, Drop(Place(str(tmp_path))))
+        run_tasks(spark, 2, work, Drop(OutputDirectory(str(tmp_path))))
     assert heard[0] == ("Writing", 0, 0)
     # The tasks wait until they were heard of.
     assert ("Writing", 0, 2) in heard

@@ -11,7 +11,7 @@ import pytest
 from flexwire.logs.request_log import LoggedRequest, LogReader, RefusedRequest, Zone
 from flexwire.logs.request_log.lines import Line, LogFile
 from flexwire.measures.analysis import AnalysisSums
-from flexwire.storage.input_file import Source
+from flexwire.storage.input_file import InputFile
 from flexwire.survey.ranges import FRAMES
 from flexwire.tables.request_logs import Placed, RequestLogRows
 from tests.capture.request_lines import RELEASES, line, real_lines
@@ -19,7 +19,7 @@ from tests.capture.request_lines import RELEASES, line, real_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-FILE = LogFile(Source("kafka-request.log", 0, ""), 0)
+FILE = LogFile(InputFile("kafka-request.log", 0, ""), 0)
 VALUE = re.compile(rb'(?<=[:\[,=])("[^"]*"|-?[\d.]+|null|true|false|\[\]|\w+)(?=[,\]}])')
 WORDS = (
     *(b"null", b"-1", b"[]", b"{}", b'"\\ud800"', b'"\xff"', b"1e999", b"NaN", b"true", b'"x"'),

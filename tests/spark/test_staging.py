@@ -16,7 +16,7 @@ from flexwire.spark.publishing import local as module
 from flexwire.spark.publishing.local import LOCK, PARTS, PREFIX, LocalStaging, local_staging
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.tables import TABLES, Tables, finished_tables, mark
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import MARKER, SUCCESS
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def staged(out: Path) -> LocalStaging:
     place = out / f"{PREFIX}dead"
     place.mkdir()
     write(place / "new", NEW)
-    return LocalStaging(Place(str(out)), place)
+    return LocalStaging(OutputDirectory(str(out)), place)
 
 
 @pytest.mark.parametrize("step", range(1, STEPS + 1))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from flexwire.answers.asking.answer import AnalysisTables
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 pytestmark = pytest.mark.spark
 # All that was written first is from before it, the last at that very time; then comes the rest.
@@ -145,7 +145,7 @@ class Made:
 
     spark: SparkSession
     tables: AnalysisTables
-    files: list[Source]
+    files: list[InputFile]
     known: dict[tuple[str, str], list[dict[str, Any]]] = field(default_factory=dict)
     """What was answered, by the moment and the answer."""
 

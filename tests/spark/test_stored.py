@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.errors import FlexwireError
 from flexwire.spark.publishing.object_store import StoredStaging, stored_staging
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import CURRENT, output, published
 from tests.spark.faulty import Store
 from tests.storage.faulty_store import Store as FaultyStore
@@ -220,7 +220,7 @@ def test_what_another_wrote_is_left_alone(out: Path, text: str) -> None:
 def test_a_store_that_answers_with_what_was_there_before_loses_no_output(tmp_path: Path) -> None:
     store = FaultyStore()
     with serving(store) as bucket:
-        place = Place(f"{bucket}/{tmp_path.name}")
+        place = OutputDirectory(f"{bucket}/{tmp_path.name}")
 
         def analyze_there(text: str) -> None:
             with stored_staging(place) as staging:
@@ -248,7 +248,7 @@ def test_a_store_itself_has_one_output(
     store: Callable[[], AbstractContextManager[str]], tmp_path: Path
 ) -> None:
     with store() as bucket:
-        place = Place(f"{bucket}/{tmp_path.name}")
+        place = OutputDirectory(f"{bucket}/{tmp_path.name}")
         for text in ("old", "new"):
             with stored_staging(place) as staging:
                 write_output(staging.files)

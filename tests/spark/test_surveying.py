@@ -14,8 +14,8 @@ from flexwire.spark.capture_job import kept, surveyed
 from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.manifest import Committed
 from flexwire.spark.publishing.task_output import Drop
-from flexwire.storage.file_search import list_sources
-from flexwire.storage.output_directory import Place
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import Asked
 from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.tables.test_ranges import rows_of
@@ -66,9 +66,9 @@ def run_here(
 
 def survey_of(spark: SparkSession | None, files: list[Path], out: Path) -> tuple[Surveyed, Rows]:
     out.mkdir()
-    place = Place(str(out))
+    place = OutputDirectory(str(out))
     asked = Asked(
-        tuple(list_sources(files)),
+        tuple(list_captures(files)),
         record_bytes=True,
         range_bytes=RANGE_BYTES,
         chunk_bytes=4096,

@@ -22,8 +22,8 @@ from flexwire.spark.inputs import begun
 from flexwire.spark.publishing.commit import _Job
 from flexwire.spark.publishing.manifest import Committed, part_name, settle
 from flexwire.spark.publishing.output import OutputOptions
-from flexwire.storage.input_file import Source
-from flexwire.storage.output_directory import Place
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.schema import FRAMES_TABLE
 from tests.spark.faulty import DIGEST
 from tests.storage.servers import s3
@@ -40,12 +40,12 @@ BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS = "settle", "publish", "end"
 
 
 @pytest.fixture(params=WHERE)
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Place, str]]:
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[OutputDirectory, str]]:
     if "store" not in request.param:
-        yield Place(str(tmp_path / "out")), WHERE[request.param]
+        yield OutputDirectory(str(tmp_path / "out")), WHERE[request.param]
         return
     with s3() as bucket:
-        yield Place(f"{bucket}/{tmp_path.name}"), WHERE[request.param]
+        yield OutputDirectory(f"{bucket}/{tmp_path.name}"), WHERE[request.param]
 
 
 def work(meanwhile: Callable[[], None], number: int, drop: Drop) -> int:
@@ -65,7 +65,7 @@ def nothing() -> None:
 
 @pytest.mark.parametrize("moment", [BEFORE_SETTLING, BEFORE_PUBLISHING, AFTERWARDS])
 def test_what_two_attempts_wrote_is_there_once(
-    where: tuple[Place, str], moment: str, monkeypatch: pytest.MonkeyPatch
+    where: tuple[OutputDirectory, str], moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, kind = where
     monkeypatch.setattr(delta_place, "possible_tables", lambda: [*delta_place.ALWAYS])
@@ -77,7 +77,7 @@ def test_what_two_attempts_wrote_is_there_once(
         while steps and steps[0].__name__ != step:
             steps.pop(0)()
 
-    with begun(out, [Source("/a.pcap", 5, "1")], OutputOptions(kind, append=False)) as writing:
+    with begun(out, [InputFile("/a.pcap", 5, "1")], OutputOptions(kind, append=False)) as writing:
         drop = writing.drop
 
         def other() -> None:

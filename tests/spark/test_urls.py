@@ -31,8 +31,8 @@ from flexwire.spark.inputs import (
 )
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
-from flexwire.storage.input_file import Source
-from flexwire.storage.output_directory import Place
+from flexwire.storage.input_file import InputFile
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import output
 from tests.capture.interleaved import CLEAN, write_capture
 from tests.spark.equality import assert_equal_tables, facts_of, schemas_of, tables_of
@@ -82,7 +82,7 @@ def run_and_read(arguments: list[str]) -> None:
 def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     spark: SparkSession, captures: list[Path], bucket: str, tmp_path: Path
 ) -> None:
-    place = Place(f"{bucket}/day")
+    place = OutputDirectory(f"{bucket}/day")
     for file in captures:
         place.write(file.name, file.read_bytes())
     (tmp_path / "notes.pcap").write_text(WRONG)
@@ -96,11 +96,11 @@ def test_from_a_bucket_into_a_bucket_is_the_same_as_here(
     assert f"Tables: {found.where('tables')}\nReport: {found.where('report.html')}\n" in ran.stdout
     # Nothing else is in the bucket.
     others = {"current.json", f"_staging/{found.place.url.rpartition('/')[2]}"}
-    entries = [one.name for one in Place(out).entries()]
+    entries = [one.name for one in OutputDirectory(out).entries()]
     assert {name for name in entries if not name.startswith("runs/")} == others
     for entry in found.place.entries():
         assert not entry.name.startswith("_")
-        Place(str(tmp_path / "there")).write(entry.name, found.read(entry.name))
+        OutputDirectory(str(tmp_path / "there")).write(entry.name, found.read(entry.name))
     analyze([*captures, wrong], tmp_path / "here", spark=spark, skip_unreadable=True,
                    record_bytes=True)  # fmt: skip
     tables = [tables_of(tmp_path / name) for name in ("here", "there")]
@@ -217,8 +217,8 @@ def test_an_option_that_does_nothing_any_more_is_told(tmp_path: Path) -> None:
 
 
 def test_two_files_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    two = [Source(f"s3://bucket/a?token={one}", 5, one) for one in "ab"]
-    monkeypatch.setattr(inputs, "list_sources", lambda _: two)
+    two = [InputFile(f"s3://bucket/a?token={one}", 5, one) for one in "ab"]
+    monkeypatch.setattr(inputs, "list_captures", lambda _: two)
     with pytest.raises(StorageError, match=r"s3://bucket/a\?token=…: two files differ only"):
         capture_sources([])
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from flexwire.capture.pairing.layout import REQUEST
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import piece_survey
 from flexwire.survey import piece_survey as exchanges
 from flexwire.survey.piece_survey import survey_piece
@@ -33,7 +33,7 @@ PIECES = 3
 
 def handed_over(files: list[Path]) -> list[Frames]:
     """The frames that each piece hands over."""
-    asked = Asked(tuple(list_sources(files)))
+    asked = Asked(tuple(list_captures(files)))
     pieces = pieces_of(in_order(asked, Survey()) or [], size_of(files) // PIECES)
     found = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     assert all(found)

@@ -16,8 +16,8 @@ import pytest
 from flexwire.capture.files.packets import CapturedPacket
 from flexwire.capture.files.pcapng import SEGMENT_BYTES, PcapngWriter
 from flexwire.capture.files.reading import read_packets
-from flexwire.storage.file_search import list_sources
-from flexwire.storage.input_file import Source
+from flexwire.storage.file_search import list_captures
+from flexwire.storage.input_file import InputFile
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import survey_piece
@@ -209,7 +209,7 @@ def test_ports_that_are_used_twice_within_a_piece_are_two_connections(tmp_path: 
 
 
 @dataclass(frozen=True, slots=True)
-class Counted(Source):
+class Counted(InputFile):
     """A source that counts how often somebody asks for its name."""
 
     asked: ClassVar[list[int]] = [0]
@@ -224,7 +224,7 @@ class Counted(Source):
 def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
     """How often names are asked for, to fold so many files of which all or most is read again."""
     paths = write_capture(directory, 1, replace(MORE["long"], files=files, connections=2))
-    asked = Asked(tuple(Counted(one.url, one.size, one.version) for one in list_sources(paths)))
+    asked = Asked(tuple(Counted(one.url, one.size, one.version) for one in list_captures(paths)))
     survey = Survey()
     ordered = in_order(asked, survey) or []
     pieces = [Piece((one,)) for one in ordered]
@@ -252,7 +252,7 @@ def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_pa
     shape = replace(MORE["long"], connections=40, talk=Talk(exchanges=8))
     files = write_capture(tmp_path, 1, shape)
     size = size_of(files) // 40
-    asked = Asked(tuple(list_sources(files)), record_bytes=True, range_bytes=3 * size)
+    asked = Asked(tuple(list_captures(files)), record_bytes=True, range_bytes=3 * size)
     survey = Survey()
     ordered = in_order(asked, survey) or []
     pieces = pieces_of(ordered, size)
@@ -322,7 +322,7 @@ def test_what_is_held_of_a_long_frame_is_not_handed_over_for_each_chunk(tmp_path
     talk = list(conversation(random.Random(1), Talk(exchanges=2), 0))
     talk += [("request", produced(1000, bytes(800_000))), ("response", response(1000, 20))]
     (path,) = write_steps(tmp_path, [talk])
-    asked = Asked(tuple(list_sources([path])), chunk_bytes=5000)
+    asked = Asked(tuple(list_captures([path])), chunk_bytes=5000)
     piece = Piece(asked.files, path.stat().st_size // 4)
     found = survey_piece(asked, piece, is_first=False)
     assert found is not None

@@ -18,7 +18,7 @@ import pytest
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.following import CaptureFollower
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Surveyor
@@ -35,7 +35,7 @@ _FRAME = ("connection", "direction", "frame_index")
 
 
 def batch_rows(directory: Path) -> Rows:
-    asked = Asked(tuple(list_sources([directory])))
+    asked = Asked(tuple(list_captures([directory])))
     kept: dict[str, bytes] = {}
     Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
@@ -51,7 +51,7 @@ def identity(row: dict[str, Any]) -> tuple[Any, ...]:
 def given_in_the_end(directory: Path) -> set[tuple[Any, ...]]:
     """The frames that nothing gives out but that the capture has ended."""
     flows = Flows(endless=True)
-    for item in SegmentReader([one.name for one in list_sources([directory])]):
+    for item in SegmentReader([one.name for one in list_captures([directory])]):
         if isinstance(item, SegmentColumns):
             flows.push(item)
     return {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, decoded
 from flexwire.survey.survey import Asked, Known, Surveyor, known_name
 from flexwire.tables.parquet import TableWriter
@@ -30,7 +30,7 @@ Rows = dict[str, list[dict[str, Any]]]
 
 
 def surveyed(files: list[Path], **how: Any) -> tuple[Asked, Survey, dict[str, bytes]]:
-    asked = Asked(tuple(list_sources(files)), record_bytes=True, **how)
+    asked = Asked(tuple(list_captures(files)), record_bytes=True, **how)
     kept: dict[str, bytes] = {}
     return asked, Surveyor(asked, kept.__setitem__).run(), kept
 

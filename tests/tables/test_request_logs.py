@@ -18,7 +18,7 @@ from flexwire.logs.request_log.lines import LogFile
 from flexwire.protocol.headers import request_name
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import camel_case
-from flexwire.storage.input_file import Source
+from flexwire.storage.input_file import InputFile
 from flexwire.tables import request_log_bodies
 from flexwire.tables import request_log_bodies as request_log_columns
 from flexwire.tables.request_log_bodies import (
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 def rows_of(path: Path, *, show_credentials: bool = False) -> tuple[dict[str, Any], Told]:
     made = RequestLogRows(show_credentials=show_credentials)
-    file = LogFile(Source(str(path), 0, ""), 3)
+    file = LogFile(InputFile(str(path), 0, ""), 3)
     items = [one for one in read(path) if isinstance(one, LoggedRequest | RefusedRequest)]
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for table, batch in made.of([Placed(file, one) for one in items]):

@@ -355,13 +355,13 @@ def _of_request_logs(logs: RequestLogFacts) -> str:
 
 
 def _tell_where(done: Analysis, out: str) -> None:
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
     print_line(f"Tables: {done.output.where('tables')}")
     print_line(f"Report: {done.output.where('report.html')}")
     if not (done.facts.answers or done.facts.unanswered):
         # Not the place of this run, which in a store goes some time, and has no tables of Delta.
-        print_line(f"Chargeback, latency, errors and more: flexwire answers {Place(out)}")
+        print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
 def _left_out(facts: Facts) -> str:

@@ -123,7 +123,7 @@ def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
     if given.count > len(given.rows):
         kept = f"the analysis kept {len(given.rows):,} of {given.count:,} rows"
@@ -133,7 +133,7 @@ def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
     if not plan.offsets:
         counts = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
         raise InputError(f"no offset is known for a plan; left out: {counts}")
-    with Place(str(file.absolute().parent)).writing(file.name) as growing:
+    with OutputDirectory(str(file.absolute().parent)).writing(file.name) as growing:
         growing.write_text(plan.text, encoding="utf-8", newline="")
     if is_json:
         told = {"file": str(file), "offsets": plan.offsets, "groups": plan.groups}

@@ -180,6 +180,6 @@ def _measure(meter: Meter, captures: tuple[str, ...], vectors: tuple[Path, ...])
 
 
 def _files(captures: tuple[str, ...]) -> list[Path]:
-    from flexwire.storage.file_search import capture_files
+    from flexwire.storage.file_search import capture_paths
 
-    return capture_files(captures)
+    return capture_paths(captures)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.logs.files import Partition
     from flexwire.logs.finding import Tip
     from flexwire.logs.replicas import Replica
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 _EPOCHS: Final = "leader-epoch-checkpoint"
 
@@ -44,7 +44,7 @@ class Divergence(NamedTuple):
     first_difference: int
 
 
-def divergences(sources: Sequence[Source]) -> list[Divergence]:
+def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
     """Return the partitions of which several replicas are among the files, and differ.
 
     Raises `StorageError` for files that are gone.

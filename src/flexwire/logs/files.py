@@ -20,7 +20,7 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 # One request to a store costs as much as so many bytes.
@@ -29,7 +29,7 @@ _READ_AHEAD: Final = 1 << 16
 
 
 @contextmanager
-def open_file(source: Source) -> Iterator[LogFile]:
+def open_file(source: InputFile) -> Iterator[LogFile]:
     """Open a file for reading anywhere in it, as long as it was when it was listed.
 
     Raises `StorageError` where it is gone, or another one.
@@ -47,7 +47,7 @@ def open_file(source: Source) -> Iterator[LogFile]:
 class _Fetched(io.RawIOBase):
     """A file of a store, a piece at a time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self._source = source
         self._at = 0
 
@@ -162,10 +162,10 @@ class Segment:
     """A segment, and of its indexes those there are; what is at ``below`` or after is another's."""
 
     base_offset: int
-    log: Source
-    index: Source | None = None
-    time_index: Source | None = None
-    transaction_index: Source | None = None
+    log: InputFile
+    index: InputFile | None = None
+    time_index: InputFile | None = None
+    transaction_index: InputFile | None = None
     below: int | None = None
 
 

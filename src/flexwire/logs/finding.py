@@ -25,7 +25,7 @@ from flexwire.logs.replicas import WORDS, Replica, replicas_among
 from flexwire.logs.segments import BatchPlace, Damage, walk
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.storage.file_search import list_files
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.wire.batch_layout import HEADER, HEADER_SIZE, RECORD_BATCH
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from flexwire.logs.files import LogQuery, Partition, Segment
     from flexwire.logs.leadership import Leadership
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
@@ -47,7 +47,7 @@ def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
     return logs_among(list_files(paths, is_log_file, WORDS), query)
 
 
-def logs_among(sources: Iterable[Source], query: LogQuery) -> list[Replica]:
+def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
     """Do the same with files that were listed."""
     listed = [*sources]
     found = replicas_among(listed, query)
@@ -165,7 +165,7 @@ def leaders_beside(
     beside = {one.rstrip("/").rpartition("/")[0] for one in replicas}
     wanted = {one for one in directories if one.rpartition("/")[2] == _METADATA}
     named = {f"{one}/{_METADATA}" for one in beside}
-    wanted |= {one for one in named if any(True for _ in Place(one).entries())}
+    wanted |= {one for one in named if any(True for _ in OutputDirectory(one).entries())}
     found: list[tuple[Tip, str, Leaderships]] = []
     for one in sorted(wanted):
         made = _leaderships(one)

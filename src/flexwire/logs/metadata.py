@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 class SnapshotName(NamedTuple):
@@ -213,8 +213,8 @@ class MetadataFiles:
     """The files in a directory of `METADATA_PARTITION`."""
 
     directory: str
-    segments: tuple[Source, ...]
-    snapshots: tuple[tuple[SnapshotName, Source], ...]
+    segments: tuple[InputFile, ...]
+    snapshots: tuple[tuple[SnapshotName, InputFile], ...]
 
 
 def find_metadata(path: str | Path) -> MetadataFiles:
@@ -222,7 +222,7 @@ def find_metadata(path: str | Path) -> MetadataFiles:
 
     Raises `CaptureError` where there is none or several, and `StorageError`.
     """
-    found: dict[str, dict[SnapshotName, Source]] = {}
+    found: dict[str, dict[SnapshotName, InputFile]] = {}
     has_log = set[str]()
     for source in list_files([path], _is_wanted, "is a segment or snapshot of a log"):
         directory, _, name = source.url.rpartition("/")
@@ -239,7 +239,7 @@ def find_metadata(path: str | Path) -> MetadataFiles:
         reason = f"expected one directory {METADATA_PARTITION} at or below it, got {there}"
         raise CaptureError(reason, source=shown(str(path)))
     [(directory, snapshots)] = found.items()
-    segments: tuple[Source, ...] = ()
+    segments: tuple[InputFile, ...] = ()
     if directory in has_log:
         listed = list_files([directory], is_log_file, WORDS)
         logs = replicas_among(listed, LogQuery(topics={METADATA_TOPIC}))
@@ -278,7 +278,7 @@ def newest_base(files: MetadataFiles) -> tuple[Base, int]:
     return base, max(epochs, default=0)
 
 
-def _epochs(source: Source) -> Iterator[int]:
+def _epochs(source: InputFile) -> Iterator[int]:
     with open_file(source) as log:
         yield from (epoch for _, epoch, _ in batch_headers(log))
 
@@ -297,7 +297,7 @@ class _Log:
         """Give all of them in order; one without records says where the log begins."""
         return [*self._ended, *([] if self._run is None else [self._run])]
 
-    def add(self, source: Source) -> None:
+    def add(self, source: InputFile) -> None:
         """Walk a segment."""
         name = parse_file(source.url.rpartition("/")[2])
         base = 0 if name is None else name.base_offset
@@ -373,7 +373,7 @@ def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
     return [decode_control_record(one.key, one.value) for one in batch.records]
 
 
-def _examined(name: SnapshotName, source: Source, walked: _Log) -> Snapshot:
+def _examined(name: SnapshotName, source: InputFile, walked: _Log) -> Snapshot:
     """Read the ends of a snapshot, and compare it with the log."""
     timestamp, problem = None, None
     try:
@@ -454,7 +454,7 @@ class QuorumRecord(NamedTuple):
 
 
 def quorum_records(
-    source: Source, start: int = 0, end: int | None = None
+    source: InputFile, start: int = 0, end: int | None = None
 ) -> Iterator[QuorumRecord]:
     """Give those of a segment or snapshot from one offset to before another, in order.
 

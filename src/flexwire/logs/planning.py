@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Segment
     from flexwire.logs.replicas import Replica
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
     Words = np.ndarray[Any, Any]
 
@@ -155,13 +155,13 @@ def _is_alone(replica: Replica) -> bool:
     return any(not (one.index or one.time_index) for one in replica.segments)
 
 
-def _indexed(index: Source) -> Iterator[Aborted]:
+def _indexed(index: InputFile) -> Iterator[Aborted]:
     with open_file(index) as file:
         for entry in _sound(index, read_transaction_index(file)):
             yield Aborted(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
 
 
-def _open_in(snapshot: Source) -> dict[int, int]:
+def _open_in(snapshot: InputFile) -> dict[int, int]:
     """Give the first offset of each transaction that a snapshot has open, by producer."""
     with open_file(snapshot) as file:
         entries = list(_sound(snapshot, read_producer_snapshot(file)))
@@ -172,7 +172,9 @@ def _open_in(snapshot: Source) -> dict[int, int]:
     }
 
 
-def _sound(source: Source, entries: Iterator[dict[str, Any] | Damage]) -> Iterator[dict[str, Any]]:
+def _sound(
+    source: InputFile, entries: Iterator[dict[str, Any] | Damage]
+) -> Iterator[dict[str, Any]]:
     for entry in entries:
         if isinstance(entry, Damage):
             raise CaptureError(entry.reason, source=source.name, offset=entry.position)
@@ -213,7 +215,7 @@ class _Ends:
         read_headers(piece, hear)
 
 
-def _is_abort(source: Source, position: int) -> bool:
+def _is_abort(source: InputFile, position: int) -> bool:
     with open_file(source) as log:
         try:
             records = read_batch(log, place_at(log, position)).records

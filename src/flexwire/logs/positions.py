@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs.files import Segment
     from flexwire.logs.segments import LogFile
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
     Words = np.ndarray[Any, Any]
 
@@ -57,7 +57,7 @@ def time_index(segment: Segment) -> tuple[Words, Words] | None:
     return timestamps, entries["offset"].astype(np.int64) + segment.base_offset
 
 
-def _entries(index: Source | None, layout: np.dtype[Any]) -> Words:
+def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
     """Give the entries of an index up to its zeros; a part of one at its end is left out."""
     if index is None:
         return np.empty(0, layout)

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from flexwire.columnar.record_columns import Hints
     from flexwire.columnar.record_sums import Counting
     from flexwire.logs.files import Partition
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
     Words = np.ndarray[Any, Any]
     Skips = Callable[[BatchHeaders], Words]
@@ -79,7 +79,7 @@ class LogPiece:
 
     partition: Partition
     replica: str
-    log: Source
+    log: InputFile
     start: int
     stop: int
     is_end: bool

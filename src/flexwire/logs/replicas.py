@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.logs.files import LogQuery
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
-    Named = dict[FileName, Source]
+    Named = dict[FileName, InputFile]
 
 WORDS: Final = "has the name of a log segment"
 """What is true of the files of logs, as an error says it."""
@@ -56,8 +56,8 @@ class Replica:
     directory: str
     is_tiered: bool
     segments: tuple[Segment, ...]
-    snapshots: tuple[tuple[int, Source], ...] = ()
-    later_transactions: tuple[Source, ...] = ()
+    snapshots: tuple[tuple[int, InputFile], ...] = ()
+    later_transactions: tuple[InputFile, ...] = ()
     start: int = 0
 
     @property
@@ -74,7 +74,7 @@ class Replica:
         return f"{self.partition} in {shown(self.directory)}"
 
 
-def replicas_among(sources: Iterable[Source], query: LogQuery) -> list[Replica]:
+def replicas_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
     """Return the logs that ``query`` wants among files that were listed, one for each directory."""
     directories: dict[str, Named] = defaultdict(dict)
     for source in sources:
@@ -106,7 +106,7 @@ def _started(found: list[Replica]) -> list[Replica]:
     ]
 
 
-def _add(directories: dict[str, Named], source: Source) -> None:
+def _add(directories: dict[str, Named], source: InputFile) -> None:
     directory, _, name = source.url.rpartition("/")
     parsed = parse_file(name)
     if parsed is None:
@@ -146,7 +146,7 @@ def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]
 
 def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
     """Give the segments whose files have an ending."""
-    kinds: dict[tuple[int, str], dict[str, Source]] = defaultdict(dict)
+    kinds: dict[tuple[int, str], dict[str, InputFile]] = defaultdict(dict)
     for one, source in files.items():
         if one.state == state:
             kinds[one.base_offset, one.segment][one.kind] = source

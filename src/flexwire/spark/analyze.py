@@ -126,7 +126,7 @@ if TYPE_CHECKING:
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.output import Staging
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.tables.output import Output
 
 TITLE, TITLE_OF_LOGS = "Kafka traffic", "Kafka logs"
@@ -322,7 +322,7 @@ def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     return inputs
 
 
-def _publish(place: Staging, facts: Facts, files: list[Source]) -> None:
+def _publish(place: Staging, facts: Facts, files: list[InputFile]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -345,7 +345,7 @@ class _Job:
     clock: Clock
     options: AnalysisOptions
 
-    def write_tables(self, files: list[Source]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
+    def write_tables(self, files: list[InputFile]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
@@ -357,7 +357,7 @@ class _Job:
         found, sums = self._write(files)
         return sums, found.unreadable, found.marks
 
-    def _write(self, files: list[Source]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[InputFile]) -> tuple[Surveyed, AnalysisSums]:
         total = sum(map(weight, files))
         size = range_bytes(total, self._tasks_at_once(total))
         asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
@@ -389,7 +389,7 @@ class _Job:
         self._write_audit(facts.audit)
         return facts
 
-    def write_logs(self, files: list[Source]) -> LogFacts:
+    def write_logs(self, files: list[InputFile]) -> LogFacts:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
             total = sum(one.size for one in files)
@@ -397,7 +397,7 @@ class _Job:
             self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
             return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
 
-    def of_captures(self, files: list[Source]) -> tuple[Facts, tuple[str, ...]]:
+    def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
         notes = (*gzip_note(files), *marks.notes())
@@ -427,7 +427,7 @@ class _Job:
         name = f"{directory.rpartition('/')[2]}.parquet"
         write_one_file(self.place.files, f"{directory}/{name}", rows.schema, [rows])
 
-    def answer(self, facts: Facts, logs: list[Source], memory: str | None) -> Facts:
+    def answer(self, facts: Facts, logs: list[InputFile], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         answers = self.options.answering.asked
         if answers is None:

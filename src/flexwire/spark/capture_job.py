@@ -34,7 +34,7 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles, fetched
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
@@ -56,8 +56,8 @@ if TYPE_CHECKING:
     from flexwire.records.inflation import Inflation
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.input_file import Source
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.pieces import Piece
     from flexwire.survey.request import Look
     from flexwire.survey.survey import Asked
@@ -135,16 +135,16 @@ def _look(number: int, drop: Drop) -> None:
     _put(drop.place, _looks(number), looks(_get(drop.place, _files(number))))
 
 
-def _found(place: Place, looked: int) -> list[Look] | None:
+def _found(place: OutputDirectory, looked: int) -> list[Look] | None:
     """What tasks saw of all files, in their order; None if none has looked."""
     if not looked:
         return None
     return [one for number in range(looked) for one in _get(place, _looks(number))]
 
 
-def kept(place: Place, name: str) -> bytes:
+def kept(place: OutputDirectory, name: str) -> bytes:
     """Give what the survey kept, by its name."""
-    return unsqueezed(place.read(f"{KEPT}/{name}"))
+    return decompress(place.read(f"{KEPT}/{name}"))
 
 
 def _survey(
@@ -190,7 +190,7 @@ def _fold(
 ) -> Surveyed:
     begin_task()
     keep, place = partial(_keep, drop.place), drop.place
-    plan: tuple[list[Source] | None, list[Piece], Survey] = _get(place, _PLAN)
+    plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(place, _PLAN)
     files, cut, survey = plan
     if files is not None and not cut:
         survey = Surveyor(asked, keep, _found(place, looked), overlapping=True).run()
@@ -223,12 +223,12 @@ def _summary(number: int) -> str:
     return f"summary-{number:06d}"
 
 
-def _put(place: Place, name: str, value: object) -> None:
+def _put(place: OutputDirectory, name: str, value: object) -> None:
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
     _keep(place, name, data)
 
 
-def _get(place: Place, name: str) -> Any:
+def _get(place: OutputDirectory, name: str) -> Any:
     # Written by the tasks of this analysis, in a directory of its own.
     return pickle.loads(kept(place, name))  # noqa: S301 - see above
 
@@ -251,21 +251,21 @@ def _surveyed(survey: Survey) -> Surveyed:
     return found
 
 
-def _keep(place: Place, name: str, data: bytes) -> None:
-    write_there(place, f"{KEPT}/{name}", squeezed(data))
+def _keep(place: OutputDirectory, name: str, data: bytes) -> None:
+    write_there(place, f"{KEPT}/{name}", compress(data))
 
 
 # What tasks have summed up; those of ranges and of the survey.
 _SUMS: Final = "_sums/0"
 
 
-def keep_sums(place: Place, number: int, sums: AnalysisSums) -> None:
+def keep_sums(place: OutputDirectory, number: int, sums: AnalysisSums) -> None:
     """Keep what a task has summed up; those of the following tasks have greater numbers."""
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    write_there(place, f"{_SUMS}/{number:06d}", squeezed(data))
+    write_there(place, f"{_SUMS}/{number:06d}", compress(data))
 
 
-def merged_sums(place: Place, span_us: int, count: int) -> AnalysisSums:
+def merged_sums(place: OutputDirectory, span_us: int, count: int) -> AnalysisSums:
     """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
 
     Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
@@ -275,7 +275,7 @@ def merged_sums(place: Place, span_us: int, count: int) -> AnalysisSums:
     sums = AnalysisSums(span_us, spills=True)
     for data in fetched(place, files):
         # Written by the tasks of this analysis, in a directory of its own.
-        sums.merge(pickle.loads(unsqueezed(data)))  # noqa: S301 - see above
+        sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - see above
     place.remove(name for name, _ in files)
     return sums
 
@@ -287,12 +287,12 @@ _INFLATION: Final = 10
 _NOTED_BYTES: Final = LEAST_BYTES
 
 
-def weight(file: Source) -> int:
+def weight(file: InputFile) -> int:
     """About how many bytes a file holds."""
     return file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1)
 
 
-def gzip_note(files: Sequence[Source]) -> tuple[str, ...]:
+def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
     """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
     large = [one for one in files if one.name.endswith(COMPRESSED) and weight(one) >= _NOTED_BYTES]
     if not large:

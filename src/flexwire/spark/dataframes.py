@@ -27,8 +27,8 @@ from flexwire.arguments import to_list, to_text
 from flexwire.extras import needed_by
 from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.tables import arrow_schema
-from flexwire.storage.filesystems import reported
-from flexwire.storage.output_directory import Place
+from flexwire.storage.filesystems import report_failures
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.message_schema import conform
 from flexwire.tables.output import Output, is_delta, output
 from flexwire.tasks import begin_task, map_in_arrow, spark_schema
@@ -71,7 +71,7 @@ def table(
 
 def output_of(out: str | Path) -> Output:
     """The complete output in ``out``, whether analyses replace it or add to it."""
-    if isinstance(out, str | Path) and is_delta(Place(str(out))):
+    if isinstance(out, str | Path) and is_delta(OutputDirectory(str(out))):
         with needed_by("reading Delta tables", "delta"):
             from flexwire.spark.delta.output import (  # noqa: PLC0415 - an extra
                 output as delta_output,
@@ -112,9 +112,9 @@ class FilePart:
         Batches have up to so many rows, and about `BATCH_BYTES`. Row groups in which no row can be
         in the ranges of ``only`` are not read; other rows of those that are read come along.
         """
-        system, root = Place(place).arrow()
+        system, root = OutputDirectory(place).arrow()
         with (
-            reported(f"{place}/{self.file}", "read"),
+            report_failures(f"{place}/{self.file}", "read"),
             system.open_input_file(f"{root}/{self.file}") as opened,
             pq.ParquetFile(opened) as file,
         ):

@@ -32,10 +32,10 @@ from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.spark.publishing.local import local_staging
 from flexwire.spark.publishing.object_store import stored_staging
-from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_files, list_sources
+from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_captures, list_files
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.local import make_private_directory
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey.survey import Asked
 from flexwire.tables.output import is_delta
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.facts.facts import Facts
     from flexwire.logs.request_log.lines import LogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import Marks
 
     Marked = Iterable[tuple[str, Marks]]
@@ -62,16 +62,16 @@ __all__ = [
 ]
 
 
-def capture_sources(paths: Iterable[str | Path]) -> list[Source]:
-    """The files that `list_sources` finds, no two of one name."""
-    return _of_one_name(list_sources(paths))
+def capture_sources(paths: Iterable[str | Path]) -> list[InputFile]:
+    """The files that `list_captures` finds, no two of one name."""
+    return _of_one_name(list_captures(paths))
 
 
 class Inputs(NamedTuple):
     """What paths name: captures, the files of logs, and brokers' request logs."""
 
-    captures: list[Source]
-    logs: list[Source]
+    captures: list[InputFile]
+    logs: list[InputFile]
     request_logs: list[LogFile]
 
 
@@ -84,8 +84,8 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     """
     words = f"{CAPTURES}, {BROKERS_LOGS}, or {WORDS}"
     found = _of_one_name(list_files(paths, _is_input, words))
-    captures: list[Source] = []
-    logs: list[Source] = []
+    captures: list[InputFile] = []
+    logs: list[InputFile] = []
     request_logs: list[LogFile] = []
     for one in found:
         name = one.url.rpartition("/")[2]
@@ -110,7 +110,7 @@ def _is_input(name: str) -> bool:
     return is_capture(name) or is_log_file(name) or is_broker_log(name)
 
 
-def _of_one_name(sources: list[Source]) -> list[Source]:
+def _of_one_name(sources: list[InputFile]) -> list[InputFile]:
     if len({one.name for one in sources}) < len(sources):
         names = [one.name for one in sources]
         twice = next(name for name in names if names.count(name) > 1)
@@ -118,7 +118,7 @@ def _of_one_name(sources: list[Source]) -> list[Source]:
     return sources
 
 
-def output_place(out: str | Path) -> Place:
+def output_place(out: str | Path) -> OutputDirectory:
     """Where an analysis writes: a directory here, or one in a store. `StorageError` for another."""
     text = str(out)
     if scheme_of(text) == "memory":
@@ -126,12 +126,15 @@ def output_place(out: str | Path) -> Place:
             "expected a directory or a store that every process sees; memory:// is of one alone",
             url=shown(text),
         )
-    return Place(text)
+    return OutputDirectory(text)
 
 
 @contextmanager
 def begun(
-    out: Place, files: list[Source], output: OutputOptions, logs: Sequence[Source] = ()
+    out: OutputDirectory,
+    files: list[InputFile],
+    output: OutputOptions,
+    logs: Sequence[InputFile] = (),
 ) -> Iterator[Staging]:
     """Begin the output of an analysis of ``files`` into ``out``; what is not published is removed.
 
@@ -166,8 +169,8 @@ def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
 
 @contextmanager
 def opened_beside(
-    to: Place, files: list[Source], keys: tuple[str, ...]
-) -> Iterator[tuple[list[Source], OpenedCaptures | None]]:
+    to: OutputDirectory, files: list[InputFile], keys: tuple[str, ...]
+) -> Iterator[tuple[list[InputFile], OpenedCaptures | None]]:
     """Captures as key logs open them, until the block ends, and what became of the connections."""
     if not keys:
         yield files, None
@@ -183,12 +186,12 @@ def opened_beside(
         done = open_sources(files, scratch / "captures", read)
         if not done.paths:
             raise CaptureError("no packet in the captures", source=files[0].name)
-        yield list_sources(done.paths), done
+        yield list_captures(done.paths), done
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def with_tls(facts: Facts, done: OpenedCaptures, files: Sequence[Source]) -> Facts:
+def with_tls(facts: Facts, done: OpenedCaptures, files: Sequence[InputFile]) -> Facts:
     """The facts with what became of the TLS connections."""
     counts = done.counts
     tls = TlsFacts(

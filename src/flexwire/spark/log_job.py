@@ -32,7 +32,7 @@ from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, settle, write_there
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.storage.filesystems import shown
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.survey import Asked
 from flexwire.tables.inflated import beyond, within_allowance
 from flexwire.tables.log_rewriting import Window
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.input_file import Source
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LEAST_SAMPLE: Final = 256 << 10
@@ -97,7 +97,7 @@ class LogPlan:
 
     works: tuple[LogWork, ...]
     partitions: tuple[Partition, ...]
-    segments: tuple[Source, ...]
+    segments: tuple[InputFile, ...]
     left_out: tuple[str, ...]
     digest: str
     growth: dict[Partition, Resumed] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class LogPlan:
 
 
 def plan_logs(
-    files: Sequence[Source], tasks_at_once: int, known: Mapping[Partition, int] | None = None
+    files: Sequence[InputFile], tasks_at_once: int, known: Mapping[Partition, int] | None = None
 ) -> LogPlan:
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
@@ -367,7 +367,7 @@ def _walk(number: int, drop: Drop) -> None:
             _keep(place, f"ended-{partition:08d}", found)
 
 
-def _transactions(place: Place, partition: int) -> Transactions:
+def _transactions(place: OutputDirectory, partition: int) -> Transactions:
     name = f"ended-{partition:08d}"
     is_there = place.exists(f"{_KEPT}/{name}")
     found: Transactions = _kept(place, name) if is_there else Transactions()
@@ -411,7 +411,7 @@ def _digest(
 class _Spilling:
     """Writes runs of keys of one task. Those of a task that began anew have names of their own."""
 
-    def __init__(self, place: Place, number: int, *, is_held: bool) -> None:
+    def __init__(self, place: OutputDirectory, number: int, *, is_held: bool) -> None:
         self._place = place
         self._name = _run_name(number, is_held=is_held)
         self._runs = 0
@@ -494,10 +494,10 @@ def _facts(plan: LogPlan, told: _Told) -> LogFacts:
     )
 
 
-def _keep(place: Place, name: str, value: object) -> None:
-    place.write(f"{_KEPT}/{name}", squeezed(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
+def _keep(place: OutputDirectory, name: str, value: object) -> None:
+    place.write(f"{_KEPT}/{name}", compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL)))
 
 
-def _kept(place: Place, name: str) -> Any:
+def _kept(place: OutputDirectory, name: str) -> Any:
     # Written by the driver of this analysis, in a directory of its own.
-    return pickle.loads(unsqueezed(place.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above
+    return pickle.loads(decompress(place.read(f"{_KEPT}/{name}")))  # noqa: S301 - see above

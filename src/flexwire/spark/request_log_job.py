@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LEAST_TASK: Final = 16 << 20
@@ -196,7 +196,7 @@ def write_request_log_tables(
     return _facts(plan, zone, read), sums
 
 
-def _write(files: Place, table: str, schema: pa.Schema, rows: Any) -> None:
+def _write(files: OutputDirectory, table: str, schema: pa.Schema, rows: Any) -> None:
     write_one_file(files, f"{TABLES}/{table}/{table}.parquet", schema, rows)
 
 

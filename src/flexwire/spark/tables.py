@@ -26,7 +26,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import flexwire
 from flexwire.errors import FlexwireError
 from flexwire.facts.facts import SOURCES_SHOWN
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, SUCCESS, TABLE_FILES, check_finished, table_files
 from flexwire.tables.schema import REQUEST_LOG_TABLES
@@ -107,16 +107,16 @@ class Tables:
 
 def finished_tables(root: Path) -> Tables:
     """The tables below a directory, `FlexwireError` unless they are there and complete."""
-    check_finished(Place(str(root)))
+    check_finished(OutputDirectory(str(root)))
     return Tables(root)
 
 
 def mark(tables: Tables, sources: Iterable[str]) -> None:
     """Write the marks of tables that are complete: whose they are, and of which analysis."""
-    mark_place(Place(str(tables.root)), sources)
+    mark_place(OutputDirectory(str(tables.root)), sources)
 
 
-def mark_place(tables: Place, sources: Iterable[str]) -> None:
+def mark_place(tables: OutputDirectory, sources: Iterable[str]) -> None:
     """The same, by the place that the tables are in."""
     every = [*sources]
     told = {

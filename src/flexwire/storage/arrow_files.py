@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyarrow import fs
 
-from flexwire.storage.filesystems import reported
-from flexwire.storage.input_file import source_at
+from flexwire.storage.filesystems import report_failures
+from flexwire.storage.input_file import input_file_at
 
 if TYPE_CHECKING:
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 
 class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no types
     """What is in ``url``, read only; names begin with the library's own name for ``url``."""
 
-    def __init__(self, opened: Door, url: str) -> None:
+    def __init__(self, opened: FileStore, url: str) -> None:
         super().__init__(opened.files)
         self._url = url
         self._key = opened.key(url)
 
     def open_input_file(self, path: str) -> Any:
         """Open a file for reading at any position."""
-        found = source_at(self._url_of(path))
+        found = input_file_at(self._url_of(path))
         return pa.PythonFile(found.open_at_will(), mode="r")
 
     def open_input_stream(self, path: str) -> Any:
@@ -39,7 +39,7 @@ class StoredFiles(fs.FSSpecHandler):  # type: ignore[misc] # pyarrow has no type
         """Return what each path is. `StorageError` where that cannot be said."""
         found = []
         for path in paths:
-            with reported(self._url_of(path), "look for"):
+            with report_failures(self._url_of(path), "look for"):
                 found += super().get_file_info([path])
         return found
 

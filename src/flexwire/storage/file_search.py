@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage.filesystems import door, local_path, reason_of, reported, scheme_of, shown
-from flexwire.storage.input_file import Source, version_here
-from flexwire.storage.store_listing import described, pages
+from flexwire.storage.filesystems import (
+    local_path,
+    open_store,
+    reason_of,
+    report_failures,
+    scheme_of,
+    shown,
+)
+from flexwire.storage.input_file import InputFile, version_here
+from flexwire.storage.store_listing import file_description, list_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -30,7 +37,7 @@ CAPTURES: Final = f"ends in {', '.join(SUFFIXES)}"
 """What is true of the names of captures, as an error says it."""
 
 
-def list_sources(paths: Iterable[str | Path]) -> list[Source]:
+def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
     """Every capture that ``paths`` name, each once, in the order of their names.
 
     A file is taken whatever its name is; of a directory, at any depth, what ends in one of
@@ -42,9 +49,9 @@ def list_sources(paths: Iterable[str | Path]) -> list[Source]:
     return list_files(paths, is_capture, CAPTURES)
 
 
-def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[Source]:
+def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
     """The same for files of other names; ``name`` says in an error what is true of them."""
-    found: list[Source] = []
+    found: list[InputFile] = []
     for given in paths:
         if not isinstance(given, str | Path):
             raise refuse("paths", "a str or Path", given)
@@ -63,12 +70,12 @@ def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> l
     return [one for at, one in enumerate(found) if not at or one.url != found[at - 1].url]
 
 
-def _order(source: Source) -> str:
+def _order(source: InputFile) -> str:
     # A directory before what is beside it, as paths are ordered.
     return source.url.replace("/", "\0")
 
 
-def _here(path: Path, is_wanted: IsWanted) -> Iterator[Source]:
+def _here(path: Path, is_wanted: IsWanted) -> Iterator[InputFile]:
     if path.is_file():
         yield _source(os.path.realpath(path), path.stat())
     elif path.is_dir():
@@ -89,29 +96,29 @@ def _here(path: Path, is_wanted: IsWanted) -> Iterator[Source]:
                 yield from _here(match, is_wanted)
 
 
-def _source(file: str, status: os.stat_result) -> Source:
-    return Source(file, status.st_size, version_here(status))
+def _source(file: str, status: os.stat_result) -> InputFile:
+    return InputFile(file, status.st_size, version_here(status))
 
 
-def _in_store(url: str, is_wanted: IsWanted) -> Iterator[Source]:
-    opened = door(url)
+def _in_store(url: str, is_wanted: IsWanted) -> Iterator[InputFile]:
+    opened = open_store(url)
     if not url.endswith("/"):
-        with reported(url, "list"), suppress(FileNotFoundError):
+        with report_failures(url, "list"), suppress(FileNotFoundError):
             info = opened.files.info(opened.key(url), **opened.limit)
             if info.get("type") == "file":
-                size, _, version = described(opened, info)
-                yield Source(url, size, version)
+                size, _, version = file_description(opened, info)
+                yield InputFile(url, size, version)
                 return
     is_empty = True
-    for entry in pages(url):
+    for entry in list_store(url):
         is_empty = False
         if is_wanted(entry.name.rpartition("/")[2]):
-            yield Source(f"{url.rstrip('/')}/{entry.name}", entry.size, entry.version)
+            yield InputFile(f"{url.rstrip('/')}/{entry.name}", entry.size, entry.version)
     if is_empty and glob.has_magic(url):
         yield from _matching(url, is_wanted)
 
 
-def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[Source]:
+def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[InputFile]:
     """What matches a pattern, and the captures in each directory that does."""
     from fsspec.utils import glob_translate  # noqa: PLC0415 - this room is imported where fsspec is not
 
@@ -120,19 +127,19 @@ def _matching(pattern: str, is_wanted: IsWanted) -> Iterator[Source]:
     root, _, prefix = literal.rpartition("/")
     if root.endswith("/"):
         raise StorageError("expected a bucket without * and ?", url=shown(pattern))
-    with reported(pattern, "match"):
+    with report_failures(pattern, "match"):
         matches = re.compile(glob_translate(pattern[len(root) + 1 :].rstrip("/"))).match
-    for entry in pages(root, prefix):
+    for entry in list_store(root, prefix):
         parents = accumulate(entry.name.split("/")[:-1], "{}/{}".format)
         is_inside = is_wanted(entry.name.rpartition("/")[2]) and any(map(matches, parents))
         if matches(entry.name) or is_inside:
-            yield Source(f"{root}/{entry.name}", entry.size, entry.version)
+            yield InputFile(f"{root}/{entry.name}", entry.size, entry.version)
 
 
-def capture_files(paths: Iterable[str | Path]) -> list[Path]:
-    """The files that `list_sources` finds, as paths. `StorageError` for one in an object store."""
+def capture_paths(paths: Iterable[str | Path]) -> list[Path]:
+    """The files that `list_captures` finds, as paths. `StorageError` for one in an object store."""
     files = []
-    for source in list_sources(paths):
+    for source in list_captures(paths):
         if scheme_of(source.url):
             raise StorageError("expected a file on this machine", url=source.name)
         files.append(Path(source.url))

@@ -132,7 +132,7 @@ RETRIES: Final = 3
 _REASON_CHARACTERS = 300
 
 
-class Door:
+class FileStore:
     """What one library gives, and the name that it knows a URL by."""
 
     __slots__ = ("files", "kind")
@@ -162,10 +162,10 @@ class Door:
         return {"timeout": ANSWER_SECONDS} if getattr(self.files, "async_impl", False) else {}
 
 
-def door(url: str) -> Door:
-    """The door of a URL. `StorageError` where its library is missing, or cannot start."""
+def open_store(url: str) -> FileStore:
+    """The store of a URL. `StorageError` where its library is missing, or cannot start."""
     scheme = scheme_of(url)
-    with reported(url, "open"):
+    with report_failures(url, "open"):
         try:
             return _opened(scheme, _authority(url), os.getpid())
         except ImportError:
@@ -174,7 +174,7 @@ def door(url: str) -> Door:
 
 
 @contextmanager
-def reported(url: str, tried: str) -> Iterator[None]:
+def report_failures(url: str, tried: str) -> Iterator[None]:
     """What a library raises, as a `StorageError` that says what was ``tried`` on ``url``."""
     try:
         yield
@@ -198,7 +198,7 @@ def reason_of(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _opened(scheme: str, authority: str, process: int) -> Door:  # noqa: ARG001 - a fork opens its own
+def _opened(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a fork opens its own
     kind = _library(scheme)
     # gcsfs logs a traceback for each error, which without any handler goes to the terminal.
     logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())
@@ -208,7 +208,9 @@ def _opened(scheme: str, authority: str, process: int) -> Door:  # noqa: ARG001 
     if scheme in {"s3", "s3a"}:
         # By default it asks 5 times, inside 5 times of its own, inside botocore's 5.
         files.retries = RETRIES
-    return Door(files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme))
+    return FileStore(
+        files, {"s3a": "s3", "gcs": "gs", "abfss": "az", "abfs": "az"}.get(scheme, scheme)
+    )
 
 
 def _library(scheme: str) -> Any:

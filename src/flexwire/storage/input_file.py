@@ -15,15 +15,22 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
-from flexwire.storage.filesystems import door, local_path, reason_of, reported, scheme_of, shown
-from flexwire.storage.range_requests import ask
-from flexwire.storage.store_listing import described
+from flexwire.storage.filesystems import (
+    local_path,
+    open_store,
+    reason_of,
+    report_failures,
+    scheme_of,
+    shown,
+)
+from flexwire.storage.range_requests import request_range
+from flexwire.storage.store_listing import file_description
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 
 PIECE_BYTES: Final = 8 << 20
@@ -72,7 +79,7 @@ class LocalRange(io.RawIOBase):
         super().close()
 
 
-class PieceRange(io.RawIOBase):
+class ForwardRange(io.RawIOBase):
     """Bytes ``start`` to ``stop`` of a file, by a function that reads from one byte to another.
 
     It is asked for ``piece`` bytes at a time.
@@ -121,7 +128,7 @@ class PieceRange(io.RawIOBase):
         super().close()
 
 
-class AnyRange(io.RawIOBase):
+class SeekableRange(io.RawIOBase):
     """A whole file of ``size`` bytes, by a function that reads from one byte to another."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int) -> None:
@@ -164,7 +171,7 @@ _GROWING: Final = {"", "hdfs"}  # of an object store's file every change is anot
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class InputFile:
     """A file by URL or path, with the size and version that its listing gave.
 
     A task opens it wherever it runs; that is refused, and so is reading on, where the file is
@@ -195,10 +202,10 @@ class Source:
             raise refuse("start and stop", f"within 0 to {self.size}", (start, stop))
         if not scheme_of(self.url):
             return self._open_here(start, stop)
-        with reported(self.url, "open"):
-            opened = door(self.url)
+        with report_failures(self.url, "open"):
+            opened = open_store(self.url)
             self._compare(opened, opened.key(self.url))
-        return io.BufferedReader(PieceRange(self._read, start, stop, piece), _BUFFER)
+        return io.BufferedReader(ForwardRange(self._read, start, stop, piece), _BUFFER)
 
     def open_at_will(self) -> io.BufferedReader:
         """All its bytes, at any position, of a file in a store; for readers of Parquet.
@@ -206,21 +213,21 @@ class Source:
         Each request reads at least `PIECE_BYTES`, up to the end. Raises `StorageError` while it is
         read, where they cannot be had or are not those that were listed.
         """
-        return io.BufferedReader(AnyRange(self._read, self.size), PIECE_BYTES)
+        return io.BufferedReader(SeekableRange(self._read, self.size), PIECE_BYTES)
 
     def read(self) -> bytes:
         """All its bytes, of a file in a store that was looked at a moment ago."""
         if self.size <= PIECE_BYTES:
             return self._read(0, self.size, is_all=True) if self.size else b""
-        with io.BufferedReader(PieceRange(self._read, 0, self.size), _BUFFER) as file:
+        with io.BufferedReader(ForwardRange(self._read, 0, self.size), _BUFFER) as file:
             return file.read()
 
     def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
         """Bytes of a file in a store. `StorageError` where they are not of the version listed."""
-        opened = door(self.url)
+        opened = open_store(self.url)
         key = opened.key(self.url)
-        with reported(self.url, "read"):
-            data, version = ask(opened, key, self.size, self.version, first, last)
+        with report_failures(self.url, "read"):
+            data, version = request_range(opened, key, self.size, self.version, first, last)
             if version != self.version and not (is_all and not version):
                 # Afterwards: whatever was read before it is then of the version that was listed.
                 self._compare(opened, key)
@@ -246,14 +253,14 @@ class Source:
             LocalRange(file, stop - start, self._compare_here, self._error), _BUFFER
         )
 
-    def _compare(self, opened: Door, key: str) -> None:
+    def _compare(self, opened: FileStore, key: str) -> None:
         try:
             info = opened.files.info(key, **opened.limit)
         except FileNotFoundError:
             raise self._error(_GONE) from None
         if info.get("type") != "file":
             raise self._error("it is no file any more")
-        size, _, version = described(opened, info)
+        size, _, version = file_description(opened, info)
         self._refuse_change(size, version, grows=opened.kind in _GROWING)
 
     def _compare_here(self, status: os.stat_result) -> None:
@@ -277,15 +284,15 @@ class Source:
         return StorageError(reason, url=shown(self.url), tried="read")
 
 
-def source_at(url: str) -> Source:
+def input_file_at(url: str) -> InputFile:
     """Return a file in a store as it is now. `StorageError` where there is none."""
-    opened = door(url)
-    with reported(url, "read"):
+    opened = open_store(url)
+    with report_failures(url, "read"):
         info = opened.files.info(opened.key(url), **opened.limit)
         if info.get("type") != "file":
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        size, _, version = described(opened, info)
-    return Source(url, size, version)
+        size, _, version = file_description(opened, info)
+    return InputFile(url, size, version)
 
 
 def version_here(status: os.stat_result) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from cramjam import zstd
 
 from flexwire.storage.input_file import version_here
-from flexwire.storage.store_listing import Entry, moment_of
+from flexwire.storage.store_listing import FileEntry, moment_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,12 +57,12 @@ def _private(path: str, flags: int) -> int:
 _QUICKLY: Final = 1  # a level of zstd
 
 
-def squeezed(data: bytes) -> bytes:
+def compress(data: bytes) -> bytes:
     """Compress what is left for another task."""
     return bytes(zstd.compress(data, _QUICKLY))
 
 
-def unsqueezed(data: bytes) -> bytes:
+def decompress(data: bytes) -> bytes:
     """Give it as it was."""
     return bytes(zstd.decompress(data))
 
@@ -111,7 +111,7 @@ def move(file: Path, target: Path) -> None:
     file.replace(target)
 
 
-def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[Entry]:
+def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterator[FileEntry]:
     """Every file below ``root`` whose name there begins with ``prefix``, without `writing`'s own.
 
     With ``unfinished`` only those: what a process left there that was killed.
@@ -127,7 +127,7 @@ def entries(root: Path, prefix: str = "", *, unfinished: bool = False) -> Iterat
             with suppress(FileNotFoundError):  # removed meanwhile
                 status = path.stat()
                 modified = moment_of(status.st_mtime)
-                yield Entry(relative, status.st_size, modified, version_here(status))
+                yield FileEntry(relative, status.st_size, modified, version_here(status))
 
 
 def remove(root: Path, name: str) -> None:

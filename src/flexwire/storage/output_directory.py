@@ -13,15 +13,22 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from flexwire.arguments import refuse
 from flexwire.errors import StorageError
 from flexwire.storage import local, uploads
-from flexwire.storage.filesystems import RETRIES, door, local_path, reported, scheme_of, shown
-from flexwire.storage.input_file import Source, source_at
-from flexwire.storage.store_listing import pages
+from flexwire.storage.filesystems import (
+    RETRIES,
+    local_path,
+    open_store,
+    report_failures,
+    scheme_of,
+    shown,
+)
+from flexwire.storage.input_file import InputFile, input_file_at
+from flexwire.storage.store_listing import list_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
-    from flexwire.storage.store_listing import Entry
+    from flexwire.storage.store_listing import FileEntry
 
 _MOST_IN_A_REMOVAL: Final = 1000  # of S3
 
@@ -34,7 +41,7 @@ def check_name(name: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OutputDirectory:
     """A directory by URL or path; it need not exist, and is opened where it is used.
 
     Names in it are relative, with ``/`` between their parts. Every failure is a `StorageError`.
@@ -93,8 +100,8 @@ class Place:
         """
         url = self._url(name)
         if self.path is None:
-            opened = door(url)
-            with reported(url, "write"):
+            opened = open_store(url)
+            with report_failures(url, "write"):
                 uploads.put_file(opened, opened.key(url), file)
             return
         with _told(url, "write"):
@@ -104,8 +111,8 @@ class Place:
         """Write ``name`` with this content, in the place of one that is there."""
         url = self._url(name)
         if self.path is None:
-            opened = door(url)
-            with reported(url, "write"):
+            opened = open_store(url)
+            with report_failures(url, "write"):
                 uploads.put_bytes(opened, opened.key(url), data)
             return
         with _told(url, "write"), local.writing(Path(url)) as growing:
@@ -123,24 +130,24 @@ class Place:
         """Whether there is a file of this name."""
         url = self._url(name)
         if self.path is None:
-            opened = door(url)
-            with reported(url, "look for"), suppress(FileNotFoundError):
+            opened = open_store(url)
+            with report_failures(url, "look for"), suppress(FileNotFoundError):
                 return bool(opened.files.info(opened.key(url), **opened.limit)["type"] == "file")
             return False
         with _told(url, "look for"):
             return Path(url).is_file()
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """Every file, at any depth, whose name begins with ``prefix``; page by page."""
         if (path := self.path) is None:
-            yield from pages(self.url, prefix)
+            yield from list_store(self.url, prefix)
             return
         with _told(self.url, "list"):
             yield from local.entries(path, prefix)
 
-    def source(self, entry: Entry) -> Source:
+    def source(self, entry: FileEntry) -> InputFile:
         """A file that was listed, to be read by ranges as long as it is the same."""
-        return Source(self._url(entry.name), entry.size, entry.version)
+        return InputFile(self._url(entry.name), entry.size, entry.version)
 
     def arrow(self) -> tuple[Any, str]:
         """A pyarrow file system, and the directory's name in it: what its readers of tables take.
@@ -154,7 +161,7 @@ class Place:
             return fs.LocalFileSystem(), self.url
         from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - see above
 
-        opened = door(self.url)
+        opened = open_store(self.url)
         return fs.PyFileSystem(StoredFiles(opened, self.url)), opened.key(self.url)
 
     def remove(self, names: Iterable[str]) -> None:
@@ -162,8 +169,8 @@ class Place:
         remaining = iter(names)
         while some := list(islice(remaining, _MOST_IN_A_REMOVAL)):
             if self.path is None:
-                opened = door(self.url)
-                with reported(self.url, "remove"):
+                opened = open_store(self.url)
+                with report_failures(self.url, "remove"):
                     uploads.remove(opened, [opened.key(self._url(name)) for name in some])
             else:
                 for name in some:
@@ -177,8 +184,8 @@ class Place:
         S3 keeps and charges for. The other stores drop theirs by themselves, after a week.
         """
         if (path := self.path) is None:
-            opened = door(self.url)
-            with reported(self.url, "sweep"):
+            opened = open_store(self.url)
+            with report_failures(self.url, "sweep"):
                 return uploads.sweep(opened, opened.key(self.url), before)
         with _told(self.url, "sweep"):
             old = [e for e in local.entries(path, unfinished=True) if e.modified < before]
@@ -193,13 +200,13 @@ class Place:
 
 def _read_whole(url: str) -> bytes:
     """Return the content of a file in a store."""
-    found = source_at(url)
+    found = input_file_at(url)
     for _ in range(RETRIES - 1):
         try:
             return found.read()
         except StorageError:
             # Somebody may have written it anew in between; else it is an error.
-            before, found = found, source_at(url)
+            before, found = found, input_file_at(url)
             if found == before:
                 raise
     return found.read()

@@ -13,17 +13,19 @@ from flexwire.storage.filesystems import RETRIES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 
-class Answer(NamedTuple):
+class RangeAnswer(NamedTuple):
     """The bytes of a range, and the version that the answer names, empty where it names none."""
 
     data: bytes
     version: str
 
 
-def ask(opened: Door, key: str, size: int, version: str, first: int, last: int) -> Answer:
+def request_range(
+    opened: FileStore, key: str, size: int, version: str, first: int, last: int
+) -> RangeAnswer:
     """Return bytes ``first`` to ``last`` of a file of ``size`` bytes.
 
     S3 is asked up to `RETRIES` times, until the answer is that range of that ``version``. Where the
@@ -31,13 +33,15 @@ def ask(opened: Door, key: str, size: int, version: str, first: int, last: int) 
     for other bytes than were asked for, and what the library raises.
     """
     if opened.kind == "s3":
-        wanted = Answer(b"", version), f"bytes {first}-{last - 1}/{size}"
+        wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"
         return _of_s3(opened, key, *wanted, first, last)
     data = bytes(opened.files.cat_file(key, start=first, end=last, **opened.limit))
-    return Answer(_sized(data, first, last), "")
+    return RangeAnswer(_sized(data, first, last), "")
 
 
-def _of_s3(opened: Door, key: str, wanted: Answer, expected: str, first: int, last: int) -> Answer:
+def _of_s3(
+    opened: FileStore, key: str, wanted: RangeAnswer, expected: str, first: int, last: int
+) -> RangeAnswer:
     bucket, _, name = key.partition("/")
     asked = {"Bucket": bucket, "Key": name, "Range": f"bytes={first}-{last - 1}"}
 
@@ -52,7 +56,7 @@ def _of_s3(opened: Door, key: str, wanted: Answer, expected: str, first: int, la
         if said != expected:
             raise OSError(f"expected {expected}, got {said}")
         _sized(data, first, last)
-    return Answer(data, version)
+    return RangeAnswer(data, version)
 
 
 async def _s3_answer(

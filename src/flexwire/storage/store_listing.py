@@ -9,18 +9,18 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from flexwire.storage.filesystems import door, reported
+from flexwire.storage.filesystems import open_store, report_failures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 _PAGE = 5000
 _EARLIEST, _LATEST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-class Entry(NamedTuple):
+class FileEntry(NamedTuple):
     """One file: its name below the place that was listed, and which content it has."""
 
     name: str
@@ -29,16 +29,16 @@ class Entry(NamedTuple):
     version: str
 
 
-def pages(url: str, prefix: str = "") -> Iterator[Entry]:
+def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
     """Every object below ``url``, at any depth, whose name there begins with ``prefix``.
 
     In an object store's order, which is that of the names' bytes. Nothing where nothing is.
     """
-    opened = door(url)
+    opened = open_store(url)
     base = opened.key(url).rstrip("/") + "/"
     listing = _LISTINGS.get(opened.kind, _walk)(opened, base, prefix)
     while True:
-        with reported(url, "list"):
+        with report_failures(url, "list"):
             try:
                 page = next(listing, None)
             except FileNotFoundError:
@@ -50,7 +50,7 @@ def pages(url: str, prefix: str = "") -> Iterator[Entry]:
                 yield entry
 
 
-def described(opened: Door, info: dict[str, Any]) -> tuple[int, datetime, str]:
+def file_description(opened: FileStore, info: dict[str, Any]) -> tuple[int, datetime, str]:
     """Size, time and version in what a library says of one file."""
     when = next(filter(None, map(info.get, _TIMES)), None)
     version = info.get("generation") or info.get("ETag") or info.get("etag")
@@ -63,13 +63,15 @@ def described(opened: Door, info: dict[str, Any]) -> tuple[int, datetime, str]:
 _TIMES = ("LastModified", "updated", "last_modified", "mtime", "created", "modified")
 
 
-def _s3(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+def _s3(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     bucket, _, start = base.partition("/")
     asked = {"Bucket": bucket, "Prefix": start + prefix, **opened.limit}
     while True:
         page = opened.files.call_s3("list_objects_v2", **asked)
         yield [
-            Entry(one["Key"][len(start) :], *described(opened, {**one, "size": one["Size"]}))
+            FileEntry(
+                one["Key"][len(start) :], *file_description(opened, {**one, "size": one["Size"]})
+            )
             for one in page.get("Contents", ())
         ]
         if not page.get("IsTruncated"):
@@ -77,13 +79,13 @@ def _s3(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
         asked["ContinuationToken"] = page["NextContinuationToken"]
 
 
-def _gs(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+def _gs(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     bucket, _, start = base.partition("/")
     asked = {"prefix": start + prefix, "json_out": True, **opened.limit}
     while True:
         page = opened.files.call("GET", "b/{}/o", bucket, **asked)
         yield [
-            Entry(one["name"][len(start) :], *described(opened, one))
+            FileEntry(one["name"][len(start) :], *file_description(opened, one))
             for one in page.get("items", ())
         ]
         if not page.get("nextPageToken"):
@@ -91,13 +93,15 @@ def _gs(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
         asked["pageToken"] = page["nextPageToken"]
 
 
-def _az(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+def _az(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     container, _, start = base.partition("/")
     token = None
     while True:
         page, token = opened.wait(_az_page, opened.files, container, start + prefix, token)
         yield [
-            Entry(one.name[len(start) :], one.size, _moment(one.last_modified), one.etag.strip('"'))
+            FileEntry(
+                one.name[len(start) :], one.size, _moment(one.last_modified), one.etag.strip('"')
+            )
             for one in page
             if (one.metadata or {}).get("hdi_isfolder") != "true"
         ]
@@ -114,11 +118,13 @@ async def _az_page(files: Any, container: str, prefix: str, token: str | None) -
     return [], None
 
 
-def _walk(opened: Door, base: str, prefix: str) -> Iterator[list[Entry]]:
+def _walk(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     directory, _, _ = (base + prefix).rpartition("/")
     for place, _, files in opened.files.walk(directory, detail=True, on_error="raise"):
         below = f"{place.rstrip('/')}/"[len(base) :]
-        page = [Entry(below + name, *described(opened, info)) for name, info in files.items()]
+        page = [
+            FileEntry(below + name, *file_description(opened, info)) for name, info in files.items()
+        ]
         yield [entry for entry in page if entry.name.startswith(prefix)]
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from flexwire.storage.filesystems import Door
+    from flexwire.storage.filesystems import FileStore
 
 PART_BYTES: Final = 32 << 20
 """A file of up to twice this is one request; of a larger one, two parts are under way at once."""
@@ -22,7 +22,7 @@ PART_BYTES: Final = 32 << 20
 _PARTS_AT_ONCE = 2
 
 
-def put_file(opened: Door, key: str, file: Path) -> None:
+def put_file(opened: FileStore, key: str, file: Path) -> None:
     """Copy a local file to ``key``."""
     # A library takes a missing file for something of its own, or for nothing.
     with file.open("rb"):
@@ -35,7 +35,7 @@ def put_file(opened: Door, key: str, file: Path) -> None:
         opened.files.put_file(str(file), key, **_parts(opened))
 
 
-def put_bytes(opened: Door, key: str, data: bytes) -> None:
+def put_bytes(opened: FileStore, key: str, data: bytes) -> None:
     """Write ``key`` with this content."""
     if opened.renames:
         _by_renaming(opened, key, lambda growing: opened.files.pipe_file(growing, data))
@@ -43,7 +43,7 @@ def put_bytes(opened: Door, key: str, data: bytes) -> None:
         opened.files.pipe_file(key, data, **_parts(opened, len(data)))
 
 
-def remove(opened: Door, keys: Sequence[str]) -> None:
+def remove(opened: FileStore, keys: Sequence[str]) -> None:
     """Remove up to a thousand files; those that are not there are no error."""
     if opened.kind == "s3":
         bucket = keys[0].partition("/")[0]
@@ -59,7 +59,7 @@ def remove(opened: Door, keys: Sequence[str]) -> None:
             opened.files.rm_file(key)
 
 
-def sweep(opened: Door, key: str, before: datetime) -> int:
+def sweep(opened: FileStore, key: str, before: datetime) -> int:
     """Abort S3's unfinished uploads below ``key`` that began before that time."""
     if opened.kind != "s3":
         return 0
@@ -83,7 +83,7 @@ def sweep(opened: Door, key: str, before: datetime) -> int:
         asked["UploadIdMarker"] = page["NextUploadIdMarker"]
 
 
-def _parts(opened: Door, size: int = PART_BYTES) -> dict[str, int]:
+def _parts(opened: FileStore, size: int = PART_BYTES) -> dict[str, int]:
     if opened.kind == "s3":
         return {"chunksize": PART_BYTES, "max_concurrency": _PARTS_AT_ONCE}
     if opened.kind == "gs":
@@ -93,7 +93,7 @@ def _parts(opened: Door, size: int = PART_BYTES) -> dict[str, int]:
     return {"max_concurrency": _PARTS_AT_ONCE} if opened.kind == "az" else {}
 
 
-def _by_renaming(opened: Door, key: str, write: Any) -> None:
+def _by_renaming(opened: FileStore, key: str, write: Any) -> None:
     directory, _, name = key.rpartition("/")
     growing = f"{directory}/.flexwire-{secrets.token_hex(8)}-{name}"
     try:

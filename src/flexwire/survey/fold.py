@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from flexwire.capture.files.reading import Head
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.pieces import Piece, Summary
     from flexwire.survey.request import Asked, Survey
 
@@ -43,7 +43,7 @@ class Fold:
         self,
         asked: Asked,
         keep: Callable[[str, bytes], None],
-        files: list[Source],
+        files: list[InputFile],
         survey: Survey,
     ) -> None:
         self._asked = asked

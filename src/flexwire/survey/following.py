@@ -29,9 +29,9 @@ from flexwire.capture.reassembly.connections import Evidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentReader
 from flexwire.errors import CaptureError, StorageError
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.storage.filesystems import local_path, scheme_of
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.guessed_connections import key_of
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import looks, opener
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import Asked
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows
@@ -302,7 +302,7 @@ _LOGGER = logging.getLogger("flexwire")
 class Part:
     """A part of a file; it begins with the file where it has no ``start``."""
 
-    source: Source
+    source: InputFile
     start: Position | None
     stop: Position
 
@@ -318,7 +318,7 @@ class Stretch:
 def stretch_rows(asked: Asked, wanted: Wanted, stretch: Stretch) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames that end in a stretch, each batch with its table's name."""
     # It was pickled for this very task.
-    state: Followed = pickle.loads(unsqueezed(stretch.state))  # noqa: S301 - see above
+    state: Followed = pickle.loads(decompress(stretch.state))  # noqa: S301 - see above
     tables = TableRows(
         wanted,
         release=asked.release,
@@ -409,7 +409,7 @@ class CaptureFollower:
         self._sizes = {one.name: one.size for one in files}
         return dict(sorted(ends.items()))
 
-    def _end(self, file: Source, begin: int, size: int, most: int | None) -> tuple[int, bool]:
+    def _end(self, file: InputFile, begin: int, size: int, most: int | None) -> tuple[int, bool]:
         """Up to where a file is to be read, and whether it may have more."""
         if scheme_of(file.url) not in _GROW:
             return max(begin, size), False
@@ -435,7 +435,7 @@ class CaptureFollower:
             if self._sizes.get(name, 0) > begin:
                 self._lose(name, f"it is gone, and was read up to byte {begin} only")
 
-    def _is_cut(self, file: Source, begin: int) -> bool:
+    def _is_cut(self, file: InputFile, begin: int) -> bool:
         if file.size >= begin:
             return False
         self._lose(file.name, f"it has {file.size} bytes, and was read up to byte {begin}")
@@ -498,7 +498,7 @@ class _Files:
         # When a file of this size begins; None where it is no capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
-    def find(self, paths: Iterable[str | Path]) -> list[Source]:
+    def find(self, paths: Iterable[str | Path]) -> list[InputFile]:
         """Give those that have begun. Raises `CaptureError` for one that is not a capture."""
         found = {one.name: one for path in paths for one in _listed(path)}
         self._look([one for one in found.values() if not self._is_known(one)])
@@ -506,11 +506,11 @@ class _Files:
         kept = [(first_us, name) for name, first_us in times.items() if first_us is not None]
         return [found[name] for _, name in sorted(kept)]
 
-    def _is_known(self, file: Source) -> bool:
+    def _is_known(self, file: InputFile) -> bool:
         size, first_us = self._begins.get(file.name, (-1, 0))
         return bool(first_us) or size == file.size or file.size < _BEGUN_BYTES
 
-    def _look(self, files: list[Source]) -> None:
+    def _look(self, files: list[InputFile]) -> None:
         for file in files:
             # One that is gone by now is listed no more next time.
             with suppress(StorageError):
@@ -525,9 +525,9 @@ class _Files:
                 self._begins[file.name] = file.size, first_us
 
 
-def _listed(path: str | Path) -> list[Source]:
+def _listed(path: str | Path) -> list[InputFile]:
     try:
-        found = list_sources([path])
+        found = list_captures([path])
     except CaptureError:
         # The first file is still to come.
         if scheme_of(str(path)) or not local_path(str(path)).is_dir():
@@ -576,7 +576,7 @@ class _Making:
                 self._begin(None)
 
     def _begin(self, keys: set[str] | None) -> None:
-        self._begun = squeezed(self._state.pickled(keys))
+        self._begun = compress(self._state.pickled(keys))
         for one in self._held:
             self._state.take(one)
         self._held = []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.assembly import FrameAssembler
     from flexwire.capture.reassembly.connections import CapturedConnection
     from flexwire.capture.reassembly.packet_scan import FileNotes
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.guessed_connections import Log
     from flexwire.survey.request import Software
     from flexwire.survey.state import Clocks, Topic
@@ -41,7 +41,7 @@ class Piece:
     the one that does not begin before ``stop`` in its last: None for the end.
     """
 
-    files: tuple[Source, ...]
+    files: tuple[InputFile, ...]
     start: int = 0
     stop: int | None = None
 
@@ -72,13 +72,13 @@ class Piece:
         return None if at is None else Position(first.name, at, head=known.head)
 
 
-def pieces_of(files: list[Source], size: int) -> list[Piece]:
+def pieces_of(files: list[InputFile], size: int) -> list[Piece]:
     """Cut a capture into pieces of about ``size`` bytes; a file that is gzip'd stays whole."""
     return list(_pieces(files, max(size, 1)))
 
 
-def _pieces(files: list[Source], size: int) -> Iterator[Piece]:
-    group: list[Source] = []
+def _pieces(files: list[InputFile], size: int) -> Iterator[Piece]:
+    group: list[InputFile] = []
     total = 0
     for file in files:
         count = 1 if file.name.endswith(COMPRESSED) else max(1, round(file.size / size))

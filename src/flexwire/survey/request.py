@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from flexwire.capture.reassembly.flows import Flows
     from flexwire.capture.reassembly.merging import Front, Waiting
     from flexwire.capture.reassembly.segments import Position
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 NAMES = "names"
@@ -52,7 +52,7 @@ class Asked:
     record batches inflate to.
     """
 
-    files: tuple[Source, ...]
+    files: tuple[InputFile, ...]
     brokers: Brokers = field(default_factory=Brokers)
     release: str | None = None
     show_credentials: bool = False
@@ -99,7 +99,7 @@ class Known:
     client. Files are read one after the other, unless they are to be read ``at_once``.
     """
 
-    files: tuple[Source, ...]
+    files: tuple[InputFile, ...]
     stop: Position | Front | None
     told: Told
     software: dict[str, Software]
@@ -190,13 +190,13 @@ class Look:
     Without any it is that of a packet, or 0. ``marks`` are what it says of itself.
     """
 
-    source: Source
+    source: InputFile
     first_us: int = 0
     error: CaptureError | None = None
     marks: Marks = NO_MARKS
 
 
-def opener(sources: Iterable[Source], among: int = 1) -> Opener:
+def opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
     """Open these files by their names, as they were listed, to be read ``among`` so many at once.
 
     Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
@@ -207,7 +207,7 @@ def opener(sources: Iterable[Source], among: int = 1) -> Opener:
 
 def reader_of(
     asked: Asked,
-    files: list[Source],
+    files: list[InputFile],
     start: Position | None = None,
     stop: Position | None = None,
 ) -> SegmentReader:
@@ -222,7 +222,7 @@ def reader_of(
     )
 
 
-def looks(sources: Iterable[Source]) -> list[Look]:
+def looks(sources: Iterable[InputFile]) -> list[Look]:
     """Look at each file, in their order. Raises `StorageError` for one that is gone or another."""
     every = list(sources)
     if not any(scheme_of(one.url) for one in every):
@@ -231,7 +231,7 @@ def looks(sources: Iterable[Source]) -> list[Look]:
         return list(pool.map(_look, every))
 
 
-def marks_of(sources: Iterable[Source]) -> list[tuple[str, Marks]]:
+def marks_of(sources: Iterable[InputFile]) -> list[tuple[str, Marks]]:
     """Each file that says something of itself, by its name."""
     found = []
     for source in sources:
@@ -245,7 +245,7 @@ def _marks(file: io.BufferedReader[Any]) -> Marks:
     return Marks(part_in(file), added_tags_in(file))
 
 
-def _look(source: Source) -> Look:
+def _look(source: InputFile) -> Look:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
@@ -257,7 +257,7 @@ def _look(source: Source) -> Look:
     return Look(source, first_us, marks=marks)
 
 
-def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Marks]:
+def _first_us(source: InputFile, stop: int) -> tuple[int | None, int | None, Marks]:
     """When the first packet, and the first segment, of a part of a file was captured.
 
     And what it says of itself.
@@ -278,7 +278,7 @@ def _first_us(source: Source, stop: int) -> tuple[int | None, int | None, Marks]
     return first_us, None, marks
 
 
-def _first_segment_us(source: Source) -> int | None:
+def _first_segment_us(source: InputFile) -> int | None:
     chunks = SegmentReader([source.name], chunk_bytes=LOOK_BYTES, opener=opener([source])).chunks()
     with closing(chunks):
         first = next(chunks)
@@ -289,7 +289,7 @@ def _first_segment_us(source: Source) -> int | None:
     return int(first.timestamp_us[0])
 
 
-def _opener(sources: Iterable[Source], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
+def _opener(sources: Iterable[InputFile], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
     by_name = {one.name: one for one in sources}
 
     def opened(name: str, start: int) -> io.BufferedReader[Any]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from flexwire.capture.pairing.pairing import Facts
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import Asked, Look
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -353,7 +353,7 @@ Place = Position | Front | None
 class Files(Protocol):
     """The files of a capture, in its order."""
 
-    def until(self, stop: Place, rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
+    def until(self, stop: Place, rows: int) -> tuple[tuple[InputFile, ...], AtOnce | None]:
         """Give the files of the next range, which ends there after so many segments."""
 
 
@@ -363,18 +363,18 @@ class InTurn:
     There may be a million, so that nobody goes through all their names for each piece.
     """
 
-    def __init__(self, files: list[Source]) -> None:
+    def __init__(self, files: list[InputFile]) -> None:
         self._files = files
         self._places = {one.name: place for place, one in enumerate(files)}
         self._start: Position | None = None
 
-    def between(self, start: Position | None, stop: Position | None) -> list[Source]:
+    def between(self, start: Position | None, stop: Position | None) -> list[InputFile]:
         """The files from one position to another; None is the start or the end of all."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]
 
-    def until(self, stop: Place, _rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
+    def until(self, stop: Place, _rows: int) -> tuple[tuple[InputFile, ...], AtOnce | None]:
         """See `Files`."""
         end = stop if isinstance(stop, Position) else None
         within, self._start = self.between(self._start, end), end
@@ -397,7 +397,7 @@ class Merging:
         """Read all of them."""
         return _merged(self._asked, self._waiting, tuple(self._sources.values()))
 
-    def until(self, stop: Place, rows: int) -> tuple[tuple[Source, ...], AtOnce | None]:
+    def until(self, stop: Place, rows: int) -> tuple[tuple[InputFile, ...], AtOnce | None]:
         """See `Files`."""
         before = self._front
         is_last = not isinstance(stop, Front)
@@ -424,7 +424,7 @@ def reader_between(asked: Asked, known: Known, start: Place) -> SegmentReader | 
 def _merged(
     asked: Asked,
     waiting: list[Waiting] | tuple[Waiting, ...],
-    files: tuple[Source, ...],
+    files: tuple[InputFile, ...],
     start: Front | None = None,
     rows: int | None = None,
 ) -> MergedReader:

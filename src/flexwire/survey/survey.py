@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.reassembly.merging import MergedReader
     from flexwire.capture.reassembly.segments import SegmentReader
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import Look
     from flexwire.survey.state import Files, Order, Place
 
@@ -61,7 +61,7 @@ __all__ = [
 
 def in_order(
     asked: Asked, survey: Survey, found: Sequence[Look] | None = None
-) -> list[Source] | None:
+) -> list[InputFile] | None:
     """Give the files that can be read, in the order of the capture; tell the survey of the others.
 
     ``found`` is what was seen of each file, in their order, if somebody has looked. None where one
@@ -127,7 +127,7 @@ class Surveyor:
             pass
         return self._merged(Merging(asked, found), survey)
 
-    def _in_turn(self, files: list[Source], known: Survey) -> Survey:
+    def _in_turn(self, files: list[InputFile], known: Survey) -> Survey:
         """Read file after file. Raises `OverlapError`."""
         findings = self._findings(known)
         return self._read(findings, reader_of(self._asked, files), InTurn(files), findings.order)
@@ -176,7 +176,7 @@ INFLATED_BYTES: Final = 64 << 20
 """Of a gzip'd file, whose end is nowhere but after all of it, so many bytes are read at most."""
 
 
-def likely_overlap(asked: Asked, files: list[Source]) -> bool:
+def likely_overlap(asked: Asked, files: list[InputFile]) -> bool:
     """Whether one of the first files ends with a connection later than another begins with it.
 
     A gzip'd file is read until its clock is where the last of the others begins, if that is soon.
@@ -193,7 +193,7 @@ def likely_overlap(asked: Asked, files: list[Source]) -> bool:
     return False
 
 
-def _begins(asked: Asked, file: Source) -> dict[str, int]:
+def _begins(asked: Asked, file: InputFile) -> dict[str, int]:
     """When connections were first seen in the first bytes of a file."""
     with closing(reader_of(asked, [file]).chunks()) as chunks:
         first = next(chunks)
@@ -202,7 +202,7 @@ def _begins(asked: Asked, file: Source) -> dict[str, int]:
     return {key: begins for key, begins, _ in clocks(first)[0]}
 
 
-def _ends(asked: Asked, file: Source, last_us: int) -> dict[str, int]:
+def _ends(asked: Asked, file: InputFile, last_us: int) -> dict[str, int]:
     """When connections were last seen in the last bytes of a file, or in its first if gzip'd."""
     is_inflated = file.name.endswith(COMPRESSED)
     start = Piece((file,), 0 if is_inflated else max(0, file.size - LOOK_BYTES)).begin()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
     from flexwire.records.inflation import Inflation
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
     Rows = Iterator[tuple[str, pa.RecordBatch]]
     Words = np.ndarray[Any, Any]
@@ -170,7 +170,7 @@ def packed(keys: Words) -> bytes:
 
 
 class _Run:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: InputFile) -> None:
         self._source = source
         with source.open(0, _INDEX_BYTES) as file:
             self.index: Words = np.frombuffer(file.read(), _INDEX)
@@ -184,7 +184,7 @@ class _Run:
             return np.frombuffer(file.read(), KEYS_DTYPE)
 
 
-def superseded_between(runs: Iterable[Source], first: int, last: int) -> Superseded:
+def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> Superseded:
     """Count what is superseded between the runs of a partition, in their parts up to ``last``."""
     read = [_Run(one) for one in runs]
     counts = np.diff(sum(one.index for one in read))

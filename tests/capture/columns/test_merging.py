@@ -18,7 +18,7 @@ from flexwire.capture.reassembly import merging
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.merging import Front, MergedReader, UnderWay, Waiting
 from flexwire.capture.reassembly.segments import FileNotes, SegmentColumns, SegmentReader
-from flexwire.storage.file_search import list_sources
+from flexwire.storage.file_search import list_captures
 from flexwire.survey import request
 from flexwire.survey.request import looks
 from tests.capture.interleaved import EVERYTHING, HOSTS, UNORDERED, write_capture
@@ -35,7 +35,7 @@ Row = tuple[Any, ...]
 
 
 def waiting_of(files: Sequence[Path]) -> list[Waiting]:
-    found = looks(list_sources(files))
+    found = looks(list_captures(files))
     return sorted(Waiting(max(0, one.first_us), one.source.name) for one in found)
 
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.state.log import AsOf
     from flexwire.facts.answers import ShownColumn
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 ALL: Final = "all"
 NONE: Final = "none"
@@ -241,7 +241,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> Given:
 
 
 def without_logs(
-    answers: Sequence[Answer], files: Sequence[Source], *, are_named: bool
+    answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
 ) -> dict[str, Unanswered | None]:
     """The answers, by name, that cannot be asked as their logs are not among the files.
 
@@ -267,7 +267,7 @@ def without_logs(
 
 @contextmanager
 def with_internal(
-    tables: AnalysisTables, spark: SparkSession, files: Sequence[Source], as_of: AsOf = END
+    tables: AnalysisTables, spark: SparkSession, files: Sequence[InputFile], as_of: AsOf = END
 ) -> Iterator[AnalysisTables]:
     """The tables with the internal topics among these files of logs, if there are some."""
     if tables.logs is None or not internal_topics(files):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
 
     from flexwire.answers.state import InternalLog
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 TOPICS: Final = frozenset(one.topic for one in InternalTopic)
@@ -54,7 +54,7 @@ class InternalLogs:
     """
 
     spark: SparkSession
-    files: Sequence[Source]
+    files: Sequence[InputFile]
     batches: DataFrame
     as_of: AsOf = END
     _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
@@ -272,12 +272,12 @@ class InternalLogs:
         return found
 
 
-def internal_topics(files: Sequence[Source]) -> frozenset[str]:
+def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
     """The internal topics that have a segment among the files of logs."""
     return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
 
 
-def check_moment(as_of: AsOf, files: Sequence[Source]) -> None:
+def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
     """Refuse a moment where none of the files of logs is of an internal topic.
 
     And raise `CaptureError` for offsets of a partition whose log is not among them.
@@ -306,7 +306,7 @@ def _micros(time: datetime | None) -> Column:
     return F.lit(found).cast("bigint")
 
 
-def _segments(files: Sequence[Source]) -> list[tuple[str, Partition, int]]:
+def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
     """The directory, partition and base offset of each segment of a broker's."""
     found = []
     for file in files:

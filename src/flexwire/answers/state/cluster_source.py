@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.logs.metadata import Base, QuorumRecord, SnapshotName, Voter
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 LOG_COLUMNS: Final = {
@@ -85,7 +85,7 @@ class LogPart:
     snapshot: SnapshotName | None = None
 
     @classmethod
-    def of_snapshot(cls, directory: str, name: SnapshotName, source: Source) -> LogPart:
+    def of_snapshot(cls, directory: str, name: SnapshotName, source: InputFile) -> LogPart:
         """Give the records of a snapshot, which is laid out as a segment."""
         return cls(
             LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.capture.files.reading import Opener
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 _BYTE_ORDER_MAGIC: Final = 0x1A2B3C4D
@@ -221,7 +221,7 @@ def read_key_logs(paths: Sequence[str]) -> KeyLog:
     return keys
 
 
-def open_sources(files: Sequence[Source], directory: Path, keys: KeyLog) -> OpenedCaptures:
+def open_sources(files: Sequence[InputFile], directory: Path, keys: KeyLog) -> OpenedCaptures:
     """Write captures anew into a ``directory``: see `flexwire.capture.tls.open_captures`."""
     by_name = {one.name: one for one in files}
 

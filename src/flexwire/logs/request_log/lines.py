@@ -21,7 +21,7 @@ from flexwire.logs.request_log.times import Zone
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 
 LONGEST: Final = 16 << 20
@@ -144,7 +144,7 @@ _INFLATION: Final = 15
 class LogFile(NamedTuple):
     """A file, its number among all, and how it is to be read."""
 
-    source: Source
+    source: InputFile
     number: int
     is_server_log: bool = False
     is_gzipped: bool = False

@@ -12,7 +12,7 @@ from flexwire.errors import CaptureError
 from flexwire.logs.request_log.lines import GZIP_MAGIC, LogFile, is_enveloped
 
 if TYPE_CHECKING:
-    from flexwire.storage.input_file import Source
+    from flexwire.storage.input_file import InputFile
 
 COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
@@ -45,7 +45,7 @@ def is_broker_log(name: str) -> bool:
     return NAMES.search(name) is not None
 
 
-def kind_of(source: Source) -> tuple[Kind, bool, bool] | None:
+def kind_of(source: InputFile) -> tuple[Kind, bool, bool] | None:
     """Say what a file is, whether it is gzip'd and whether it is in envelopes; None: neither.
 
     Raises `StorageError` where it cannot be read.
@@ -76,7 +76,7 @@ def _is_server_line(line: bytes) -> bool:
     return begun is not None and _LOGGER.search(line, begun.end()) is not None
 
 
-def log_file(source: Source, number: int) -> LogFile | None:
+def log_file(source: InputFile, number: int) -> LogFile | None:
     """How a file is to be read; None where it is not a log of a broker.
 
     Raises `CaptureError` for one that has the name of such, and is not.

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import Answer, Task
     from flexwire.facts.captures import Sampled
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.parquet import Ranges
     from flexwire.tables.spec_places import Path
 
@@ -287,7 +287,7 @@ def to_send(given: Given, part: Mapping[str, float | str]) -> Given:
 
 
 def write_answers(
-    place: Place, given: Iterable[Given], *, grows: bool, part: Mapping[str, float | str]
+    place: OutputDirectory, given: Iterable[Given], *, grows: bool, part: Mapping[str, float | str]
 ) -> None:
     """Write them, and whose their directory is; ``grows`` where the tables are Delta's.
 

@@ -4,7 +4,7 @@ It has the names that every analysis uses. ``tables/frames/X`` is ``X`` in this 
 directory of the table; all else is in the directory of its run.
 
 deltalake has stores of its own, written in Rust, which know the environment but neither profiles
-nor fsspec's settings. What our door of S3 has resolved is handed to it, so that there is one set of
+nor fsspec's settings. What our S3 store has resolved is handed to it, so that there is one set of
 credentials. A commit to S3 is a PUT that fails where there is such an object, which S3 and moto
 have; without it two writers could both believe to be the first.
 
@@ -27,8 +27,8 @@ import pyarrow.parquet as pq
 from flexwire.errors import AnalysisError, StorageError
 from flexwire.facts.units import microseconds_of, moment_at
 from flexwire.schema.catalog import catalog
-from flexwire.storage.filesystems import door, reported, scheme_of
-from flexwire.storage.output_directory import Place, check_name
+from flexwire.storage.filesystems import open_store, report_failures, scheme_of
+from flexwire.storage.output_directory import OutputDirectory, check_name
 from flexwire.tables import schema
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import LOG_SCHEMAS
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from flexwire.storage.store_listing import Entry
+    from flexwire.storage.store_listing import FileEntry
 
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaPlace(Place):
+class DeltaPlace(OutputDirectory):
     """The place of the run ``run`` in the grown output at ``url``."""
 
     run: str
@@ -93,8 +93,8 @@ class DeltaPlace(Place):
         return self._own.path
 
     @property
-    def _own(self) -> Place:
-        return Place(self.url).child(f"{RUNS}/{self.run}")
+    def _own(self) -> OutputDirectory:
+        return OutputDirectory(self.url).child(f"{RUNS}/{self.run}")
 
     def child(self, name: str) -> Self:
         """Return the place below this one."""
@@ -109,7 +109,7 @@ class DeltaPlace(Place):
         table, rest = split(full)
         return f"{TABLES}/{table}/{ANALYSIS}={self.run}/{rest}"
 
-    def entries(self, prefix: str = "") -> Iterator[Entry]:
+    def entries(self, prefix: str = "") -> Iterator[FileEntry]:
         """All files of this analysis whose names begin so; of others none."""
         full = f"{self.below}{prefix}"
         if not full.startswith(TABLES):
@@ -123,9 +123,9 @@ class DeltaPlace(Place):
                         if one.name.startswith(full):
                             yield one._replace(name=one.name[len(self.below) :])
 
-    def _files(self, table: str) -> list[Entry]:
+    def _files(self, table: str) -> list[FileEntry]:
         start = f"{ANALYSIS}={self.run}/"
-        entries = Place(self.url).child(f"{TABLES}/{table}").entries(start)
+        entries = OutputDirectory(self.url).child(f"{TABLES}/{table}").entries(start)
         return [one._replace(name=f"{TABLES}/{table}/{one.name[len(start) :]}") for one in entries]
 
     def sweep(self, before: datetime) -> int:
@@ -143,25 +143,25 @@ _AZURE: Final = {
 }
 
 
-def check_scheme(out: Place) -> None:
+def check_scheme(out: OutputDirectory) -> None:
     """Raise `StorageError` for an output that deltalake does not write to."""
     if out.path is None and scheme_of(out.url) not in _SCHEMES:
         known = ", ".join(f"{one}://" for one in ("s3", "gs", "abfs"))
         raise StorageError(f"expected a path, {known} for Delta tables", url=str(out))
 
 
-def table_url(place: Place) -> str:
+def table_url(place: OutputDirectory) -> str:
     """The URL of a table in deltalake."""
     if place.path is not None:
         return str(place.path)
     return f"{_SCHEMES[scheme_of(place.url)]}://{place.url.partition('://')[2]}"
 
 
-def storage_options(place: Place) -> dict[str, str]:
+def storage_options(place: OutputDirectory) -> dict[str, str]:
     """What deltalake is to be told beside the environment, which it reads too."""
     scheme = scheme_of(place.url)
     if scheme in {"s3", "s3a"}:
-        with reported(place.url, "open"):
+        with report_failures(place.url, "open"):
             return _s3(place.url)
     if scheme in {"az", "abfs", "abfss"}:
         return _azure()
@@ -169,7 +169,7 @@ def storage_options(place: Place) -> dict[str, str]:
 
 
 def _s3(url: str) -> dict[str, str]:
-    opened = door(url)
+    opened = open_store(url)
     client = opened.wait(opened.files.set_session)
     endpoint = str(client.meta.endpoint_url)
     told = {"AWS_REGION": str(client.meta.region_name).replace("aws-global", "us-east-1")}

@@ -20,14 +20,14 @@ from flexwire.errors import FlexwireError, StorageError
 from flexwire.logs.files import Partition
 from flexwire.spark.delta.layout import storage_options, table_url
 from flexwire.spark.delta.logs import make_private, open_table
-from flexwire.storage.filesystems import reason_of, reported
+from flexwire.storage.filesystems import reason_of, report_failures
 from flexwire.tables.output import LEDGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from flexwire.storage.input_file import Source
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 IN: Final = "in"
 ABANDONED: Final = "abandoned"
@@ -128,7 +128,7 @@ def with_offsets(entries: Iterable[Entry], offsets: Mapping[Partition, int]) -> 
     return [*(replace(one, logs=None) for one in older), replace(last, logs=rows or None)]
 
 
-def fingerprint(source: Source) -> int:
+def fingerprint(source: InputFile) -> int:
     """A number for a file as it was listed; another one where it is another file.
 
     Eight bytes of a digest: of a million files two are alike once in 37 million times.
@@ -141,10 +141,10 @@ def fingerprint(source: Source) -> int:
 class Ledger:
     """The ledger of the grown output in ``out``."""
 
-    out: Place
+    out: OutputDirectory
 
     @property
-    def place(self) -> Place:
+    def place(self) -> OutputDirectory:
         """Where it is."""
         return self.out.child(LEDGER)
 
@@ -194,8 +194,8 @@ class Ledger:
         raise FlexwireError(f"{self.place} is changed by others all the time; try again later")
 
 
-def _entries(table: Any, place: Place) -> list[Entry]:
-    with reported(place.url, "read"):
+def _entries(table: Any, place: OutputDirectory) -> list[Entry]:
+    with report_failures(place.url, "read"):
         rows = table.to_pyarrow_table()
     rows = rows.select([one for one in COLUMNS.names if one in rows.column_names]).to_pylist()
     found = [Entry(**row) for row in rows]

@@ -21,7 +21,7 @@ from flexwire.tables.keys import ANALYSIS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 # Another analysis may have come between; then the log is read again.
 _TRIES: Final = 5
@@ -40,11 +40,11 @@ class Added:
 class Log:
     """The log of the table ``name`` below ``out``."""
 
-    out: Place
+    out: OutputDirectory
     name: str
 
     @property
-    def place(self) -> Place:
+    def place(self) -> OutputDirectory:
         """Where it and its files are."""
         return self.out.child(f"{TABLES}/{self.name}")
 
@@ -131,7 +131,7 @@ class Log:
         )
 
 
-def open_table(place: Place) -> DeltaTable | None:
+def open_table(place: OutputDirectory) -> DeltaTable | None:
     """The table at a place, if there is one."""
     if place.path is not None and not (place.path / "_delta_log").is_dir():
         return None
@@ -143,13 +143,13 @@ def open_table(place: Place) -> DeltaTable | None:
         raise _told(error, place) from None
 
 
-def make_private(place: Place) -> None:
+def make_private(place: OutputDirectory) -> None:
     """Make the directory of a table for its owner alone; deltalake's own are for all."""
     if place.path is not None:
         make_private_directory(place.path)
 
 
-def retried(change: Callable[[], Any], place: Place) -> Any:
+def retried(change: Callable[[], Any], place: OutputDirectory) -> Any:
     """What a change of a log gives, tried again where another writer came between."""
     for left in reversed(range(_TRIES)):
         try:
@@ -162,7 +162,7 @@ def retried(change: Callable[[], Any], place: Place) -> Any:
     return None
 
 
-def _told(error: Exception, place: Place) -> StorageError:
+def _told(error: Exception, place: OutputDirectory) -> StorageError:
     return StorageError(reason_of(error), url=str(place), tried="commit to")
 
 

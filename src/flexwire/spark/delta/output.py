@@ -12,8 +12,8 @@ from flexwire.facts.units import moment_at
 from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
 from flexwire.spark.delta.ledger import IN, Entry, Ledger
 from flexwire.spark.delta.logs import Log, added
-from flexwire.storage.output_directory import Place
-from flexwire.storage.store_listing import Entry as File
+from flexwire.storage.output_directory import OutputDirectory
+from flexwire.storage.store_listing import FileEntry as File
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.output import LEDGER, RUNS, Output
 
@@ -39,10 +39,10 @@ class DeltaOutput(Output):
     What the ledger said when it was first asked is what is read.
     """
 
-    out: Place
+    out: OutputDirectory
 
     @property
-    def root(self) -> Place:
+    def root(self) -> OutputDirectory:
         """Where the names of `files` begin."""
         return self.out
 
@@ -117,7 +117,7 @@ def output(out: str | Path) -> DeltaOutput:
     """The grown output in ``out``, by path or URL, with the report of the last analysis."""
     if not isinstance(out, str) and not hasattr(out, "__fspath__"):
         raise refuse("out", "a str or Path", out)
-    place = Place(str(out))
+    place = OutputDirectory(str(out))
     found = [one for one in Ledger(place).entries() if one.state == IN]
     if not found:
         raise FlexwireError(

@@ -51,16 +51,16 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.storage.input_file import Source
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.input_file import InputFile
+    from flexwire.storage.output_directory import OutputDirectory
 
 
-def note_tables(out: Place, run: str, tables: Iterable[str]) -> None:
+def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
     """Note to which tables an analysis is going to be added, before it is to the first."""
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
-def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> list[Entry]:
+def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> list[Entry]:
     """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
 
     The files of what was in a table until now stay until the next time, as somebody may read them.
@@ -85,19 +85,19 @@ def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> list[En
     return entries
 
 
-def take_out(out: Place, runs: Collection[str], tables: Iterable[str]) -> None:
+def take_out(out: OutputDirectory, runs: Collection[str], tables: Iterable[str]) -> None:
     """Take the rows of some analyses out of tables."""
     _each(out, tables, lambda log: log.remove(runs))
 
 
-def give_up(out: Place, run: str) -> None:
+def give_up(out: OutputDirectory, run: str) -> None:
     """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
     if run not in _those_in(Ledger(out).entries()):
         take_out(out, {run}, _noted(out, {run}))
         remove_run(out, run)
 
 
-def remove_run(out: Place, run: str) -> None:
+def remove_run(out: OutputDirectory, run: str) -> None:
     """Remove the files of an analysis that is in no table."""
     place = DeltaPlace(out.url, run)
     place.remove([one.name for one in place.entries("")])
@@ -119,7 +119,7 @@ def _abandoned(old: list[Entry], runs: Collection[str]) -> list[Entry] | None:
     return [*old, *new] if new else None
 
 
-def _noted(out: Place, runs: Iterable[str]) -> set[str]:
+def _noted(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for run in runs:
         data = out.read(f"{STAGING}/{run}") if out.exists(f"{STAGING}/{run}") else b""
@@ -127,13 +127,15 @@ def _noted(out: Place, runs: Iterable[str]) -> set[str]:
     return found
 
 
-def _each(out: Place, tables: Iterable[str], ask: Callable[[Log], Any]) -> list[Any]:
+def _each(out: OutputDirectory, tables: Iterable[str], ask: Callable[[Log], Any]) -> list[Any]:
     logs = [Log(out, name) for name in tables]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
         return list(pool.map(ask, logs))
 
 
-def _is_old(out: Place, run: str, began: datetime, now: datetime, abandoned: float) -> bool:
+def _is_old(
+    out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
+) -> bool:
     """Whether nothing was written for so long, by the store's own clock: ours may be another."""
     newest = max([began, *(one.modified for one in DeltaPlace(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
@@ -252,7 +254,9 @@ class DeltaStaging(RunStaging):
         return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
 
 
-def known_in(entries: Iterable[Entry], digest: str, files: Collection[int], out: Place) -> str:
+def known_in(
+    entries: Iterable[Entry], digest: str, files: Collection[int], out: OutputDirectory
+) -> str:
     """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
     wanted = set(files)
     for one in entries:
@@ -270,8 +274,8 @@ def known_in(entries: Iterable[Entry], digest: str, files: Collection[int], out:
 
 @contextmanager
 def delta_staging(
-    out: Place,
-    sources: Sequence[Source],
+    out: OutputDirectory,
+    sources: Sequence[InputFile],
     digest: str,
     *,
     append: bool,
@@ -315,7 +319,7 @@ def _held(out: Path) -> Iterator[None]:
                 out.rmdir()  # where nothing came of it
 
 
-def _check_ours(out: Place) -> None:
+def _check_ours(out: OutputDirectory) -> None:
     if is_delta(out):
         return
     if out.exists(CURRENT) or out.exists(f"{TABLES}/{MARKER}"):

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from flexwire.schema.catalog import Carried
     from flexwire.spark.publishing.task_output import Arrange
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 LARGEST_WORK: Final = 1 << 18
@@ -58,12 +58,12 @@ LARGEST_WORK: Final = 1 << 18
 class LeftWork:
     """Work that was left in a file, which each task reads."""
 
-    place: Place
+    place: OutputDirectory
     name: str
     digest: str
 
     @classmethod
-    def leave(cls, packed: bytes, place: Place, name: str) -> LeftWork:
+    def leave(cls, packed: bytes, place: OutputDirectory, name: str) -> LeftWork:
         """Leave work that was pickled."""
         place.write(name, packed)
         return cls(place, name, hashlib.sha256(packed).hexdigest())
@@ -208,7 +208,7 @@ class _Job:
 
     carried: Carried | None
     work: Callable[[int, Drop], object]
-    place: Place
+    place: OutputDirectory
     key: bytes
     arrange: Arrange = as_it_is
 

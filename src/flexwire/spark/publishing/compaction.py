@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 TASK_BYTES: Final = 1 << 30
 """A task joins parts of about so many bytes."""
@@ -63,7 +63,7 @@ def compact(
     return chain(*tables, *(one.files for one in results))
 
 
-def remove_parts(place: Place) -> None:
+def remove_parts(place: OutputDirectory) -> None:
     """Remove all parts, once what was made of them is committed."""
     for folder in (_PLAN, PARTS):
         place.remove(entry.name for entry in place.entries(f"{folder}/"))
@@ -103,14 +103,14 @@ def _chosen(runs: list[Run], tables: list[Iterable[Written]]) -> tuple[list[Run]
     return joined, moved
 
 
-def _renamed(run: Run, place: Place, root: Path) -> Iterator[Written]:
+def _renamed(run: Run, place: OutputDirectory, root: Path) -> Iterator[Written]:
     for part in run.parts():
         name = f"{TABLES}/{run.folder}/{run.name(part)}"
         place.put(root / run.source(part), name)
         yield Written(name, run.table, part.size, part.rows, part.crc32c)
 
 
-def _plan(runs: list[Run], place: Place) -> int:
+def _plan(runs: list[Run], place: OutputDirectory) -> int:
     """Write down what each task has to do; gives how many tasks there are."""
     tasks: list[list[Run]] = []
     size = TASK_BYTES

@@ -33,7 +33,7 @@ from flexwire.spark.publishing.output import (
 )
 from flexwire.spark.tables import TABLES, check_ours
 from flexwire.storage.local import FILE_MODE, make_private_directory, make_tree_private
-from flexwire.storage.output_directory import Place
+from flexwire.storage.output_directory import OutputDirectory
 from flexwire.tables.output import MARKER, SUCCESS, Output
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ class LocalStaging(Staging):
         return self.place / "new"
 
     @property
-    def files(self) -> Place:
+    def files(self) -> OutputDirectory:
         """The same, for tasks that put files there."""
-        return Place(str(self.new))
+        return OutputDirectory(str(self.new))
 
     @property
     def published(self) -> Output:
@@ -129,7 +129,7 @@ def local_staging(out: Path) -> Iterator[LocalStaging]:
             sweep(out)
             place = Path(tempfile.mkdtemp(prefix=PREFIX, dir=out))
             try:
-                made = LocalStaging(Place(str(out)), place)
+                made = LocalStaging(OutputDirectory(str(out)), place)
                 make_private_directory(made.new / "tables")
                 yield made
             except BaseException as error:

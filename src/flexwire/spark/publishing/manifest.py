@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 T = TypeVar("T")
@@ -127,7 +127,9 @@ def joined_name(digest: str, first: int, last: int, part: int) -> str:
     return f"{digest[:_DIGEST_LETTERS]}-{first:06d}-{last:06d}-{part:04d}.parquet"
 
 
-def settle(place: Place, written: Iterable[Written], others: Collection[str] = ()) -> None:
+def settle(
+    place: OutputDirectory, written: Iterable[Written], others: Collection[str] = ()
+) -> None:
     """Leave those files in the tables below ``place``, and no others, before it is published.
 
     What else lies there is of attempts that do not count, and is removed; not in ``others``, the
@@ -171,7 +173,7 @@ def check_there(path: Path) -> None:
         )
 
 
-def write_there(place: Place, name: str, data: bytes) -> None:
+def write_there(place: OutputDirectory, name: str, data: bytes) -> None:
     """Write a file, whole, for a task. `FlexwireError` where the directory of the place is gone.
 
     An attempt that does not count may go on when the analysis is over.
@@ -181,7 +183,7 @@ def write_there(place: Place, name: str, data: bytes) -> None:
     place.write(name, data)
 
 
-def check_listed(place: Place, what: str, found: int, count: int) -> None:
+def check_listed(place: OutputDirectory, what: str, found: int, count: int) -> None:
     """Raise `StorageError` where fewer files are listed than tasks have written."""
     if found < count:
         raise StorageError(

@@ -39,7 +39,7 @@ from flexwire.tables.output import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 # Longer than a task takes from its first byte to its first file.
 ABANDONED_SECONDS: Final = 24 * 60 * 60
@@ -62,7 +62,7 @@ S = TypeVar("S", bound=RunStaging)
 
 @contextmanager
 def begun_run(
-    out: Place, make: Callable[[str], S], remove: Callable[[Place, str], None]
+    out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
     """Begin a run in ``out``, which ``make`` makes by its name; one that is not kept is removed.
 
@@ -91,7 +91,7 @@ class StoredStaging(RunStaging):
     """What one analysis writes to a store."""
 
     @property
-    def files(self) -> Place:
+    def files(self) -> OutputDirectory:
         """For what is to be published, each part at the place that it has in the output."""
         return self.out.child(f"{RUNS}/{self.run}")
 
@@ -113,7 +113,9 @@ class StoredStaging(RunStaging):
 
 
 @contextmanager
-def stored_staging(out: Place, abandoned: float = ABANDONED_SECONDS) -> Iterator[StoredStaging]:
+def stored_staging(
+    out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
+) -> Iterator[StoredStaging]:
     """A place for one analysis into ``out``; what is not published is removed in the end."""
 
     def make(run: str) -> StoredStaging:
@@ -124,7 +126,7 @@ def stored_staging(out: Place, abandoned: float = ABANDONED_SECONDS) -> Iterator
         yield staging
 
 
-def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
+def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
     """Remove what analyses that are over have left in ``out``."""
     began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
     if own not in began:
@@ -144,7 +146,7 @@ def sweep(out: Place, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
             _remove(out, run)
 
 
-def _remove(out: Place, run: str) -> None:
+def _remove(out: OutputDirectory, run: str) -> None:
     files = out.child(f"{RUNS}/{run}")
     files.remove([one.name for one in files.entries("")])
     files.sweep(datetime.max.replace(tzinfo=UTC))

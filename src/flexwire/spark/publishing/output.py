@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from flexwire.logs.files import Partition
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 
 FORMATS: Final = (PARQUET, DELTA)
@@ -61,14 +61,14 @@ class Staging(ABC):
     ``read_until`` takes the offsets after what this analysis has read of logs.
     """
 
-    out: Place
+    out: OutputDirectory
     known: str | None = field(default=None, kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
 
     @property
     @abstractmethod
-    def files(self) -> Place:
+    def files(self) -> OutputDirectory:
         """Where tasks and the driver put files, each by the name that it has in the output."""
 
     @property

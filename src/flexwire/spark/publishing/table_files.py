@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from flexwire.spark.publishing.manifest import Written
     from flexwire.spark.publishing.task_output import Drop
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.records import Rows
 
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
-def fetched(place: Place, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+def fetched(place: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """Give the bytes of each file, in order; ``files`` are their names and sizes."""
     if place.path is not None:
         for name, _ in files:
@@ -183,7 +183,7 @@ def _copy(data: bytes, writer: TableWriter) -> None:
             writer.write(batch)
 
 
-def _checked(run: Run, place: Place) -> Iterator[tuple[Part, bytes]]:
+def _checked(run: Run, place: OutputDirectory) -> Iterator[tuple[Part, bytes]]:
     """Give each part with its bytes, if they are those that its task wrote."""
     files = ((run.source(part), part.size) for part in run.parts())
     for part, data in zip(run.parts(), fetched(place, files), strict=True):
@@ -196,7 +196,7 @@ def _checked(run: Run, place: Place) -> Iterator[tuple[Part, bytes]]:
 
 
 def write_one_file(
-    place: Place, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    place: OutputDirectory, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Write a table that is one file, of this name in a place; for the driver."""
     with tempfile.TemporaryDirectory() as scratch:

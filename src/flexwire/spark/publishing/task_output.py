@@ -26,7 +26,7 @@ from flexwire.storage.local import make_private_directory
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.storage.output_directory import Place
+    from flexwire.storage.output_directory import OutputDirectory
 
 SCRATCH: Final = "_scratch"
 _CHUNK: Final = 1 << 20
@@ -51,7 +51,7 @@ class Drop:
     ``remembers`` knows in the end what all tasks have written.
     """
 
-    place: Place
+    place: OutputDirectory
     scratch: Path = field(default_factory=Path)
     files: list[Written] = field(default_factory=list)
     arrange: Arrange = as_it_is

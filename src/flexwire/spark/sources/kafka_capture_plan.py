@@ -24,7 +24,7 @@ from flexwire.facts.captures import sampled_notes
 from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
-from flexwire.storage.local import squeezed, unsqueezed
+from flexwire.storage.local import compress, decompress
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
 from flexwire.survey.request import NAMES, Known, known_name, start_name
@@ -63,11 +63,11 @@ class Kept:
             # A survey that finds that files overlap begins anew.
             self._seen, self._size, self._starts = 1, 0, {}
         if name != start_name(self._seen):
-            self._others[name] = squeezed(data)
+            self._others[name] = compress(data)
             return
         number, self._seen = self._seen, self._seen + 1
         if number % self._stride == 0:
-            self._starts[number] = squeezed(data)
+            self._starts[number] = compress(data)
             self._size += len(self._starts[number])
         while self._size > MOST_OF_PLAN:
             self._join()
@@ -111,8 +111,8 @@ class Kept:
         if len(some) == 1:
             return some[0]
         # They were pickled by the survey of this very query.
-        known: list[Known] = [pickle.loads(unsqueezed(one)) for one in some]  # noqa: S301 - see above
-        return squeezed(pickle.dumps(Known.joined(known), pickle.HIGHEST_PROTOCOL))
+        known: list[Known] = [pickle.loads(decompress(one)) for one in some]  # noqa: S301 - see above
+        return compress(pickle.dumps(Known.joined(known), pickle.HIGHEST_PROTOCOL))
 
 
 _INFLATION: Final = 10
@@ -174,7 +174,7 @@ def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
 
 def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
     def kept(name: str) -> bytes:
-        return unsqueezed(task.kept[name])
+        return decompress(task.kept[name])
 
     for _, rows in decoded_rows(task.asked, task.number, kept, options.wanted):
         yield rows

@@ -97,7 +97,9 @@ def _header_version(made: type[Message], version: int, schema: Schema) -> int | 
     entry = made.entry
     if not entry.type.is_api:
         return None
-    return header_version(entry.header_versions, entry.type, version, flexible=schema.flexible)
+    header = entry.header_versions.of(version)
+    api_key = entry.spec(version, made.definition.served.release).api_key
+    return header_version(entry.type, api_key, header, flexible=schema.flexible)
 
 
 def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:

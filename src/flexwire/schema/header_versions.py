@@ -78,20 +78,19 @@ def spec_header_versions(spec: MessageSpec) -> HeaderVersions:
     return header_versions(spec.type, spec.api_key, spec.flexible_versions, spec.header_versions)
 
 
-def header_version(
-    headers: HeaderVersions, kind: MessageType, version: int, *, flexible: bool
-) -> int:
+def header_version(kind: MessageType, api_key: int | None, header: int, *, flexible: bool) -> int:
     """Return the header version before a body that is written flexible, or is not.
 
-    An encoding without tagged fields writes flexible versions too; their header has no tags then.
+    ``header`` is the version's own. An encoding may write a flexible version without tagged fields,
+    or any version with them, and the header follows the body. A header that is an exception stays.
 
-    >>> headers = derived(MessageType.REQUEST, Versions.parse("3+"))
-    >>> [header_version(headers, MessageType.REQUEST, 3, flexible=flexible)
-    ...  for flexible in (True, False)]
+    >>> [header_version(MessageType.REQUEST, 3, 2, flexible=flexible) for flexible in (True, False)]
     [2, 1]
     """
-    header = headers.of(version)
-    return header if flexible else min(header, int(kind is MessageType.REQUEST))
+    plain = int(kind is MessageType.REQUEST)
+    if _is_fixed(kind, api_key) or header < plain:
+        return header
+    return max(header, plain + 1) if flexible else plain
 
 
 def derived(kind: MessageType, flexible: Versions) -> HeaderVersions:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from flexwire.schema.resolve import Fields, ServedSpec
+    from flexwire.schema.spec import HeaderVersions, MessageType
     from flexwire.wire.schema import Schema
 
 # A bundled message's name, a spec of one's own, or a message class of either.
@@ -39,8 +40,16 @@ class SpecSource(Protocol):
         """The message's name."""
 
     @property
+    def type(self) -> MessageType:
+        """The message's type."""
+
+    @property
     def versions(self) -> Versions:
         """Every version that has a layout."""
+
+    @property
+    def header_versions(self) -> HeaderVersions:
+        """The header version of each version of a request or response."""
 
     @property
     def releases(self) -> Mapping[str, Versions]:

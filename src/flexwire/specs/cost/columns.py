@@ -172,7 +172,8 @@ def _header_version(message: str, version: int, encoding: Encoding) -> int | Non
 
 def _header_of(message: str, version: int, *, flexible: bool) -> int:
     entry = catalog().entry(message)
-    return header_version(entry.header_versions, entry.type, version, flexible=flexible)
+    header = entry.header_versions.of(version)
+    return header_version(entry.type, entry.api_key, header, flexible=flexible)
 
 
 def _by_version(versions: pa.Array, told: Any) -> pa.Array:

@@ -334,6 +334,6 @@ def _way(side: WrittenAs, edition: Edition, version: int, sent: Sent) -> _Way:
     header = None
     if sent.header is not None:
         spec = edition.at(version)
-        headers = spec_header_versions(spec)
-        header = header_version(headers, spec.type, version, flexible=schema.flexible)
+        header = spec_header_versions(spec).of(version)
+        header = header_version(spec.type, spec.api_key, header, flexible=schema.flexible)
     return _Way(schema, side.encoding, header)

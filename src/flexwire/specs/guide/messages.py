@@ -248,7 +248,8 @@ def _header(spec: MessageSpec, number: int, *, flexible: bool) -> int | None:
     """The header version of a request or response; Kafka's exceptions are the api key's."""
     if not spec.type.is_api or spec.api_key is None:
         return None
-    return header_version(spec_header_versions(spec), spec.type, number, flexible=flexible)
+    header = spec_header_versions(spec).of(number)
+    return header_version(spec.type, spec.api_key, header, flexible=flexible)
 
 
 def _bundled(bundled: Catalog, entry: Entry, laid: _Laid, number: int) -> Support:

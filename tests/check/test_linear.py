@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
-from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.schema.sources import SpecFile
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
 from flexwire.specs.lint.config import ALL, LINT, Config, named
 from flexwire.specs.lint.lint import lint
 
@@ -81,10 +81,10 @@ ALIKE += [(one, one) for one in ("structures", "common structures", "one structu
 ALIKE += [("inline", "structures"), ("structures", "common structures"), ("ahead", "behind")]
 
 
-def source(shape: str, count: int) -> Source:
+def source(shape: str, count: int) -> SpecFile:
     spec = {"name": "Foo", "type": "data", "validVersions": "1-3", "flexibleVersions": "0+"}
     text = json.dumps(spec | SHAPES[shape](count), indent=1)
-    return Source("Foo.json", "Foo.json", "", text.encode(), whole=False)
+    return SpecFile("Foo.json", "Foo.json", "", text.encode(), whole=False)
 
 
 def calls(work: Callable[[], object]) -> int:
@@ -108,7 +108,7 @@ def compare(old: str, new: str, count: int) -> None:
     (before, _), (after, _) = (
         editions_of([source(shape, count)], "strict") for shape in (old, new)
     )
-    changes(before["Foo"], after["Foo"], breaking_rules().values())
+    find_changes(before["Foo"], after["Foo"], breaking_rules().values())
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE)

@@ -32,14 +32,14 @@ import pyarrow as pa
 import pytest
 
 import flexwire
-from flexwire.answers.asking.asking import Given
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
 from flexwire.tap import HostPort, TapStatistics
 from tests.cli.test_json_page import _leaves
@@ -259,10 +259,10 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             "flexwire.capture.tls.captures.read_key_logs": lambda _: None,
             "flexwire.spark.analyze.analyze": lambda *_, **__: analysis_of(SAMPLE),
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
-                Traffic((), (), ()), analysis_of(SAMPLE)
+                DemoTraffic((), (), ()), analysis_of(SAMPLE)
             ),
             "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
-                Given(TOLD, ROWS, len(ROWS))
+                AnswerResult(TOLD, ROWS, len(ROWS))
             ],
             "flexwire.spark.answers.outputs.notes_of": lambda _: [],
             "flexwire.spark.answers.outputs.sampled_in": lambda _: (),
@@ -321,7 +321,7 @@ def test_every_way_is_a_command() -> None:
 def test_csv_in_a_pipe_is_that_of_the_file_with_every_value(tmp_path: Path) -> None:
     with surroundings("answers"):
         _, data = piped(*room(tmp_path)["answers"], "--format", "csv")
-    assert data == Given(TOLD, ROWS, len(ROWS)).csv().encode()
+    assert data == AnswerResult(TOLD, ROWS, len(ROWS)).csv().encode()
     head, *rows = of_csv(data)
     assert head == ROWS.column_names
     assert [row[0].removeprefix("'") for row in rows] == VALUES
@@ -338,7 +338,7 @@ class Terminal(io.BytesIO):
 
 
 def test_csv_on_a_terminal_has_lines_and_nothing_that_it_obeys() -> None:
-    text = Given(TOLD, ROWS, len(ROWS)).csv()
+    text = AnswerResult(TOLD, ROWS, len(ROWS)).csv()
     raw = Terminal()
     ShownStream(raw, "utf-8").write_data(text)
     shown = raw.getvalue().decode()

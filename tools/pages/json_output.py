@@ -16,14 +16,14 @@ from unittest.mock import patch
 import pyarrow as pa
 from click.testing import CliRunner
 
-from flexwire.answers.asking.asking import Given
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import Unanswered
 from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
@@ -168,7 +168,7 @@ def _of_demo() -> Any:
     client = ClientOutcome(
         client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
     )
-    outcome = DemoOutcome(Traffic((client,), (), ()), analysis_of(SAMPLE))
+    outcome = DemoOutcome(DemoTraffic((client,), (), ()), analysis_of(SAMPLE))
     with patch("flexwire.demo.run.run_demo", return_value=outcome):
         return _run(["demo"])[0]
 
@@ -176,7 +176,7 @@ def _of_demo() -> Any:
 def _of_answers() -> Any:
     seen = pa.Table.from_pylist([{"client_id": "a", "bytes": 1}])
     again: dict[str, Any] = {
-        "answers_of": lambda *_, **__: [Given(TALKERS, seen, 1)],
+        "answers_of": lambda *_, **__: [AnswerResult(TALKERS, seen, 1)],
         "notes_of": lambda _: [],
         "sampled_in": lambda _: (),
     }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.spec import FieldType
 
@@ -77,7 +77,7 @@ def _overloads(names: Iterable[str]) -> Iterator[str]:
     yield "def message(name: str, release: str | None = None) -> type[Message]: ..."
 
 
-def _message(entry: Entry, structs: _Structs) -> Iterator[str]:
+def _message(entry: CatalogEntry, structs: _Structs) -> Iterator[str]:
     yield f"class {entry.name}(Message, kw_only=True):"
     yield f'    """{describe(entry)}"""'
     for name, fields in structs.items():
@@ -90,7 +90,7 @@ def _message(entry: Entry, structs: _Structs) -> Iterator[str]:
     yield from _fields(entry.name, structs[entry.name], " " * 4)
 
 
-def describe(entry: Entry) -> str:
+def describe(entry: CatalogEntry) -> str:
     """Describe a message in one line: what it is, its versions, and which releases have it.
 
     >>> describe(catalog().entry("FetchRequest"))

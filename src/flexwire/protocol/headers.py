@@ -33,7 +33,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
     from flexwire.schema.spec import HeaderVersions
     from flexwire.versions import Versions
 
@@ -139,7 +139,7 @@ def _header_versions(api_key: int, kind: MessageType) -> HeaderVersions:
     return _newest_entry(api_key, kind).header_versions
 
 
-def _newest_entry(api_key: int, kind: MessageType) -> Entry:
+def _newest_entry(api_key: int, kind: MessageType) -> CatalogEntry:
     # An error is not cached, so hostile api keys do not fill the caches above.
     if api_key not in catalog().api_keys():
         raise UnknownMessageError(f"no Kafka release in the catalog has api key {api_key}")

@@ -24,7 +24,7 @@ from flexwire.schema.header_versions import header_versions
 from flexwire.schema.parse import parse_node
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import HeaderVersions, MessageType, narrowed
-from flexwire.schema.text import Array, SpecText
+from flexwire.schema.text import JsonArray, SpecText
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class Owner(Protocol):
         """The release that a person means."""
 
 
-class Entry:
+class CatalogEntry:
     """A message in the catalog, over all its releases.
 
     ``versions`` are all that were ever released, ``flexible_versions`` as the newest spec has them,
@@ -167,7 +167,7 @@ class Entry:
         )
 
     def __repr__(self) -> str:
-        return f"Entry({self.name!r}, versions {self.versions})"
+        return f"CatalogEntry({self.name!r}, versions {self.versions})"
 
     @cached_property
     def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
@@ -215,7 +215,7 @@ class Entry:
         file = f"{self.name}.json"
         text = SpecText(self._catalog.read(self.module, file), file)
         node = text.read(whole=True)
-        return text, node.items if isinstance(node, Array) else [node]
+        return text, node.items if isinstance(node, JsonArray) else [node]
 
     def _spec(self, number: int) -> MessageSpec:
         # Half of the specs serve single releases only, and are hardly ever asked for.
@@ -301,7 +301,7 @@ class _Cached(Protocol):
 
 
 _C = TypeVar("_C", bound=_Cached)
-Carried = tuple[str, bytes]
+PackedCatalog = tuple[str, bytes]
 _ACTIVE: list[Catalog] = []
 _FORGET: list[Callable[[], object]] = []
 
@@ -343,31 +343,31 @@ def _activate(wanted: Catalog) -> Catalog:
     return wanted
 
 
-def use_carried(carried: Carried | None) -> None:
-    """Make the catalog that another process uses (`Catalog.carried`) that of this one too."""
-    if _ACTIVE and _ACTIVE[0].carried == carried:
+def use_packed_catalog(packed: PackedCatalog | None) -> None:
+    """Make the catalog that another process uses (`Catalog.packed`) that of this one too."""
+    if _ACTIVE and _ACTIVE[0].packed == packed:
         return
-    if carried is None:
+    if packed is None:
         use_catalog(None)
         return
-    place, packed = carried
+    place, archive_bytes = packed
     # Importing this takes 10 ms, and most processes have the bundled catalog.
     import zipfile  # noqa: PLC0415 - see above
 
-    archive = zipfile.ZipFile(io.BytesIO(packed))
+    archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
     archive.filename = place
-    _activate(Catalog(zipfile.Path(archive), carried=carried))
+    _activate(Catalog(zipfile.Path(archive), packed=packed))
 
 
 @contextmanager
-def using_carried(carried: Carried | None) -> Iterator[None]:
+def using_packed_catalog(packed: PackedCatalog | None) -> Iterator[None]:
     """Make it that of this process for a while."""
-    before = catalog().carried
-    use_carried(carried)
+    before = catalog().packed
+    use_packed_catalog(packed)
     try:
         yield
     finally:
-        use_carried(before)
+        use_packed_catalog(before)
 
 
 def per_catalog(cached: _C) -> _C:
@@ -395,7 +395,7 @@ def bundled_catalog() -> Catalog:
 class Catalog:
     """The messages of a directory that `import_specs` wrote.
 
-    ``bundled`` is the one that ships in the package, ``carried`` is of one from another process.
+    ``bundled`` is the one that ships in the package, ``packed`` is of one from another process.
     Raises `SpecError` where there is none.
     """
 
@@ -404,15 +404,15 @@ class Catalog:
         root: Path | Traversable,
         *,
         bundled: bool = False,
-        carried: Carried | None = None,
+        packed: PackedCatalog | None = None,
     ) -> None:
         # In a zip it is a path that only `read` can follow.
         self.root = Path(str(root))
         self._files = root
         # Where a catalog of one's own lies, or lay before it was carried here; what ships in the
         # package has no place.
-        self.place = None if bundled else carried[0] if carried else str(root)
-        self._carried = carried
+        self.place = None if bundled else packed[0] if packed else str(root)
+        self._packed = packed
         try:
             index = json.loads(self.read(INDEX))
             self.release_modules: dict[str, tuple[str, ...]] = {
@@ -425,31 +425,31 @@ class Catalog:
             reason = f"no catalog of specs ({why}){named}; write one with 'flexwire schema import'"
             raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CatalogEntry] = {}
 
     def read(self, *path: str) -> str:
         """The text of one of the catalog's files."""
         return self._files.joinpath(*path).read_text(encoding="utf-8")
 
     @property
-    def carried(self) -> Carried | None:
-        """What `use_carried` needs in another process: where it lies, and its files in a zip.
+    def packed(self) -> PackedCatalog | None:
+        """Return the path and a zip of the files, which `use_packed_catalog` takes.
 
         None for the catalog that ships in the package, which is there already.
         """
-        if self._carried is None and self.place is not None:
-            self._carried = (self.place, self._packed())
-        return self._carried
+        if self._packed is None and self.place is not None:
+            self._packed = (self.place, self._pack())
+        return self._packed
 
-    def _packed(self) -> bytes:
-        import zipfile  # noqa: PLC0415 - as in `use_carried`
+    def _pack(self) -> bytes:
+        import zipfile  # noqa: PLC0415 - as in `use_packed_catalog`
 
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
                 # The time of the archive's beginning, so that the same files give the same bytes.
-                packed.writestr(
+                archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )
         return buffer.getvalue()
@@ -480,19 +480,19 @@ class Catalog:
         """Every message's name, in alphabetical order."""
         return tuple(self._messages)
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> CatalogEntry:
         """What the catalog knows of a message; `UnknownMessageError` suggests the nearest names."""
         if name not in self._entries:
             if name not in self._messages:
                 reason = f"no message {name!r}{self._where()}; {_nearest(name, self.names())}"
                 raise UnknownMessageError(reason)
-            self._entries[name] = Entry(self, name, self._messages[name])
+            self._entries[name] = CatalogEntry(self, name, self._messages[name])
         return self._entries[name]
 
     @cached_property
-    def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[Entry, ...]]:
+    def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[CatalogEntry, ...]]:
         """Requests and responses by api key, newest name first."""
-        found: dict[tuple[int, MessageType], list[Entry]] = {}
+        found: dict[tuple[int, MessageType], list[CatalogEntry]] = {}
         for name, facts in self._messages.items():
             if facts["type"] in ("request", "response"):
                 key = (facts["apiKey"], MessageType(facts["type"]))
@@ -502,7 +502,12 @@ class Catalog:
             entries.sort(key=lambda entry: order(entry.last_release), reverse=True)
         return {key: tuple(entries) for key, entries in found.items()}
 
-    def by_api_key(self, api_key: int, type: MessageType, version: int | None = None) -> Entry:  # noqa: A002 - the spec's own word, and the contract's
+    def by_api_key(
+        self,
+        api_key: int,
+        type: MessageType,  # noqa: A002 - the spec's own word, and the contract's
+        version: int | None = None,
+    ) -> CatalogEntry:
         """The request or response of an api key: its newest name, or the newest with ``version``.
 
         >>> catalog().by_api_key(2, MessageType.REQUEST).name

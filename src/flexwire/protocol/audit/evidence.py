@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from flexwire.parties import AuditVerdict, Role
     from flexwire.protocol.configurations import ConfiguredKind
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 
-Asked = Literal["here", "elsewhere", "never", "unseen"]
+NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
 """Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
 nowhere although the capture saw this connection from its start ("never"), or perhaps before the
 capture began ("unseen")."""
@@ -45,12 +45,12 @@ class Use:
     requests: int
     first_us: int
     last_us: int
-    asked: Asked
+    asked: NegotiationEvidence
     offered: Versions | None = None
     closed: bool = False
 
 
-class Configured(NamedTuple):
+class ConfigurationUse(NamedTuple):
     """A configuration that a request sets: of what, by which API, and its name."""
 
     kind: ConfiguredKind
@@ -73,7 +73,7 @@ class Conduct:
     connections: int = 1
     mechanisms: frozenset[str] = frozenset()
     whole: bool = False
-    configured: frozenset[Configured] = frozenset()
+    configured: frozenset[ConfigurationUse] = frozenset()
 
     @property
     def requests(self) -> int:
@@ -87,7 +87,7 @@ class Conduct:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClientFinding:
     """What one release means to one client: a verdict, and the evidence for it.
 
     ``evidence`` names the rule that gave the verdict, ``reason`` is a sentence with its figures.
@@ -303,7 +303,7 @@ def _is_brokers_own(api_key: int) -> bool:
     return bool(entries) and not any(_has_clients_listener(entry) for entry in entries)
 
 
-def _has_clients_listener(entry: Entry) -> bool:
+def _has_clients_listener(entry: CatalogEntry) -> bool:
     # The newest release that still reads the request: 4.x keeps specs of what it has removed.
     for release, versions in reversed(entry.releases.items()):
         if versions:

@@ -33,7 +33,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from flexwire.errors import AnalysisError
 from flexwire.kernels import lacks_kernels
-from flexwire.schema.catalog import catalog, use_carried
+from flexwire.schema.catalog import catalog, use_packed_catalog
 from flexwire.spark.publishing.manifest import Committed, Files, check_owners
 from flexwire.spark.publishing.task_output import Drop, as_it_is
 from flexwire.tasks import KEEPS_MEMORY, is_connect
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.schema.catalog import Carried
+    from flexwire.schema.catalog import PackedCatalog
     from flexwire.spark.publishing.task_output import Arrange
     from flexwire.storage.output_directory import OutputDirectory
 
@@ -112,7 +112,7 @@ def run_tasks(
     if count == 0:
         return []
     key = secrets.token_bytes(32)
-    job = _Job(catalog().carried, work, drop.place, key, drop.arrange).light()
+    job = _Job(catalog().packed, work, drop.place, key, drop.arrange).light()
     found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
     drop.place.remove([job.left])
     committed = _checked(found, count)
@@ -206,7 +206,7 @@ def _pickled(value: object) -> bytes:
 class _Job:
     """What travels to the tasks of one action, and to its commit."""
 
-    carried: Carried | None
+    carried: PackedCatalog | None
     work: Callable[[int, Drop], object]
     place: OutputDirectory
     key: bytes
@@ -236,7 +236,7 @@ class _Job:
 
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
-        use_carried(self.carried)
+        use_packed_catalog(self.carried)
         with Drop(self.place, arrange=self.arrange).opened(number) as drop:
             try:
                 value = self.work(number, drop)

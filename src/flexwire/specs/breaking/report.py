@@ -5,9 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from flexwire.specs.allow import Allowed, allows
-from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match, stable
-from flexwire.specs.finding import Finding, Report, found
+from flexwire.specs.allow_comments import AllowedFindings, find_allow_comments
+from flexwire.specs.breaking.changes import (
+    BreakingChange,
+    breaking_rules,
+    find_changes,
+    match_messages,
+    without_unstable,
+)
+from flexwire.specs.finding import Finding, Report, make_finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.schema.text import SpecText
 
 
-class Asked(Protocol):
+class BreakingConfig(Protocol):
     """What is asked for, as `flexwire.specs.lint.config.Config` says it."""
 
     @property
@@ -33,7 +39,7 @@ def compare(
     new: Mapping[str, Edition],
     texts: Mapping[str, SpecText],
     rules: Collection[str],
-    config: Asked,
+    config: BreakingConfig,
     *,
     unstable: bool = False,
 ) -> Report:
@@ -45,7 +51,7 @@ def compare(
     cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
-    kept = stable(old)
+    kept = without_unstable(old)
     if unstable or kept == old:
         return everything
     judged = _compare(kept, new, texts, rules, config)
@@ -58,7 +64,7 @@ def _compare(
     new: Mapping[str, Edition],
     texts: Mapping[str, SpecText],
     rules: Collection[str],
-    config: Asked,
+    config: BreakingConfig,
 ) -> Report:
     known = breaking_rules()
     wanted = [
@@ -68,15 +74,15 @@ def _compare(
     ]
     findings: list[Finding] = []
     files = {_source(one) for one in new.values()}
-    for one, other in match(old, new):
+    for one, other in match_messages(old, new):
         # What is gone is reported where it was.
         text = texts.get(other.spec.name) if other else None
         source = _source(other or one)
         path = (other or one).path or source
-        allowed = Allowed(allows(text) if text else ())
+        allowed = AllowedFindings(find_allow_comments(text) if text else ())
         told = (
             _finding(change, source, text)
-            for change in changes(one, other, wanted)
+            for change in find_changes(one, other, wanted)
             if not config.ignores(change.rule.id, path)
         )
         left = [finding for finding in told if not allowed.takes(finding)]
@@ -89,7 +95,7 @@ def _source(one: Edition) -> str:
     return one.spec.source or one.spec.name
 
 
-def _finding(change: Change, source: str, text: SpecText | None) -> Finding:
+def _finding(change: BreakingChange, source: str, text: SpecText | None) -> Finding:
     at = change.position
     line = text.line(at.line) if text else ""
-    return found(source, at.line, at.column, change.rule.id, change.text, line)
+    return make_finding(source, at.line, at.column, change.rule.id, change.text, line)

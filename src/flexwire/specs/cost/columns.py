@@ -19,10 +19,10 @@ from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.header_versions import HEADER_NAMES, header_version
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
-from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
-from flexwire.specs.cost.tagging import tagged_now
+from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
+from flexwire.specs.cost.tagging import newly_tagged
 from flexwire.tables.parquet import Ranges
 from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
@@ -31,7 +31,7 @@ from flexwire.wire.types import Integer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
     Words = np.ndarray[Any, Any]
@@ -66,7 +66,7 @@ _LENGTH = 4
 _MOST_BYTES = 64 * 1024 * 1024
 
 
-class _Tagged(NamedTuple):
+class _ErrorTaggedVersion(NamedTuple):
     """A version with its errors tagged: its spec and number, and where its error codes are."""
 
     spec: MessageSpec
@@ -119,7 +119,7 @@ def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
     """Give what is the same for two encodings that write a version in the same way."""
     try:
-        return None if version is None else id(served_of(message).schema(version, encoding))
+        return None if version is None else id(schemas_of(message).schema(version, encoding))
     except FlexwireError:
         return None
 
@@ -164,7 +164,7 @@ def _header_versions(message: str, versions: pa.Array, encoding: Encoding) -> pa
 @lru_cache(maxsize=4096)
 def _header_version(message: str, version: int, encoding: Encoding) -> int | None:
     try:
-        flexible = served_of(message).schema(version, encoding).flexible
+        flexible = schemas_of(message).schema(version, encoding).flexible
     except FlexwireError:
         return None
     return _header_of(message, version, flexible=flexible)
@@ -221,18 +221,18 @@ def _with_error_tags(
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _tagged(message: str, version: int) -> _Tagged | None:
+def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
     """Give a version with its errors tagged; None where it has none."""
     old = bundled_specs()
     named = (message, None, None)
     edition = old.find(named)
     if edition is None or version not in edition.spec.valid_versions:
         return None
-    made, at = ErrorTagged(old).target(named, edition, version, newest=False)
+    made, at = ErrorTaggedSpecs(old).target(named, edition, version, newest=False)
     if made is edition:
         return None
     schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(made, at, Encoding.KAFKA)
-    errors = tagged_now(*schemas, {})
+    errors = newly_tagged(*schemas, {})
     if not errors and schemas[0].flexible == schemas[1].flexible:
         # The other message of the API has them.
         return None
@@ -241,13 +241,13 @@ def _tagged(message: str, version: int) -> _Tagged | None:
         for one in errors
         if isinstance(one.at.old.type, Integer)
     )
-    return _Tagged(made.at(at), at, codes)
+    return _ErrorTaggedVersion(made.at(at), at, codes)
 
 
 def _tagged_sizes(
-    message: str, rows: pa.RecordBatch, body: pa.StructArray, tagged: _Tagged
+    message: str, rows: pa.RecordBatch, body: pa.StructArray, tagged: _ErrorTaggedVersion
 ) -> pa.Int64Array:
-    flexible = served_of(tagged.spec).schema(tagged.version).flexible
+    flexible = schemas_of(tagged.spec).schema(tagged.version).flexible
     header = _header_of(message, tagged.version, flexible=flexible)
     headers = _header_sizes(message, rows, pa.repeat(header, rows.num_rows), Encoding.KAFKA)
     same = fitted(body, message_type(tagged.spec))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.lint.rule import Category, Rule
 from flexwire.specs.lint.rules import rules
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     known = [*rules(), *breaking_rules()]
     for one in message.allows:
         if one.verb != "allow":

@@ -98,7 +98,7 @@ def _header_version(made: type[Message], version: int, schema: Schema) -> int | 
     if not entry.type.is_api:
         return None
     header = entry.header_versions.of(version)
-    api_key = entry.spec(version, made.definition.schemas.release).api_key
+    api_key = entry.spec(version, made.definition.served.release).api_key
     return header_version(entry.type, api_key, header, flexible=schema.flexible)
 
 

@@ -435,11 +435,7 @@ class Catalog:
 
     @property
     def packed(self) -> PackedCatalog | None:
-<<<<<<< HEAD
-        """Return the path and a zip of the files, which `use_packed_catalog` takes.
-=======
         """Return what `use_packed_catalog` needs elsewhere: the path, and the files in a zip.
->>>>>>> main
 
         None for the catalog that ships in the package, which is there already.
         """

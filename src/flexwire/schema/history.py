@@ -1,4 +1,4 @@
-"""One message through Kafka's releases: which of its specs are needed, and where."""
+"""One message through Kafka's releases: which of its specs the catalog needs, and for what."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class CatalogSpec:
-    """A spec that the catalog keeps, and the versions it serves in each release."""
+    """A spec that the catalog keeps, and the versions that it serves in each release."""
 
     spec: MessageSpec
     text: str
@@ -42,28 +42,29 @@ class CatalogSpec:
 
 
 class History:
-    """A message through its releases, which are added from the newest on.
+    """A message through its releases, which are added from the newest to the oldest.
 
-    Where releases differ in the layout of a version, names of fields included, the spec of each
-    is kept. Defaults, ``ignorable``, ``mapKey`` and the like are those of the newest spec kept.
+    If releases differ in the layout or the field names of a version, the specs of all of them are
+    kept. Defaults, ``ignorable``, ``mapKey`` and the like are those of the newest spec that is
+    kept.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.modules: list[str] = []
         self.kept: list[CatalogSpec] = []
-        # The spec that serves a version by default: that of the newest release.
+        # The spec that serves a version by default comes from the newest release.
         self._defaults: dict[int, CatalogSpec] = {}
-        # By version: every layout, with a schema that has it and the releases.
+        # By version: every layout, with a schema that has it and the releases that use it.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
 
     @property
     def versions(self) -> list[int]:
-        """Every version that a release had."""
+        """Every version that some release had."""
         return sorted(self._defaults)
 
     def add(self, release: str, module: str, spec: MessageSpec) -> None:
-        """Add the spec of the next older release; it has versions, and a highest one."""
+        """Add the spec of the next older release. It must have versions, and a highest one."""
         if spec.valid_versions.open_ended:
             reason = f"validVersions {spec.valid_versions} has no end; a release has a highest one"
             raise SpecError(reason, source=spec.source)
@@ -75,7 +76,7 @@ class History:
         modules: Iterable[str],
         served: Sequence[tuple[MessageSpec, Versions]],
     ) -> None:
-        """Add the next older release as specs that each give some of its versions their layout."""
+        """Add the next older release, given as specs with the versions that each of them serves."""
         if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
@@ -96,7 +97,7 @@ class History:
         return next((same for same in self.kept if same.text == text), CatalogSpec(spec, text))
 
     def _serving(self, version: int, layout: object) -> CatalogSpec | None:
-        """The newest kept spec that gives the version this layout."""
+        """Return the newest kept spec that gives the version this layout."""
         for candidate in self.kept:
             if (
                 version in candidate.spec.valid_versions
@@ -106,21 +107,24 @@ class History:
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
-        """The versions that the releases in ``read``, and no others, lay out in their way."""
+        """Yield the versions that only the releases in ``read`` lay out in their way."""
         for version in self.versions:
             layouts = self._by_bytes(version)
             if len(layouts) > 1 and _only(read, layouts):
                 yield version
 
     def renamed(self, read: Collection[str]) -> Iterator[int]:
-        """The versions whose fields only the releases in ``read`` name so, with the same bytes."""
+        """Yield the versions in which only the releases in ``read`` have these field names.
+
+        The bytes are the same in all releases.
+        """
         for version in self.versions:
             names = [having for _, having in self._layouts[version].values()]
             if len(names) > 1 and len(self._by_bytes(version)) == 1 and _only(read, names):
                 yield version
 
     def _by_bytes(self, version: int) -> list[set[str]]:
-        """For each way in which a version's bytes are laid out, the releases that have it."""
+        """Return the releases of each byte layout of a version."""
         layouts: list[tuple[Schema, set[str]]] = []
         for schema, having in self._layouts[version].values():
             for other, releases in layouts:
@@ -132,7 +136,7 @@ class History:
         return [releases for _, releases in layouts]
 
     def facts(self, releases: Sequence[str]) -> dict[str, object]:
-        """The message's entry in the catalog's index; ``releases`` are in order of age."""
+        """Return the message's entry in the catalog's index; ``releases`` are sorted by age."""
         newest = self.kept[0].spec
         for version, serving in self._defaults.items():
             if (version in serving.spec.flexible_versions) != (version in newest.flexible_versions):
@@ -178,12 +182,12 @@ class History:
 
 
 def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:
-    """Whether only the releases in ``read`` have some layout."""
+    """Return whether some layout is used by the releases in ``read`` only."""
     return any(having <= set(read) for having in layouts)
 
 
 def _runs(serves: dict[str, list[int]], releases: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Collapse releases in a row that have the same versions: (first, last, versions)."""
+    """Join neighbouring releases that have the same versions: (first, last, versions)."""
     runs: list[tuple[str, str, str]] = []
     open_runs: dict[Versions, tuple[str, str]] = {}
     for release in releases:

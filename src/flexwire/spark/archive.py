@@ -46,14 +46,14 @@ _TIMEOUT_S = 300
 
 def with_archive(settings: Mapping[str, str]) -> dict[str, str]:
     """Settings of a session that starts Java, with the archive if one is kept."""
-    found = kept_archive()
+    found = find_archive()
     if found is None:
         return dict(settings)
     options = f'-XX:SharedArchiveFile="{found}" {_QUIET}'
     return {**settings, JAVA_OPTIONS: f"{settings.get(JAVA_OPTIONS, '')} {options}".strip()}
 
 
-def kept_archive() -> Path | None:
+def find_archive() -> Path | None:
     """The archive for the Java and the Spark that there are here, if one is kept."""
     directory = next(cache_directories())
     with suppress(OSError):
@@ -69,7 +69,7 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
 
     ``settings`` are those of the sessions that it is for. It takes a start of Spark, and 120 MB.
     """
-    found = kept_archive()
+    found = find_archive()
     if found is not None:
         return found
     directory = next(cache_directories())
@@ -81,7 +81,7 @@ def make_archive(settings: Mapping[str, str]) -> Path | None:
                 draft.chmod(0o600)
                 kept = draft.replace(directory / _finished(draft).name)
                 _forget_others(kept)
-    return kept_archive()
+    return find_archive()
 
 
 def _forget_others(kept: Path) -> None:

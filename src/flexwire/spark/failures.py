@@ -52,7 +52,7 @@ _PY4J_MODULES = ("java_gateway", "clientserver")
 
 
 @contextmanager
-def explained(
+def explain_failures(
     stage: Callable[[], str], memory: str | None, worker_memory: str | None = None
 ) -> Iterator[None]:
     """Raise what Spark raises as `AnalysisError`, in words for a person who waits.
@@ -69,7 +69,7 @@ def explained(
 
 
 @contextmanager
-def stopped(spark: SparkSession) -> Iterator[None]:
+def stop_at_end(spark: SparkSession) -> Iterator[None]:
     """Stop ``spark`` at the end, in silence where Java has ended by itself: all is stopped then.
 
     A failure of ours is being raised then. Py4J would log what it meets on the way with that
@@ -121,7 +121,7 @@ def _is_not_raised_too(record: logging.LogRecord) -> bool:
 def analysis_error(
     stage: str, error: Exception, memory: str | None, worker_memory: str | None = None
 ) -> AnalysisError:
-    """What `explained` raises for an error."""
+    """What `explain_failures` raises for an error."""
     causes = _java_causes(error)
     if _is_out_of_memory(error, causes):
         return AnalysisError(f"{stage}: Java ran out of memory; {_remedy(memory)}")

@@ -30,7 +30,7 @@ def silent(stage: str, done: int, total: int) -> None:
     """Hear of everything and say nothing."""
 
 
-class Clock:
+class StageClock:
     """How long each stage took, and which one is the latest."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class _Stages:
 
 
 @contextmanager
-def watched_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
+def watch_tasks(spark: SparkSession, progress: Progress, stage: str) -> Iterator[None]:
     """Report the tasks of whatever Spark runs meanwhile as the steps of ``stage``."""
     from flexwire.tasks import is_connect  # noqa: PLC0415 - PySpark is slow to import
 

@@ -35,7 +35,7 @@ _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\d+)?\])?")
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class SessionStart:
     """Where an analysis starts Spark unless a session runs, and with how much memory."""
 
     master: str | None

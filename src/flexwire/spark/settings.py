@@ -116,7 +116,7 @@ def on_this_machine(threads: int) -> dict[str, str]:
 
 
 @contextmanager
-def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
+def temporary_settings(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
     """Set what may change while a session runs, and set it back in the end."""
     before = {name: spark.conf.get(name, None) for name in conf}
     for name, value in conf.items():
@@ -132,16 +132,16 @@ def meanwhile(spark: SparkSession, conf: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def configured(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+def set_for_analysis(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what an analysis relies on, and what is set for a small or large capture, meanwhile."""
-    with meanwhile(spark, _TASKS | (SMALL_CONF if is_small else {})):
+    with temporary_settings(spark, _TASKS | (SMALL_CONF if is_small else {})):
         yield
 
 
 @contextmanager
-def answering(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
+def set_for_answers(spark: SparkSession, *, is_small: bool) -> Iterator[None]:
     """Set what questions about tables run with, meanwhile; ``is_small`` as `are_small` has it."""
-    with meanwhile(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
+    with temporary_settings(spark, _ANSWERS | (_SMALL_ANSWERS if is_small else _LARGE_ANSWERS)):
         yield
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 from flexwire.errors import SpecError
 from flexwire.schema.editions import editions_of
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.breaking.report import compare
 from flexwire.specs.lint import formats
@@ -32,7 +32,7 @@ _NAME = "Fuzzed.json"
 def lint_specs(data: bytes) -> None:
     """Lint tells of any bytes, at places that are there, and of all that the parser refuses."""
     mode, content = mode_of(data), data[1:]
-    source = Source(_NAME, _NAME, "", content, whole=False)
+    source = SpecFile(_NAME, _NAME, "", content, whole=False)
     told = read_message(source, mode)[1]
     report = lint([source], Config(named("ALL"), mode))
     _check_places(report, content)
@@ -82,7 +82,7 @@ def breaking(data: bytes) -> None:
 
 def _compare(old: bytes, new: bytes, mode: Mode) -> Report:
     (before, _), (after, texts) = (
-        editions_of([Source(_NAME, _NAME, "", content, whole=False)], mode)
+        editions_of([SpecFile(_NAME, _NAME, "", content, whole=False)], mode)
         for content in (old, new)
     )
     rules = breaking_rules().keys()

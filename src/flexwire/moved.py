@@ -198,6 +198,10 @@ MOVED: Final = {
 """The new path of each old one."""
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
+    "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.spark.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.specs.guide": {"given_messages": "own_messages"},
+    "flexwire.specs.guide.messages": {"given_messages": "own_messages"},
     "flexwire.storage.file_search": {"list_sources": "list_captures"},
     "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.schema.text import SpecText
 from flexwire.specs.allow import allows
 from flexwire.specs.breaking.changes import breaking_rules
@@ -180,8 +180,8 @@ OLD = HEAD.replace("0-1", "0") + '{ "name": "A", "type": "int8", "versions": "0+
 
 
 def broken(new: str, *leave_out: str) -> list[tuple[str, int]]:
-    def edition(text: str) -> Source:
-        return Source("specs/Foo.json", "specs/Foo.json", "", text.encode(), whole=False)
+    def edition(text: str) -> SpecFile:
+        return SpecFile("specs/Foo.json", "specs/Foo.json", "", text.encode(), whole=False)
 
     (old, _), (fresh, texts) = (editions_of([edition(text)], "strict") for text in (OLD, new))
     known = breaking_rules().keys() - set(leave_out)
@@ -215,6 +215,6 @@ def test_an_allow_that_a_comparison_does_not_need_is_none_of_its_findings() -> N
 
 def test_a_finding_that_is_allowed_leaves_the_others() -> None:
     two = f'{ALLOW}\n{FIELD[:-1]}, "ours": 1 }}'
-    source = Source("Foo.json", "Foo.json", "", f"{HEAD}{two}{TAIL}".encode(), whole=False)
+    source = SpecFile("Foo.json", "Foo.json", "", f"{HEAD}{two}{TAIL}".encode(), whole=False)
     (one,) = lint([source], Config()).findings
     assert (one.rule, one.line, one.column) == ("KEY_UNKNOWN", 3, FIELD.index(" }") + 4)

@@ -12,7 +12,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, released_editions
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match
+from flexwire.specs.breaking.changes import BreakingChange, breaking_rules, changes, match
 from flexwire.specs.breaking.rule import Breaks, continued
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def edition(text: str) -> Edition:
     return Edition(parse_spec(text, mode="kip"))
 
 
-def found(old: str, new: str) -> list[Change]:
+def found(old: str, new: str) -> list[BreakingChange]:
     return changes(edition(old), edition(new), breaking_rules().values())
 
 

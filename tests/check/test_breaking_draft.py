@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.report import compare
 from flexwire.specs.lint.config import BREAKING, Config, named
 
@@ -55,7 +55,7 @@ def final(*optional: Optional, inside: bool) -> str:
 
 def told(old: str, new: str, mode: Mode) -> list[str]:
     (before, _), (after, texts) = (
-        editions_of([Source("Foo.json", "Foo.json", "", text.encode(), whole=False)], mode)
+        editions_of([SpecFile("Foo.json", "Foo.json", "", text.encode(), whole=False)], mode)
         for text in (old, new)
     )
     config = Config(named("WIRE", of=BREAKING), mode)

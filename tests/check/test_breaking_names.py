@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.schema.spec import FieldSpec, MessageSpec
-    from flexwire.specs.breaking.changes import Change
+    from flexwire.specs.breaking.changes import BreakingChange
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def with_fields(spec: MessageSpec, change: Callable[[FieldSpec], tuple[FieldSpec
     return Edition(replace(spec, fields=fields, common_structs=structs))
 
 
-def told(old: Edition, new: Edition) -> list[Change]:
+def told(old: Edition, new: Edition) -> list[BreakingChange]:
     return changes(old, new, breaking_rules().values())
 
 

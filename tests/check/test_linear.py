@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.schema.editions import editions_of
-from flexwire.schema.sources import Source
+from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.changes import breaking_rules, changes
 from flexwire.specs.lint.config import ALL, LINT, Config, named
 from flexwire.specs.lint.lint import lint
@@ -81,10 +81,10 @@ ALIKE += [(one, one) for one in ("structures", "common structures", "one structu
 ALIKE += [("inline", "structures"), ("structures", "common structures"), ("ahead", "behind")]
 
 
-def source(shape: str, count: int) -> Source:
+def source(shape: str, count: int) -> SpecFile:
     spec = {"name": "Foo", "type": "data", "validVersions": "1-3", "flexibleVersions": "0+"}
     text = json.dumps(spec | SHAPES[shape](count), indent=1)
-    return Source("Foo.json", "Foo.json", "", text.encode(), whole=False)
+    return SpecFile("Foo.json", "Foo.json", "", text.encode(), whole=False)
 
 
 def calls(work: Callable[[], object]) -> int:

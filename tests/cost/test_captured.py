@@ -11,7 +11,7 @@ from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.codec import message
 from flexwire.errors import CaptureError
 from flexwire.schema.spec import MessageType
-from flexwire.specs.cost.meter import Meter, Sent, WrittenAs
+from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage
 from flexwire.specs.cost.sides import bundled_specs
 from tests.capture.traffic import packet, pcap
 from tests.spark.traffic import Traffic, made, request, response
@@ -181,7 +181,7 @@ def test_damage_is_counted_and_never_stops_the_reading(tmp_path: Path) -> None:
         for _ in range(seeded.randrange(1, 8)):
             raw[seeded.randrange(8, len(raw))] = seeded.randrange(256)
         path.write_bytes(raw[: seeded.randrange(len(raw) // 2, len(raw) + 1)])
-        meter = Meter(WrittenAs(specs), WrittenAs(specs))
+        meter = CostMeter(ComparisonSide(specs), ComparisonSide(specs))
         count = 0
         try:
             for one in read_messages([path]):
@@ -190,7 +190,9 @@ def test_damage_is_counted_and_never_stops_the_reading(tmp_path: Path) -> None:
                     meter.leave_out(one.kind, one.reason, one.size)
                 else:
                     meter.add(
-                        Sent(one.name, one.api_key, one.type, one.version, one.body, one.header)
+                        SentMessage(
+                            one.name, one.api_key, one.type, one.version, one.body, one.header
+                        )
                     )
         except CaptureError:
             continue

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.specs.guide.rows import ASPECTS, FieldRow, Step, steps
+from flexwire.specs.guide.rows import ASPECTS, FieldRow, RowStep, steps
 from flexwire.specs.guide.site import make_pages, tell
 from tests.each import each
 from tests.guide.built import Tables, messages, page_of, site, tables
@@ -19,14 +19,14 @@ from tests.guide.built import Tables, messages, page_of, site, tables
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.specs.guide.messages import Version
+    from flexwire.specs.guide.messages import MessageVersion
 
 BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 MESSAGES = each("name", lambda: sorted(messages()))
 
 
 def follow(
-    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[Step]
+    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Sequence[RowStep]
 ) -> Iterator[FieldRow]:
     """The old rows, with only what the steps say taken from the new ones."""
     at = 0
@@ -46,7 +46,7 @@ def plain(rows: Sequence[FieldRow]) -> list[FieldRow]:
     return [replace(row, versions="", about="") for row in rows]
 
 
-def pairs(versions: Sequence[Version]) -> Iterator[tuple[Version, Version]]:
+def pairs(versions: Sequence[MessageVersion]) -> Iterator[tuple[MessageVersion, MessageVersion]]:
     for old in versions:
         for new in versions:
             yield old, new
@@ -172,7 +172,7 @@ def test_what_the_script_shows_are_these_steps(page: Any) -> None:
                 )
 
 
-def mark(message: Any, version: Version) -> str:
+def mark(message: Any, version: MessageVersion) -> str:
     return f"v{version.number}-{message.type.value}-"
 
 

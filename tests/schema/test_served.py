@@ -13,7 +13,7 @@ from flexwire.columnar import message_type
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.served import OneSpec, Served, served_of
+from flexwire.schema.served import MessageSchemas, SingleSpec, served_of
 from flexwire.versions import Versions
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Schema, struct_of
@@ -32,7 +32,7 @@ def field(name: str, kind: str, *fields: dict[str, Any]) -> dict[str, Any]:
     return {"name": name, "type": kind, "versions": "0+", **({"fields": fields} if fields else {})}
 
 
-class Several(OneSpec):
+class Several(SingleSpec):
     """Specs of one message that each serve a version, the newest first."""
 
     def __init__(self, *specs: MessageSpec) -> None:
@@ -67,7 +67,7 @@ def test_what_is_not_served_is_an_error() -> None:
     with pytest.raises(UnknownMessageError, match="Foo has no version 2; it has 0-1"):
         served_of(spec).schema(2)
     with pytest.raises(UnknownMessageError, match="Foo is not a bundled message; it has no rel"):
-        Served(OneSpec(spec), "4.0.2").schema(1)
+        MessageSchemas(SingleSpec(spec), "4.0.2").schema(1)
     with pytest.raises(UnknownMessageError, match=r"is not in 2\.4\.1; it is in"):
         message("ShareFetchRequest", "2.4.1")
     with pytest.raises(TypeError, match="message: expected a message's name, its spec or"):
@@ -120,7 +120,7 @@ def test_classes_columns_and_schemas_have_the_fields_of_one_union() -> None:
 def test_the_newest_spec_gives_order_and_default_and_the_widest_type_the_column() -> None:
     older = spec_of("0", field("Gone", "int8"), field("Size", "int64"), field("At", "int16"))
     newer = spec_of("1", {**field("At", "int32"), "default": "-1"}, field("Size", "uint16"))
-    served = Served(Several(newer, older))
+    served = MessageSchemas(Several(newer, older))
     assert list(served.fields["Foo"]) == ["at", "size", "gone"]
     assert [one.attribute for one in served.schema(1).fields] == ["at", "size", "gone"]
     assert [one.attribute for one in served.schema(0).fields] == ["gone", "size", "at"]
@@ -133,17 +133,17 @@ def test_the_newest_spec_gives_order_and_default_and_the_widest_type_the_column(
 def test_a_release_s_newest_versions_give_the_order_and_absent_fields_follow_it() -> None:
     specs = [spec_of(str(at), field(f"F{at}", "int8"), field("Id", "int8")) for at in (3, 2, 1, 0)]
     several = Several(*specs)
-    for served in (Served(several), Served(several, "4.0.0")):
+    for served in (MessageSchemas(several), MessageSchemas(several, "4.0.0")):
         assert served.specs == tuple((one, one.valid_versions) for one in specs)
         assert list(served.fields["Foo"]) == ["f3", "id", "f2", "f1", "f0"]
         assert [one.attribute for one in served.schema(1).fields] == ["f1", "id", "f3", "f2", "f0"]
     # One that serves versions around another's is there once, with all of them.
     around, between = spec_of("0-2", field("A", "int8")), spec_of("1", field("B", "int8"))
-    served = Served(Several(between, around), "4.0.0")
+    served = MessageSchemas(Several(between, around), "4.0.0")
     assert served.specs == ((around, Versions.of([0, 2])), (between, Versions(1, 1)))
 
 
-def class_of(served: Served) -> Any:
+def class_of(served: MessageSchemas) -> Any:
     from flexwire.codec.definition import Definition  # noqa: PLC0415 - used here alone
     from flexwire.codec.message import Message  # noqa: PLC0415 - used here alone
 
@@ -156,12 +156,12 @@ def class_of(served: Served) -> Any:
 def test_specs_that_have_nothing_in_common_have_no_column() -> None:
     kind, other = field("Inner", "Inner", field("At", "int8")), field("Inner", "string")
     with pytest.raises(SpecError, match=r"^Foo\.inner: the types struct<.*>, string have no comm"):
-        message_type(class_of(Served(Several(spec_of("1", kind), spec_of("0", other)))))
+        message_type(class_of(MessageSchemas(Several(spec_of("1", kind), spec_of("0", other)))))
     # A holds B in the newer one, and B holds A in the older.
     newer = spec_of("1", field("A", "A", field("B", "B", field("At", "int8"))))
     older = spec_of("0", field("B", "B", field("A", "A", field("At", "int8"))))
     with pytest.raises(SpecError, match=r"structure . contains itself"):
-        class_of(Served(Several(newer, older)))
+        class_of(MessageSchemas(Several(newer, older)))
 
 
 def test_structures_that_hold_each_other_in_two_specs_have_no_columns() -> None:
@@ -170,7 +170,7 @@ def test_structures_that_hold_each_other_in_two_specs_have_no_columns() -> None:
     older = spec_of("0", field("B", "B", field("A", "A", inner)))
 
     class Definition:
-        served = Served(Several(newer, older))
+        served = MessageSchemas(Several(newer, older))
 
     class Made:
         definition = Definition

@@ -17,10 +17,10 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire import answers
-from flexwire.answers import ANSWERS, KNOWN, LOG_ANSWERS, STATE_ANSWERS
+from flexwire.answers import ANSWERS, ANSWERS_BY_NAME, LOG_ANSWERS, STATE_ANSWERS
 from flexwire.answers.asking import asking
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.asking import Given, are_named, ask, chosen, without_logs
+from flexwire.answers.asking.asking import AnswerResult, are_named, ask, chosen, without_logs
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.facts.answers import ShownColumn
@@ -141,11 +141,11 @@ def test_what_is_beyond_the_bound_is_counted(
 
 
 def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
-    [answer] = chosen(["chargeback"], KNOWN)
+    [answer] = chosen(["chargeback"], ANSWERS_BY_NAME)
     schema = schema_of(answer.columns)
     rows = pa.Table.from_pylist([{"requests": 1}, {"principal": "User:a", "requests": 1}], schema)
     headings = [
-        [one.heading for one in Given(answer, table, len(table)).facts().columns]
+        [one.heading for one in AnswerResult(answer, table, len(table)).facts().columns]
         for table in (rows, rows.slice(0, 1))
     ]
     told = ["Day", "Client id", "Principal", "Topic", "Requests", "Sent", "Received", "Bytes"]
@@ -154,13 +154,13 @@ def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
 
 def test_answers_are_files_and_each_is_imported_when_it_is_asked_for() -> None:
     room = Path(answers.__file__).parent
-    assert {*KNOWN} == {one.stem for one in room.glob("*.py")} - {"__init__"}
+    assert {*ANSWERS_BY_NAME} == {one.stem for one in room.glob("*.py")} - {"__init__"}
     code = (
         "import sys\n"
-        "from flexwire.answers import KNOWN\n"
-        "files = {f'flexwire.answers.{one}' for one in KNOWN}\n"
+        "from flexwire.answers import ANSWERS_BY_NAME\n"
+        "files = {f'flexwire.answers.{one}' for one in ANSWERS_BY_NAME}\n"
         "print('pyspark' in sys.modules, len(files & {*sys.modules}))\n"
-        "KNOWN['batches']\n"
+        "ANSWERS_BY_NAME['batches']\n"
         "print(*files & {*sys.modules})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -217,11 +217,11 @@ def test_what_tasks_read_from_files_is_what_rows_say(
 ) -> None:
     opened = open_tables(spark, told[0].report.parent)
     rows = replace(opened, opened=None)
-    for answer in chosen(["headers", "sizes"], KNOWN):
+    for answer in chosen(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
     # Of frames that were left out since, the files are not those.
     none = replace(opened, message=lambda _: None)
-    assert ask(chosen(["sizes"], KNOWN)[0], none).rows["measured"].to_pylist() == [0, 0]
+    assert ask(chosen(["sizes"], ANSWERS_BY_NAME)[0], none).rows["measured"].to_pylist() == [0, 0]
 
 
 @pytest.mark.spark
@@ -279,7 +279,7 @@ def test_labels_change_what_is_asked(
     (plain, team) = chosen([TALKERS, LABELLED], {}, "teams.csv")
     assert plain == TALKERS
     given = ask_or_tell(team, tables)
-    assert isinstance(given, Given)
+    assert isinstance(given, AnswerResult)
     assert set(given.rows["client_id"].to_pylist()) == {"teams.csv"}
 
 
@@ -320,13 +320,13 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     assert spark
     out, asked = told[0].report.parent, []
 
-    def counted(answer: Answer, tables: AnalysisTables) -> Given:
+    def counted(answer: Answer, tables: AnalysisTables) -> AnswerResult:
         asked.append(answer.name)
         return ask(answer, tables)
 
     monkeypatch.setattr(outputs, "ask", counted)
     known = by_name(TALKERS, replace(TALKERS, name="others"), LABELLED)
-    monkeypatch.setattr(outputs, "KNOWN", known)
+    monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", known)
     first, second = outputs.answers_of(out, ["talkers", "others"])
     assert asked == ["others"]
     assert first.rows.equals(second.rows)
@@ -350,7 +350,7 @@ def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
     assert spark
     grown = replace(TALKERS, name="cut", of_grown=True)
     known, out = (TALKERS, grown), told[0].report.parent
-    monkeypatch.setattr(outputs, "KNOWN", by_name(*known))
+    monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", by_name(*known))
     for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
         assert [one.answer.name for one in outputs.answers_of(out, asked)] == names
         passed_over = without_logs(known, [], are_named=are_named(asked))
@@ -362,8 +362,8 @@ def test_what_nothing_was_seen_of_is_a_line_where_all_is_asked(
 ) -> None:
     seen = pa.table({"client_id": ["a"], "requests": [1], "request_bytes": [2]})
     by_name = {one.name: one for one in ANSWERS}
-    given = [Given(TALKERS, seen, 1)] + [
-        Given(by_name[name], schema_of(by_name[name].columns).empty_table(), 0)
+    given = [AnswerResult(TALKERS, seen, 1)] + [
+        AnswerResult(by_name[name], schema_of(by_name[name].columns).empty_table(), 0)
         for name in ("latency", "lag")
     ]
     for name, value in (("answers_of", given), ("notes_of", ()), ("sampled_in", ())):

@@ -2,9 +2,9 @@
 
 An answer is a function of tables, `flexwire.answers.asking.answer.AnalysisTables`, that returns a
 DataFrame, and an `flexwire.answers.asking.answer.Answer` that says what its columns mean and how
-the report shows them. `KNOWN` has all of them by name, and imports each when it is asked for.
-`ANSWERS` are all of them, in the order of the report. `LOG_ANSWERS` are those that are asked of
-logs, and `STATE_ANSWERS` those about the state that internal topics add up to.
+the report shows them. `ANSWERS_BY_NAME` maps each name to its answer, and imports an answer when it
+is asked for. `ANSWERS` are all of them, in the order of the report. `LOG_ANSWERS` are those that
+are asked of logs, and `STATE_ANSWERS` those about the state that internal topics add up to.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from flexwire.extras import require
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import Answer
 
-__all__ = ["ANSWERS", "KNOWN", "LOG_ANSWERS", "STATE_ANSWERS"]
+__all__ = ["ANSWERS", "ANSWERS_BY_NAME", "LOG_ANSWERS", "STATE_ANSWERS"]
 
 
 require("flexwire.answers", "spark", "numpy", "pyarrow", "pandas", "pyspark")
 
 
-class Known(Mapping[str, "Answer"]):
+class AnswerRegistry(Mapping[str, "Answer"]):
     """All answers by name: the names are those of files, and a file is imported when asked for."""
 
     @cached_property
@@ -46,7 +46,7 @@ class Known(Mapping[str, "Answer"]):
         return len(self._names)
 
 
-KNOWN: Final = Known()
+ANSWERS_BY_NAME: Final = AnswerRegistry()
 """All answers by name, each imported when it is asked for."""
 
 ANSWERS: tuple[Answer, ...]
@@ -60,7 +60,7 @@ def __getattr__(name: str) -> tuple[Answer, ...]:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from flexwire.answers.asking.asking import in_order  # noqa: PLC0415 - it imports PySpark
 
-    every = in_order(KNOWN)
+    every = in_order(ANSWERS_BY_NAME)
     if name == "LOG_ANSWERS":
         return tuple(one for one in every if one.of_logs)
     return tuple(one for one in every if one.asks) if name == "STATE_ANSWERS" else every

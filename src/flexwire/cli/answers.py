@@ -21,7 +21,7 @@ from flexwire.cli.terminal import note, print_line, write_data
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flexwire.answers.asking.asking import Given
+    from flexwire.answers.asking.asking import AnswerResult
 
 
 @click.command()
@@ -99,7 +99,7 @@ def answers(
         _print_all(given, rows, are_named=bool(names))
 
 
-def _print_all(given: list[Given], most: int, *, are_named: bool) -> None:
+def _print_all(given: list[AnswerResult], most: int, *, are_named: bool) -> None:
     # Of all that can be asked, most may have nothing: what was asked by name says so itself.
     empty = [] if are_named else [one.answer.name for one in given if not one.count]
     for one in given:
@@ -118,7 +118,7 @@ def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
     return (ANSWER_NAME,)
 
 
-def _write_plan(given: Given, file: Path, *, is_json: bool) -> None:
+def _write_plan(given: AnswerResult, file: Path, *, is_json: bool) -> None:
     """Write a plan, and print what is in it and what is not."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
@@ -157,7 +157,7 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-def _print(given: Given, most: int) -> None:
+def _print(given: AnswerResult, most: int) -> None:
     from textwrap import fill
 
     from flexwire.facts.units import plural

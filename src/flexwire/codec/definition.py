@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.schema.resolve import Fields
-    from flexwire.schema.served import Key, Served
+    from flexwire.schema.served import Key, MessageSchemas
     from flexwire.wire.schema import Schema
 
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]
@@ -145,7 +145,7 @@ class Definition:
 
     def __init__(
         self,
-        served: Served,
+        served: MessageSchemas,
         base: type[MessageStruct],
         *,
         module: str,

@@ -20,7 +20,7 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.schema.served import Served
+    from flexwire.schema.served import MessageSchemas
 
 
 _KAFKA = Encoding.KAFKA
@@ -217,7 +217,7 @@ on_change(_DEFINED.clear)
 
 
 def _define(
-    served: Served,
+    served: MessageSchemas,
     module: str,
     restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
 ) -> type[Message]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from flexwire.schema.resolve import Fields
-    from flexwire.schema.served import Served
+    from flexwire.schema.served import MessageSchemas
     from flexwire.schema.spec import FieldSpec, FieldType
 
 
@@ -157,7 +157,7 @@ class ClassBuilder:
     The newest spec's defaults and the order of its fields win.
     """
 
-    def __init__(self, served: Served, module: str) -> None:
+    def __init__(self, served: MessageSchemas, module: str) -> None:
         self.module = module
         self.message_name = served.name
         self.source = served.specs[0][0].source or served.name

@@ -41,7 +41,7 @@ from flexwire.wire.varint import uuid_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.served import MessageLike, Served
+    from flexwire.schema.served import MessageLike, MessageSchemas
     from flexwire.schema.spec import FieldType
 
 
@@ -93,7 +93,7 @@ def _message_type(message: MessageLike) -> pa.StructType:
 class _Columns:
     """The columns of a message: those of the union of its fields."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: MessageSchemas) -> None:
         self.name = served.name
         self.fields = served.fields
         self.counted: dict[str, int] = {}

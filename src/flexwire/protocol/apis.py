@@ -14,14 +14,14 @@ from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 Verdict = Literal["accepted", "deprecated", "removed", "unknown"]
 
 
 @per_catalog
 @cache
-def request_entries(api_key: int) -> tuple[Entry, ...]:
+def request_entries(api_key: int) -> tuple[CatalogEntry, ...]:
     """Every request of clients that ever had this api key, the newest name first.
 
     An api key outlives names: 56 was AlterIsr and is AlterPartition, 2 was ListOffset. The tuple
@@ -83,7 +83,7 @@ def api_key_of(name: str) -> int:
     return entry.api_key
 
 
-def find_api(text: str) -> Entry:
+def find_api(text: str) -> CatalogEntry:
     """Return the newest request of the API that a person means.
 
     ``text`` is an api key, or a name in any case, with "Request" or "Response" behind it or not.

@@ -20,7 +20,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 
 _KEY, _VALUE = "Key", "Value"
@@ -128,7 +128,7 @@ def _newest_first(release: str | None) -> Iterable[str]:
     return reversed(catalog().releases) if release is None else (release,)
 
 
-def _entries(module: str, kind: MessageType) -> Iterator[Entry]:
+def _entries(module: str, kind: MessageType) -> Iterator[CatalogEntry]:
     for entry in map(catalog().entry, catalog().names()):
         if entry.module == module and entry.type is kind:
             yield entry

@@ -23,7 +23,7 @@ from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.parse import parse_node
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType, narrowed
-from flexwire.schema.text import Array, SpecText
+from flexwire.schema.text import JsonArray, SpecText
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ class Owner(Protocol):
         """The release that a person means."""
 
 
-class Entry:
+class CatalogEntry:
     """A message in the catalog, over all its releases.
 
     ``versions`` are all that were ever released, ``flexible_versions`` as the newest spec has them,
@@ -157,7 +157,7 @@ class Entry:
         self._parsed: dict[int, MessageSpec] = {}
 
     def __repr__(self) -> str:
-        return f"Entry({self.name!r}, versions {self.versions})"
+        return f"CatalogEntry({self.name!r}, versions {self.versions})"
 
     @cached_property
     def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
@@ -205,7 +205,7 @@ class Entry:
         file = f"{self.name}.json"
         text = SpecText(self._catalog.read(self.module, file), file)
         node = text.read(whole=True)
-        return text, node.items if isinstance(node, Array) else [node]
+        return text, node.items if isinstance(node, JsonArray) else [node]
 
     def _spec(self, number: int) -> MessageSpec:
         # Half of the specs serve single releases only, and are hardly ever asked for.
@@ -415,7 +415,7 @@ class Catalog:
             reason = f"no catalog of specs ({why}){named}; write one with 'flexwire schema import'"
             raise SpecError(reason, source=str(self.root / INDEX)) from None
         self.releases = tuple(self.release_modules)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, CatalogEntry] = {}
 
     def read(self, *path: str) -> str:
         """The text of one of the catalog's files."""
@@ -470,19 +470,19 @@ class Catalog:
         """Every message's name, in alphabetical order."""
         return tuple(self._messages)
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> CatalogEntry:
         """What the catalog knows of a message; `UnknownMessageError` suggests the nearest names."""
         if name not in self._entries:
             if name not in self._messages:
                 reason = f"no message {name!r}{self._where()}; {_nearest(name, self.names())}"
                 raise UnknownMessageError(reason)
-            self._entries[name] = Entry(self, name, self._messages[name])
+            self._entries[name] = CatalogEntry(self, name, self._messages[name])
         return self._entries[name]
 
     @cached_property
-    def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[Entry, ...]]:
+    def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[CatalogEntry, ...]]:
         """Requests and responses by api key, newest name first."""
-        found: dict[tuple[int, MessageType], list[Entry]] = {}
+        found: dict[tuple[int, MessageType], list[CatalogEntry]] = {}
         for name, facts in self._messages.items():
             if facts["type"] in ("request", "response"):
                 key = (facts["apiKey"], MessageType(facts["type"]))
@@ -492,7 +492,12 @@ class Catalog:
             entries.sort(key=lambda entry: order(entry.last_release), reverse=True)
         return {key: tuple(entries) for key, entries in found.items()}
 
-    def by_api_key(self, api_key: int, type: MessageType, version: int | None = None) -> Entry:  # noqa: A002 - the spec's own word, and the contract's
+    def by_api_key(
+        self,
+        api_key: int,
+        type: MessageType,  # noqa: A002 - the spec's own word, and the contract's
+        version: int | None = None,
+    ) -> CatalogEntry:
         """The request or response of an api key: its newest name, or the newest with ``version``.
 
         >>> catalog().by_api_key(2, MessageType.REQUEST).name

@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
-from flexwire.schema.text import Array, Kind, Object, Scalar
+from flexwire.schema.text import JsonArray, JsonObject, JsonScalar, ScalarKind
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from flexwire.schema.spec import Position
-    from flexwire.schema.text import Member, Node, SpecText
+    from flexwire.schema.text import JsonMember, Node, SpecText
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
@@ -39,13 +39,15 @@ class Members:
         self.what = what
         self._nodes: dict[str, Node] = {}
         self._refused: set[str] = set()
-        self._is_object = isinstance(node, Object)
-        if not isinstance(node, Object):
+        self._is_object = isinstance(node, JsonObject)
+        if not isinstance(node, JsonObject):
             at = text.position(node.offset)
             text.refuse("VALUE_INVALID", f"{what} is an object, got {_got(node)}", at, at)
             return
         for key, member in node.members.items():
-            present = not (isinstance(member.value, Scalar) and member.value.kind is Kind.NULL)
+            present = not (
+                isinstance(member.value, JsonScalar) and member.value.kind is ScalarKind.NULL
+            )
             if key not in keys:
                 meant = self._unknown(key, member, keys)
                 if meant and meant not in node.members and present:
@@ -72,16 +74,16 @@ class Members:
             place = self.position if node is None else self.text.position(node.offset)
             self.text.refuse(rule, reason, place, self.position)
 
-    def _unknown(self, key: str, member: Member, keys: Sequence[str]) -> str | None:
+    def _unknown(self, key: str, member: JsonMember, keys: Sequence[str]) -> str | None:
         """Refuse a key, and give the one that was meant."""
         reason = f"unknown key {short(key)} in {self.what}; {nearest(key, keys)}"
         self.text.refuse("KEY_UNKNOWN", reason, self.text.position(member.offset))
         return _near(key, keys)
 
-    def scalar(self, key: str) -> Scalar | None:
+    def scalar(self, key: str) -> JsonScalar | None:
         """The member where it is there; an object or an array is an error."""
         node = self._nodes.get(key)
-        if node is None or isinstance(node, Scalar):
+        if node is None or isinstance(node, JsonScalar):
             return node
         self._invalid(key, f"is a scalar, got {_got(node)}")
         return None
@@ -109,8 +111,8 @@ class Members:
         node = self.scalar(key)
         if node is None:
             return None
-        spelling = node.text.strip() if node.kind is Kind.STRING else node.text
-        if not spelling and node.kind is Kind.STRING:
+        spelling = node.text.strip() if node.kind is ScalarKind.STRING else node.text
+        if not spelling and node.kind is ScalarKind.STRING:
             return None
         limit = 1 << bits - 1
         value = _whole(spelling, node.kind)
@@ -126,8 +128,8 @@ class Members:
         node = self.scalar(key)
         if node is None:
             return False
-        if node.kind is Kind.NUMBER:
-            value = _whole(node.text, Kind.STRING)
+        if node.kind is ScalarKind.NUMBER:
+            value = _whole(node.text, ScalarKind.STRING)
             value = None if value is None else bool(value)
         else:
             value = _SPELLINGS.get(node.text.strip())
@@ -149,13 +151,13 @@ class Members:
         """A list of ``names``."""
         found = []
         for node in self.items(key):
-            chosen = _choice(node, names) if isinstance(node, Scalar) else None
+            chosen = _choice(node, names) if isinstance(node, JsonScalar) else None
             if chosen is not None:
                 found.append(chosen)
                 continue
             reason = (
                 f"cannot be {short(node.text)}; {nearest(node.text, names)}"
-                if isinstance(node, Scalar)
+                if isinstance(node, JsonScalar)
                 else f"is a scalar, got {_got(node)}"
             )
             what = f"an element of {key!r} of {self.what}"
@@ -184,7 +186,7 @@ class Members:
         node = self._nodes.get(key)
         if node is None:
             return []
-        return node.items if isinstance(node, Array) else [node]
+        return node.items if isinstance(node, JsonArray) else [node]
 
 
 @lru_cache(maxsize=1024)
@@ -193,18 +195,18 @@ def _versions(text: str) -> Versions:
     return Versions.parse(text)
 
 
-def _choice(node: Scalar, names: Sequence[str]) -> str | None:
+def _choice(node: JsonScalar, names: Sequence[str]) -> str | None:
     spelling = node.text.strip()
     if spelling in names:
         return spelling
-    place = None if node.kind is Kind.BOOLEAN else _whole(spelling, Kind.STRING)
+    place = None if node.kind is ScalarKind.BOOLEAN else _whole(spelling, ScalarKind.STRING)
     return names[place] if place is not None and 0 <= place < len(names) else None
 
 
-def _whole(spelling: str, kind: Kind) -> int | None:
-    if kind is Kind.BOOLEAN:
+def _whole(spelling: str, kind: ScalarKind) -> int | None:
+    if kind is ScalarKind.BOOLEAN:
         return None
-    if kind is Kind.NUMBER and not _INTEGER.fullmatch(spelling):
+    if kind is ScalarKind.NUMBER and not _INTEGER.fullmatch(spelling):
         # Nothing that fits an integer needs a float's range, so the cut is exact.
         value = float(spelling)
         return int(value) if abs(value) < 1 << 53 else None
@@ -212,9 +214,9 @@ def _whole(spelling: str, kind: Kind) -> int | None:
 
 
 def _got(node: Node) -> str:
-    if isinstance(node, Scalar):
+    if isinstance(node, JsonScalar):
         return f"{node.kind.value} ({node.text[:40]!r})"
-    return "an array" if isinstance(node, Array) else "an object"
+    return "an array" if isinstance(node, JsonArray) else "an object"
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

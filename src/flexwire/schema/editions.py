@@ -14,12 +14,12 @@ from flexwire.schema.spec import FIRST
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.spec import MessageSpec, Position
     from flexwire.schema.text import SpecText
 
 
-class Given(Enum):
+class InputKind(Enum):
     """How a side of a comparison was named, and so what else it would have."""
 
     FILE = "a file: that alone"
@@ -28,10 +28,10 @@ class Given(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SpecOrigin:
     """Where a message stands: ``root`` is what was given, ``directory`` the way from there."""
 
-    given: Given = Given.TREE
+    given: InputKind = InputKind.TREE
     root: str = ""
     directory: str = ""
 
@@ -51,7 +51,7 @@ class Edition:
     by_version: Mapping[int, MessageSpec] = field(default_factory=dict)
     top: Position = FIRST
     path: str = ""
-    place: Place = Place()
+    place: SpecOrigin = SpecOrigin()
     own_text: bool = True
 
     def at(self, version: int) -> MessageSpec:
@@ -80,7 +80,7 @@ def read_editions(
 
 
 def editions_of(
-    sources: Iterable[Source], mode: Mode
+    sources: Iterable[SpecFile], mode: Mode
 ) -> tuple[dict[str, Edition], dict[str, SpecText]]:
     """Read specs and give them by name, and their texts; raises as `read_editions` does."""
     editions: dict[str, Edition] = {}
@@ -95,7 +95,9 @@ def editions_of(
         if spec.name in texts:
             reason = f"message {spec.name} is already that of {texts[spec.name].source}"
             raise SpecError(reason, source=source.name)
-        place = Place(Given.TREE if source.whole else Given.FILE, source.given, source.inside)
+        place = SpecOrigin(
+            InputKind.TREE if source.whole else InputKind.FILE, source.given, source.inside
+        )
         top = text.position(root.offset)
         editions[spec.name] = Edition(spec, top=top, path=source.path, place=place)
         texts[spec.name] = text
@@ -110,7 +112,7 @@ def released_editions(release: str) -> dict[str, Edition]:
     release, entries = released(release)
     found = {}
     for entry in entries:
-        place = Place(Given.RELEASE, f"{RELEASE}{release}", entry.module)
+        place = SpecOrigin(InputKind.RELEASE, f"{RELEASE}{release}", entry.module)
         found[entry.name] = Edition(
             entry.whole_spec(release), place=place, own_text=release == entry.last_release
         )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from flexwire.schema.spec import FieldSpec, MessageSpec
-    from flexwire.schema.text import Array, Node, Object, SpecText
+    from flexwire.schema.text import JsonArray, JsonObject, Node, SpecText
 
 # The fields that the document is about, and the type each must have.
 _ERROR_CODE = ("ErrorCode", "int16")
@@ -121,7 +121,7 @@ class _Edits:
         self.tagged: list[FieldSpec] = []
 
     def apply(self, node: Node) -> TaggedErrors:
-        root = cast("Object", node)
+        root = cast("JsonObject", node)
         valid = Versions(self.spec.valid_versions.lowest, self.version)
         self._replace(root, "validVersions", str(valid))
         made_flexible = self.version not in self.spec.flexible_versions
@@ -130,9 +130,9 @@ class _Edits:
         self._fields(root, self.spec.fields)
         common = root.members.get("commonStructs")
         if common is not None:
-            items = cast("Array", common.value).items
+            items = cast("JsonArray", common.value).items
             for item, struct in zip(items, self.spec.common_structs, strict=True):
-                self._fields(cast("Object", item), struct.fields)
+                self._fields(cast("JsonObject", item), struct.fields)
         messages = [one for one in self.tagged if _is_error(one, _ERROR_MESSAGE)]
         return TaggedErrors(
             source=self.text.source,
@@ -145,14 +145,14 @@ class _Edits:
             sent_nulls=sum(map(self._sends_null, messages)),
         )
 
-    def _fields(self, owner: Object, fields: Sequence[FieldSpec]) -> None:
+    def _fields(self, owner: JsonObject, fields: Sequence[FieldSpec]) -> None:
         if "fields" not in owner.members:
             return
-        nodes = cast("Array", owner.members["fields"].value).items
+        nodes = cast("JsonArray", owner.members["fields"].value).items
         # Tags count on from those that the structure has.
         tag = 1 + max((one.tag for one in fields if one.tag is not None), default=-1)
         for node, one in zip(nodes, fields, strict=True):
-            place = cast("Object", node)
+            place = cast("JsonObject", node)
             self._fields(place, one.fields)
             if self._becomes_tagged(one):
                 self._tag(place, one, tag)
@@ -164,7 +164,7 @@ class _Edits:
         from_now_on = Versions(self.version, HIGHEST)
         return is_error and one.tag is None and from_now_on & one.versions == from_now_on
 
-    def _tag(self, place: Object, one: FieldSpec, tag: int) -> None:
+    def _tag(self, place: JsonObject, one: FieldSpec, tag: int) -> None:
         added = f', "taggedVersions": "{self.version}+", "tag": {tag}'
         if one.nullable_versions and not one.default and not self._sends_null(one):
             # "Similarly ErrorMessage will in these cases be null": a default is what is left out.
@@ -178,7 +178,7 @@ class _Edits:
         # Kafka's generator refuses null as the default of a field that cannot always be null.
         return bool(nullable) and one.default != "null" and nullable & one.versions != one.versions
 
-    def _replace(self, owner: Object, key: str, value: str) -> None:
+    def _replace(self, owner: JsonObject, key: str, value: str) -> None:
         if key in owner.members:
             start, end = self._literal(owner, key)
             self.edits.append((start, end, f'"{value}"'))
@@ -187,7 +187,7 @@ class _Edits:
             _, end = self._literal(owner, "validVersions")
             self.edits.append((end, end, f', "{key}": "{value}"'))
 
-    def _literal(self, owner: Object, key: str) -> tuple[int, int]:
+    def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
         """Where the string that is the value of a key begins and ends."""
         offset = owner.members[key].value.offset
         found = _LITERAL.match(self.text.text, offset)

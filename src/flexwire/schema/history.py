@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True)
-class Kept:
+class CatalogSpec:
     """A spec that the catalog keeps, and the versions it serves in each release."""
 
     spec: MessageSpec
@@ -45,9 +45,9 @@ class History:
     def __init__(self, name: str) -> None:
         self.name = name
         self.modules: list[str] = []
-        self.kept: list[Kept] = []
+        self.kept: list[CatalogSpec] = []
         # The spec that serves a version by default: that of the newest release.
-        self._defaults: dict[int, Kept] = {}
+        self._defaults: dict[int, CatalogSpec] = {}
         # By version: every layout, with a schema that has it and the releases.
         self._layouts: dict[int, dict[object, tuple[Schema, set[str]]]] = {}
 
@@ -85,11 +85,11 @@ class History:
                 known.setdefault(layout, (schema, set()))[1].add(release)
                 self._defaults.setdefault(version, serving)
 
-    def _same(self, spec: MessageSpec) -> Kept:
+    def _same(self, spec: MessageSpec) -> CatalogSpec:
         text = write_spec(spec)
-        return next((kept for kept in self.kept if kept.text == text), Kept(spec, text))
+        return next((kept for kept in self.kept if kept.text == text), CatalogSpec(spec, text))
 
-    def _serving(self, version: int, layout: object) -> Kept | None:
+    def _serving(self, version: int, layout: object) -> CatalogSpec | None:
         """The newest kept spec that gives the version this layout."""
         for kept in self.kept:
             if version in kept.spec.valid_versions and kept.laid_out(version)[0] == layout:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.schema.catalog import Catalog
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.spec import MessageSpec
 
 
@@ -139,7 +139,7 @@ def _read(sources: Iterable[str], release: str | None) -> tuple[dict[str, _Relea
     return found, files
 
 
-def _directory_release(source: Source) -> str:
+def _directory_release(source: SpecFile) -> str:
     """The release that a directory is named for: <release>/<module>, or the one given."""
     steps = PurePosixPath(source.inside).parts
     if len(steps) > 1:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class StructureMember:
     """A field of a structure at one version: as its spec has it, and resolved."""
 
     spec: FieldSpec
@@ -64,18 +64,18 @@ class SpecVersion:
         self.schema = resolve(spec, version)
         self._structs = spec.fields_by_structure()
 
-    def members(self, schema: Schema) -> tuple[Member, ...]:
+    def members(self, schema: Schema) -> tuple[StructureMember, ...]:
         """The fields of a structure, absent ones too, in the order of the spec."""
         specs = {one.name: one for one in self._structs[schema.name]}
-        return tuple(Member(specs[one.name], one) for one in schema.fields)
+        return tuple(StructureMember(specs[one.name], one) for one in schema.fields)
 
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
     """A field of both; one side is None where it has no such field in its spec at all."""
 
-    old: Member | None
-    new: Member | None
+    old: StructureMember | None
+    new: StructureMember | None
 
 
 @dataclass(frozen=True)
@@ -90,15 +90,15 @@ class StructurePair:
     position: Position
     old: Schema
     new: Schema
-    old_members: tuple[Member, ...]
-    new_members: tuple[Member, ...]
+    old_members: tuple[StructureMember, ...]
+    new_members: tuple[StructureMember, ...]
 
     @property
     def name(self) -> str:
         """How the structure is named in a sentence."""
         return self.path or self.new.name
 
-    def path_of(self, member: Member) -> str:
+    def path_of(self, member: StructureMember) -> str:
         """The path of a field of the structure."""
         return f"{self.path}.{member.name}" if self.path else member.name
 
@@ -162,10 +162,10 @@ class StructurePair:
         }
 
     @property
-    def _sides(self) -> tuple[tuple[Member, ...], tuple[Member, ...]]:
+    def _sides(self) -> tuple[tuple[StructureMember, ...], tuple[StructureMember, ...]]:
         return self.old_members, self.new_members
 
-    def both(self) -> Iterator[tuple[Member, Member]]:
+    def both(self) -> Iterator[tuple[StructureMember, StructureMember]]:
         """The pairs of which both have the field in this version, inline or tagged."""
         for pair in self.pairs:
             if pair.old and pair.new and pair.old.is_there and pair.new.is_there:

@@ -52,7 +52,7 @@ class SpecSource(Protocol):
         """Give every spec that serves a version, the newest first."""
 
 
-class OneSpec:
+class SingleSpec:
     """A spec of one's own as the source of specs: it has no history."""
 
     def __init__(self, spec: MessageSpec) -> None:
@@ -89,7 +89,7 @@ def check_message(message: object) -> None:
         raise refuse("message", "a message's name, its spec or its class", message)
 
 
-def served_of(message: MessageLike, release: str | None = None) -> Served:
+def served_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
     """Give what serves a message, the same each time; a name may be asked for in a release.
 
     Raises `UnknownMessageError` for a name that the catalog does not have.
@@ -99,15 +99,15 @@ def served_of(message: MessageLike, release: str | None = None) -> Served:
         return _served(message, release)
     # Message classes stand above this room: what they are made of says what serves them.
     definition: Any = message.definition  # type: ignore[attr-defined] # checked above
-    served: Served = definition.served
+    served: MessageSchemas = definition.served
     return served
 
 
 @per_catalog
 @cache
-def _served(message: str | MessageSpec, release: str | None) -> Served:
-    entry = OneSpec(message) if isinstance(message, MessageSpec) else catalog().entry(message)
-    return Served(entry, release)
+def _served(message: str | MessageSpec, release: str | None) -> MessageSchemas:
+    entry = SingleSpec(message) if isinstance(message, MessageSpec) else catalog().entry(message)
+    return MessageSchemas(entry, release)
 
 
 def key_of(version: int, encoding: Encoding) -> Key:
@@ -115,7 +115,7 @@ def key_of(version: int, encoding: Encoding) -> Key:
     return version if encoding is _KAFKA else (version, encoding)
 
 
-class Served:
+class MessageSchemas:
     """One message's specs and schemas: of the newest specs, or as one release had them."""
 
     def __init__(self, entry: SpecSource, release: str | None = None) -> None:

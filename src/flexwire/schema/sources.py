@@ -22,14 +22,14 @@ from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
 from flexwire.schema.parse import Mode, parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.schema.text import Object, SpecText
+from flexwire.schema.text import JsonObject, SpecText
 from flexwire.schema.write import write_spec
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
     from flexwire.schema.spec import MessageSpec
 
 
@@ -50,7 +50,7 @@ _SCALA = re.compile(r"\d+\.\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SpecFile:
     """A file with a spec.
 
     ``name`` is what findings call it, ``path`` what the configuration calls it: absolute on disk,
@@ -83,7 +83,7 @@ class Source:
             raise SpecError(f"not UTF-8 at byte {error.start}", source=self.name) from None
 
 
-def read_sources(paths: Iterable[str]) -> list[Source]:
+def read_sources(paths: Iterable[str]) -> list[SpecFile]:
     """Read the specs of all that the paths name.
 
     A path is a file; a directory, with all in it, also a Kafka source tree or a directory of jars,
@@ -93,7 +93,7 @@ def read_sources(paths: Iterable[str]) -> list[Source]:
 
     Raises `SpecError` for what is not there or cannot be read, and where there are no specs.
     """
-    found: dict[tuple[str, str], Source] = {}
+    found: dict[tuple[str, str], SpecFile] = {}
     for path in paths:
         here = list(_read(path))
         if not here:
@@ -105,7 +105,7 @@ def read_sources(paths: Iterable[str]) -> list[Source]:
     return list(found.values())
 
 
-def _read(path: str) -> Iterator[Source]:
+def _read(path: str) -> Iterator[SpecFile]:
     if path.startswith(RELEASE):
         return _from_release(path)
     revision, colon, inside = path.partition(":")
@@ -128,14 +128,14 @@ def _unreadable(path: object, error: Exception) -> SpecError:
     return SpecError(f"cannot be read: {reason or error}", source=str(path))
 
 
-def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
+def _from_file(path: Path, *, whole: bool, inside: str = "") -> SpecFile:
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise _unreadable(path, error) from None
     absolute = path.absolute()
-    return Source(
+    return SpecFile(
         name=str(path),
         path=str(absolute),
         directory=os.path.realpath(path.parent),
@@ -146,7 +146,7 @@ def _from_file(path: Path, *, whole: bool, inside: str = "") -> Source:
     )
 
 
-def _from_directory(root: Path) -> Iterator[Source]:
+def _from_directory(root: Path) -> Iterator[SpecFile]:
     specs, jars = [], []
     for directory, inner, files in os.walk(root, onerror=_raise):
         inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -226,7 +226,7 @@ def _raise(error: OSError) -> None:
     raise _unreadable(error.filename, error)
 
 
-def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[Source]:
+def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
     """The specs of a jar: those at Kafka's paths, or if it has none there, all of its JSON."""
     try:
         with zipfile.ZipFile(path) as jar:
@@ -261,11 +261,11 @@ def jar_name(path: Path) -> tuple[str, str]:
 
 def _inside(
     container: str, path: str, content: bytes, *, root: str = "", module: str = ""
-) -> Source:
+) -> SpecFile:
     """A file of a jar or a git revision, of which ``root`` was asked for: it, or what it is in."""
     parent = PurePosixPath(path).parent
     whole = path != root
-    return Source(
+    return SpecFile(
         name=f"{container}:{path}",
         path=path,
         directory=f"{container}:{parent}",
@@ -276,7 +276,7 @@ def _inside(
     )
 
 
-def _from_release(path: str) -> Iterator[Source]:
+def _from_release(path: str) -> Iterator[SpecFile]:
     """What the catalog has of a release, written anew: facts, and no prose."""
     release, entries = released(path.removeprefix(RELEASE))
     for entry in entries:
@@ -286,7 +286,7 @@ def _from_release(path: str) -> Iterator[Source]:
         yield replace(made, release=release)
 
 
-def released(asked: str) -> tuple[str, list[Entry]]:
+def released(asked: str) -> tuple[str, list[CatalogEntry]]:
     """Give a release of the catalog and the messages that it has; "4.0" is the newest 4.0.
 
     Raises `SpecError` for a release that is not there.
@@ -299,7 +299,7 @@ def released(asked: str) -> tuple[str, list[Entry]]:
     return release, [entry for entry in entries if release in entry.releases]
 
 
-def _from_git(revision: str, path: str) -> Iterator[Source]:
+def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     wanted = [path] if path else []
     listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *wanted])
     blobs = {}
@@ -392,7 +392,7 @@ def _given(paths: Paths) -> list[str | os.PathLike[str]]:
 
 def _name_offset(text: SpecText) -> int:
     node = text.read(whole=False)
-    member = node.members.get("name") if isinstance(node, Object) else None
+    member = node.members.get("name") if isinstance(node, JsonObject) else None
     return member.value.offset if member else node.offset
 
 

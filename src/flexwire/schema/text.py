@@ -22,7 +22,7 @@ MAX_DEPTH = 100
 MOST_PROBLEMS = 1000
 
 
-class Kind(Enum):
+class ScalarKind(Enum):
     """What a scalar is written as; the parser decides what it counts as."""
 
     STRING = "a string"
@@ -32,16 +32,16 @@ class Kind(Enum):
 
 
 @dataclass(slots=True)
-class Scalar:
+class JsonScalar:
     """A string's characters, or a number's, a boolean's or null's own spelling."""
 
-    kind: Kind
+    kind: ScalarKind
     text: str
     offset: int
 
 
 @dataclass(slots=True)
-class Array:
+class JsonArray:
     """A JSON array."""
 
     items: list[Node]
@@ -49,7 +49,7 @@ class Array:
 
 
 @dataclass(slots=True)
-class Member:
+class JsonMember:
     """One key of an object with its value; ``offset`` is that of the key."""
 
     offset: int
@@ -57,14 +57,14 @@ class Member:
 
 
 @dataclass(slots=True)
-class Object:
+class JsonObject:
     """A JSON object. Of a key given twice the last one counts, as it does to Jackson."""
 
-    members: dict[str, Member]
+    members: dict[str, JsonMember]
     offset: int
 
 
-Node = Scalar | Array | Object
+Node = JsonScalar | JsonArray | JsonObject
 
 # Every alternative is unrolled so that no text makes it backtrack more than once over itself, and
 # the last one takes any character, so that tokens follow each other without a gap.
@@ -85,7 +85,7 @@ _TOKEN = re.compile(
 )
 _PLAIN, _MARK = _TOKEN.groupindex["plain"], _TOKEN.groupindex["mark"]
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_KINDS = {"number": Kind.NUMBER, "boolean": Kind.BOOLEAN, "null": Kind.NULL}
+_KINDS = {"number": ScalarKind.NUMBER, "boolean": ScalarKind.BOOLEAN, "null": ScalarKind.NULL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,9 +194,9 @@ class _Tokens:
     def _value(self, token: tuple[str, str, int], depth: int) -> Node:
         name, text, offset = token
         if name == "string":
-            return Scalar(Kind.STRING, text, offset)
+            return JsonScalar(ScalarKind.STRING, text, offset)
         if name in _KINDS:
-            return Scalar(_KINDS[name], text, offset)
+            return JsonScalar(_KINDS[name], text, offset)
         if name not in "{[":
             hint = "; remove the comma before it" if name in "]}" else ""
             raise self._text.error(f"expected a value, got {_got(name, text)}{hint}", offset)
@@ -204,22 +204,22 @@ class _Tokens:
             raise self._text.error(f"nested more than {MAX_DEPTH} deep", offset)
         return self._object(offset, depth) if name == "{" else self._array(offset, depth)
 
-    def _array(self, offset: int, depth: int) -> Array:
+    def _array(self, offset: int, depth: int) -> JsonArray:
         items: list[Node] = []
         token = self.take()
         if token[0] == "]":
-            return Array(items, offset)
+            return JsonArray(items, offset)
         while True:
             items.append(self._value(token, depth + 1))
             if not self._another("]", "array", offset):
-                return Array(items, offset)
+                return JsonArray(items, offset)
             token = self.take()
 
-    def _object(self, offset: int, depth: int) -> Object:
-        members: dict[str, Member] = {}
+    def _object(self, offset: int, depth: int) -> JsonObject:
+        members: dict[str, JsonMember] = {}
         name, key, at = self.take()
         if name == "}":
-            return Object(members, offset)
+            return JsonObject(members, offset)
         while True:
             if name != "string":
                 hint = "; remove the comma before it" if name == "}" else ""
@@ -230,9 +230,9 @@ class _Tokens:
                 raise self._text.error(reason, place)
             if key in members and self._text.problems is not None:
                 self._repeated(key, at, members[key].offset)
-            members[key] = Member(at, self.value(depth + 1))
+            members[key] = JsonMember(at, self.value(depth + 1))
             if not self._another("}", "object", offset):
-                return Object(members, offset)
+                return JsonObject(members, offset)
             name, key, at = self.take()
 
     def _repeated(self, key: str, offset: int, first: int) -> None:

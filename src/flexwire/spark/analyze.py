@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 
 from flexwire import answers as every
 from flexwire.answers.asking.asking import (
-    Given,
+    AnswerResult,
     are_named,
     with_internal,
     without_logs,
@@ -447,7 +447,7 @@ class _AnalysisJob:
             opened = tables_of(self.spark, written, is_small=is_small)
             with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
                 told = [ask_or_tell(one, tables, memory) for one in answers]
-        given = [one for one in told if isinstance(one, Given)]
+        given = [one for one in told if isinstance(one, AnswerResult)]
         part = part_columns(facts.sampled)
         write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
         return replace(

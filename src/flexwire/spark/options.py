@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from flexwire.answers import KNOWN
+from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.asking import chosen, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
@@ -98,10 +98,10 @@ def to_answers(
     """Return the answers that are asked; None for those about logs."""
     if answers is None and labels is None:
         return None
-    labelled = [one for one in in_order(KNOWN) if one.labelled is not None]
+    labelled = [one for one in in_order(ANSWERS_BY_NAME) if one.labelled is not None]
     asked = labelled if answers is None else answers
     # The audit takes labels too.
-    return chosen(asked, KNOWN, labels, needs_taker=False)
+    return chosen(asked, ANSWERS_BY_NAME, labels, needs_taker=False)
 
 
 def _release(asked: object) -> str:

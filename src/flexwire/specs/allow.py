@@ -26,7 +26,7 @@ _NOT_LINE_END = re.compile(r"[^\r\n]")
 
 
 @dataclass(frozen=True, slots=True)
-class Allow:
+class AllowComment:
     """One such comment, sound or not.
 
     ``verb`` is "allow" if the comment is sound, and ``reason`` empty if it gives none. ``line`` is
@@ -47,7 +47,7 @@ class Allow:
         return self.verb == "allow" and bool(self.reason)
 
 
-def allows(text: SpecText) -> tuple[Allow, ...]:
+def allows(text: SpecText) -> tuple[AllowComment, ...]:
     """Find the comments of a spec that speak to flexwire.
 
     Other comments, block comments included, do not count, whatever they say.
@@ -71,7 +71,7 @@ def allows(text: SpecText) -> tuple[Allow, ...]:
         # Many write a colon after the id.
         rule = spoken["rule"].rstrip(":")
         reason = spoken["reason"].strip(" \t:;,.-")
-        told.append(Allow(spoken["verb"], rule, reason, line, at))
+        told.append(AllowComment(spoken["verb"], rule, reason, line, at))
     return tuple(told)
 
 
@@ -83,10 +83,10 @@ def _filled_lines(text: str) -> list[int]:
     return [number for number, line in enumerate(_LINE_END.split(without), 1) if line.strip()]
 
 
-class Allowed:
+class AllowedFindings:
     """What the comments of one spec allow, and which of them were needed."""
 
-    def __init__(self, comments: Iterable[Allow]) -> None:
+    def __init__(self, comments: Iterable[AllowComment]) -> None:
         self._waiting = [one for one in comments if one.allows]
         self._by_place = {(one.line, one.rule): one for one in reversed(self._waiting)}
         self._used: set[tuple[int, str]] = set()
@@ -99,7 +99,7 @@ class Allowed:
         self._used.add(place)
         return True
 
-    def unused(self) -> list[Allow]:
+    def unused(self) -> list[AllowComment]:
         """Give the comments that allowed nothing; of two for the same, the second."""
         return [
             one

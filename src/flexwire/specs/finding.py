@@ -40,7 +40,9 @@ class Finding:
         return f"{self.source}:{self.line}:{self.column}: {self.rule} {self.message}"
 
 
-def found(source: str, line: int, column: int, rule: str, message: str, text: str) -> Finding:
+def make_finding(
+    source: str, line: int, column: int, rule: str, message: str, text: str
+) -> Finding:
     """Make a finding, given the whole line of the text; all of it can be shown on a terminal."""
     excerpt, at = window(text, column, _LONGEST_EXCERPT)
     message = printable(message)
@@ -74,7 +76,7 @@ def _one_column_each(text: str) -> str:
 Level = Literal["error", "warning", "note"]
 
 
-class Told(Protocol):
+class RuleInfo(Protocol):
     """What a format shows of a rule besides its id."""
 
     @property
@@ -103,13 +105,13 @@ class Report:
 
     findings: tuple[Finding, ...]
     files: tuple[str, ...]
-    rules: Mapping[str, Told]
+    rules: Mapping[str, RuleInfo]
     command: str
     unstable: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RulePage:
     """A rule as it is read about. Its module's name is its id, its module's docstring its page."""
 
     module: str

@@ -216,7 +216,7 @@ class LogTables:
     rewrites: DataFrame
 
 
-class Opened(Protocol):
+class TableFiles(Protocol):
     """The output that tables were opened from, and the tables as they were then."""
 
     @property
@@ -263,7 +263,7 @@ class AnalysisTables:
     logs: LogTables | None = None
     narrow: Callable[[str, StructType], DataFrame | None] | None = None
     internal: InternalLogs | None = None
-    opened: Opened | None = None
+    opened: TableFiles | None = None
     is_small: bool = False
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:

@@ -130,7 +130,7 @@ def _labelled(
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class AnswerResult:
     """What an answer gave: its first rows, the most important first, of ``count`` in all.
 
     ``notes`` are sentences that a reader of the rows should know.
@@ -219,7 +219,7 @@ def _told(value: Any) -> Any:
     return value
 
 
-def ask(answer: Answer, tables: AnalysisTables) -> Given:
+def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
     """Ask one answer; whatever Spark raises is raised."""
     asked = answer.ask(tables)
     schema = schema_of(answer.columns)
@@ -233,11 +233,11 @@ def ask(answer: Answer, tables: AnalysisTables) -> Given:
         # Spark compiles what it orders by, which takes longer than to sort few rows here.
         rows = asked.limit(most + 1).toArrow().cast(schema)
         if len(rows) <= most:
-            return Given(answer, answer.sorted(rows), len(rows))
+            return AnswerResult(answer, answer.sorted(rows), len(rows))
     rows = answer.ordered(asked).limit(most + 1).toArrow().cast(schema)
     if len(rows) <= most:
-        return Given(answer, rows, len(rows))
-    return Given(answer, rows.slice(0, most), asked.count())
+        return AnswerResult(answer, rows, len(rows))
+    return AnswerResult(answer, rows.slice(0, most), asked.count())
 
 
 def without_logs(

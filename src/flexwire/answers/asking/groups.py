@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 from pyspark.sql.window import Window
 
-from flexwire.answers.asking.messages import Wanted, exchanges_of
+from flexwire.answers.asking.messages import ExchangeFilter, exchanges_of
 from flexwire.protocol.error_codes import MEMBER_ID_REQUIRED, NO_ERROR, REBALANCE_IN_PROGRESS
 from flexwire.tables.spec_places import error_places
 
@@ -88,7 +88,7 @@ def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
 
 
 def events(
-    tables: AnalysisTables, wanted: Sequence[Wanted], others: Sequence[DataFrame]
+    tables: AnalysisTables, wanted: Sequence[ExchangeFilter], others: Sequence[DataFrame]
 ) -> DataFrame:
     """All events: of exchanges, and others; all of a group are in one partition."""
     found = exchanges_of(tables, wanted)
@@ -139,7 +139,7 @@ COMMIT_GENERATION: Final = "generation_id_or_member_epoch"
 GROUP: Final = ("group_id", "protocol")
 
 
-def classic_exchanges(tables: AnalysisTables) -> list[Wanted]:
+def classic_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
     """The exchanges that tell of generations, and of what led to them; none without JoinGroup."""
     if tables.message(f"{JOIN}Request") is None or tables.message(f"{JOIN}Response") is None:
         return []
@@ -166,7 +166,7 @@ def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
     ]
 
 
-def _joins() -> Wanted:
+def _joins() -> ExchangeFilter:
     """The members that joined a generation, and what they knew and said when they asked."""
     asked_id = F.col("body.member_id")
     # A member whose protocols, byte by byte, are not what they were starts a rebalance.
@@ -174,7 +174,7 @@ def _joins() -> Wanted:
     is_leader = F.col("body.leader") == F.col("body.member_id")
     # Wide enough for the one after the greatest that a client may send.
     generation = F.col("body.generation_id").cast("bigint")
-    return Wanted(
+    return ExchangeFilter(
         JOIN,
         asked(
             kind=F.lit(JOIN_EVENT),
@@ -195,13 +195,13 @@ def _joins() -> Wanted:
     )
 
 
-def _leaves() -> Wanted:
+def _leaves() -> ExchangeFilter:
     """The members that left, before whatever generation that led to."""
     some = F.transform(
         "body.members",
         lambda one: F.struct(one["member_id"].alias("member_id"), one["reason"].alias("reason")),
     )
-    return Wanted(
+    return ExchangeFilter(
         LEAVE,
         asked(
             kind=F.lit(LEAVE_EVENT),
@@ -214,7 +214,7 @@ def _leaves() -> Wanted:
     )
 
 
-def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
+def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
     """Where a member of the generation before was told that there is to be another."""
     code = F.col("body.error_code") == REBALANCE_IN_PROGRESS
     by_api = {
@@ -223,7 +223,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[Wanted]:
         COMMIT: (COMMIT_GENERATION, _has_partition_error()),
     }
     return [
-        Wanted(
+        ExchangeFilter(
             api_name,
             asked(
                 kind=F.lit(TOLD),
@@ -341,10 +341,10 @@ PROTOCOLS: Final = {
 """By protocol the API of its heartbeats, all of which have ``group_id`` and ``member_epoch``."""
 
 
-def heartbeat_exchanges(tables: AnalysisTables) -> list[Wanted]:
+def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
     """Where members join, which they say with the epoch 0, and are told an epoch."""
     return [
-        Wanted(
+        ExchangeFilter(
             api_name,
             asked(
                 kind=F.lit(COME),

@@ -91,7 +91,7 @@ def with_topic_names(
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExchangeFilter:
     """Which exchanges of an API are wanted, by conditions on their tables, and what of them."""
 
     api_name: str
@@ -107,10 +107,10 @@ def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
     A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
     the bodies as ``request`` and ``response``.
     """
-    return exchanges_of(tables, [Wanted(api_name, F.col("body"), F.col("body"))])
+    return exchanges_of(tables, [ExchangeFilter(api_name, F.col("body"), F.col("body"))])
 
 
-def exchanges_of(tables: AnalysisTables, wanted: Sequence[Wanted]) -> DataFrame | None:
+def exchanges_of(tables: AnalysisTables, wanted: Sequence[ExchangeFilter]) -> DataFrame | None:
     """The same of several APIs, each table read once; what is wanted of them has the same types."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
@@ -326,7 +326,7 @@ _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class ErrorStructure:
     """A structure in a body: its value, its columns and the error codes in it and below it.
 
     ``path`` is the way to it by columns, ``shown`` the same as text, and ``topic`` and ``topic_id``
@@ -349,7 +349,7 @@ class Structure:
             inside = partial(self._inside, name, kind)
             value = self.value[name]
             if isinstance(kind, ArrayType):
-                found.append(F.exists(value, _of_each(Structure.has_error, inside)))
+                found.append(F.exists(value, _of_each(ErrorStructure.has_error, inside)))
             else:
                 found.append(inside(value).has_error())
         return reduce(lambda one, other: one | F.coalesce(other, no), found, no)
@@ -362,7 +362,7 @@ class Structure:
             inside = partial(self._inside, name, kind)
             value = self.value[name]
             if isinstance(kind, ArrayType):
-                found.append(F.flatten(F.transform(value, _of_each(Structure.errors, inside))))
+                found.append(F.flatten(F.transform(value, _of_each(ErrorStructure.errors, inside))))
             else:
                 found.append(inside(value).errors())
         return F.concat(none, *(F.coalesce(one, none) for one in found))
@@ -388,11 +388,11 @@ class Structure:
         )
         return F.when(self.value[code] != NO_ERROR, F.array(error).cast(_ERRORS))
 
-    def _inside(self, name: str, kind: DataType, value: Column) -> Structure:
+    def _inside(self, name: str, kind: DataType, value: Column) -> ErrorStructure:
         """The structure of that name, or an element of the array of that name."""
         is_array = isinstance(kind, ArrayType)
         path = (*self.path, name)
-        return Structure(
+        return ErrorStructure(
             value,
             cast("StructType", kind.elementType if isinstance(kind, ArrayType) else kind),
             tuple(one for one in self.places if one.path[: len(path)] == path),
@@ -402,7 +402,7 @@ class Structure:
             self.topic_id,
         ).with_topic()
 
-    def with_topic(self) -> Structure:
+    def with_topic(self) -> ErrorStructure:
         """The same with the topic that it names itself."""
         found = self
         for one in self.places:
@@ -439,16 +439,16 @@ def _only(kind: StructType, paths: Collection[Path]) -> StructType:
     return StructType(fields)
 
 
-def body_of(table: DataFrame, message: str) -> Structure:
+def body_of(table: DataFrame, message: str) -> ErrorStructure:
     """The body of a message's table; where it is null there are no errors in it."""
     kind = cast("StructType", table.schema["body"].dataType)
     nothing = F.lit(None).cast("string")
-    body = Structure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
+    body = ErrorStructure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
     return body.with_topic()
 
 
 def _of_each(
-    asked: Callable[[Structure], Column], inside: Callable[[Column], Structure]
+    asked: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
 ) -> Callable[[Column], Column]:
     # Spark counts a function's arguments: this has one.
     return lambda element: asked(inside(element))

@@ -163,7 +163,7 @@ _EXTENT: Final = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class MetadataExtent:
     """What a directory of the metadata's log holds."""
 
     directory: str
@@ -171,7 +171,7 @@ class Extent:
     covered: Covered
 
 
-def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Extent:
+def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
     """Say what is there; with ``time``, in ms, where its later records begin.
 
     Raises `CaptureError` and `StorageError`, by Spark Connect through Spark, as any source does.
@@ -189,7 +189,7 @@ def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Ex
         elif start is not None:
             runs.append(Run(start, end, voters, later))
     directory, has_log, *_ = found[0]
-    return Extent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
+    return MetadataExtent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
 
 
 def log_records(
@@ -322,7 +322,7 @@ class MetadataSource(DataSource):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read(InputPartition):
+class _MetadataPartition(InputPartition):
     part: LogPart | QuorumPart | None = None
 
 
@@ -331,7 +331,7 @@ class _ExtentReader(DataSourceReader):
         self._path, self._time = path, time
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [_Read()]
+        return [_MetadataPartition()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         del partition
@@ -347,10 +347,13 @@ class _PartsReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         names = [one for one in self._wanted if isinstance(one, str)]
         parts = [one for one in self._wanted if isinstance(one, QuorumPart)]
-        return [*map(_Read, _snapshots(self._path, names)), *map(_Read, parts)]
+        return [
+            *map(_MetadataPartition, _snapshots(self._path, names)),
+            *map(_MetadataPartition, parts),
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
         # Spark has a part of its own where there is nothing to read.
-        if isinstance(partition, _Read) and partition.part is not None:
+        if isinstance(partition, _MetadataPartition) and partition.part is not None:
             yield from partition.part.read()

@@ -87,7 +87,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecordSelection:
     """What of a log is asked for.
 
     Attributes:
@@ -109,7 +109,7 @@ class Asked:
 
 
 def read_records(
-    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, asked: Asked
+    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, asked: RecordSelection
 ) -> DataFrame:
     """Read the records of an internal topic that are asked for, from logs as `kafka-log` does."""
     typed = TypedRecords(topic, asked.records)
@@ -122,7 +122,7 @@ def read_records(
 
 
 def typed_piece(
-    topic: str, asked: Asked, columns: Sequence[str], piece: LogPiece
+    topic: str, asked: RecordSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
     """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
     typed = TypedRecords(InternalTopic(topic), asked.records)
@@ -151,7 +151,7 @@ def typed_piece(
 
 
 def _typed(
-    asked: Asked, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+    asked: RecordSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
     """Type records that were read, and give those that are asked for, and which these are."""
     made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
@@ -167,7 +167,7 @@ def _typed(
 
 
 def _of_interest(
-    asked: Asked,
+    asked: RecordSelection,
     typed: TypedRecords,
     piece: LogPiece,
     columns: Sequence[str],
@@ -370,7 +370,9 @@ class InternalLog:
             wanted = [one for one in wanted if one in {*columns, *PLACE[:2]}]
         # What is before a moment is not replaced by what is after it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
-        asked = Asked(records, wanted, of_transactions=of_transactions, only_last=only_last)
+        asked = RecordSelection(
+            records, wanted, of_transactions=of_transactions, only_last=only_last
+        )
         found = self._read(asked)
         if found is None:
             typed = internal_records(self.rows, self.topic, records)
@@ -388,7 +390,7 @@ class InternalLog:
     def unreadable(self, records: Records) -> DataFrame:
         """Give the records that have an error, as `internal_records` does, without structures."""
         columns = self._columns()
-        found = self._read(Asked(records, columns, unreadable=True))
+        found = self._read(RecordSelection(records, columns, unreadable=True))
         if found is None:
             typed = internal_records(self.rows, self.topic, records)
             found = typed.where(F.col("error").isNotNull()).select(*columns)
@@ -398,7 +400,7 @@ class InternalLog:
         """Name the columns that there are besides those of records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
-    def _read(self, asked: Asked) -> DataFrame | None:
+    def _read(self, asked: RecordSelection) -> DataFrame | None:
         """Read and type what is asked for at once; None where the files of rows are not known."""
         if self.files is None or self.files.rows is not self.rows:
             return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from flexwire.parties import AuditVerdict, Role
     from flexwire.protocol.configurations import ConfiguredKind
-    from flexwire.schema.catalog import Entry
+    from flexwire.schema.catalog import CatalogEntry
 
 
 Asked = Literal["here", "elsewhere", "never", "unseen"]
@@ -303,7 +303,7 @@ def _is_brokers_own(api_key: int) -> bool:
     return bool(entries) and not any(_has_clients_listener(entry) for entry in entries)
 
 
-def _has_clients_listener(entry: Entry) -> bool:
+def _has_clients_listener(entry: CatalogEntry) -> bool:
     # The newest release that still reads the request: 4.x keeps specs of what it has removed.
     for release, versions in reversed(entry.releases.items()):
         if versions:

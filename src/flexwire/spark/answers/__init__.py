@@ -42,15 +42,15 @@ __all__ = [
 ]
 
 
-class _Room(ModuleType):
+class _AnswersModule(ModuleType):
     """This room, where the old path of an answer's file does not hide its function."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in answers.KNOWN or not isinstance(value, ModuleType):
+        if name not in answers.ANSWERS_BY_NAME or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 
-sys.modules[__name__].__class__ = _Room
+sys.modules[__name__].__class__ = _AnswersModule
 
 
 def __getattr__(name: str) -> Any:
@@ -58,7 +58,7 @@ def __getattr__(name: str) -> Any:
     if name in answers.__all__:
         return getattr(answers, name)
     home = "latency" if name == "slowest" else name
-    if home not in answers.KNOWN:
+    if home not in answers.ANSWERS_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{answers.__name__}.{home}"), name)
 

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from flexwire.answers import KNOWN
+from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.answer import AnalysisTables, LogTables
 from flexwire.answers.asking.asking import (
     ALL,
     LONGEST_TEXT,
     MOST_ROWS,
-    Given,
+    AnswerResult,
     ask,
     chosen,
 )
@@ -176,7 +176,7 @@ def answers_of(
     master: str | None = None,
     memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
-) -> list[Given]:
+) -> list[AnswerResult]:
     """The answers ``asked``, as `chosen` has them, about the analysis in ``out``.
 
     What the analysis has answered is read; Spark starts only for what it has not, for ``labels``,
@@ -185,7 +185,7 @@ def answers_of(
     as `open_tables` and `chosen` do, `ArgumentError` for one by name about internal topics that it
     has not answered, and `AnalysisError` where one fails.
     """
-    wanted, found = chosen(asked, KNOWN, labels), output_of(out)
+    wanted, found = chosen(asked, ANSWERS_BY_NAME, labels), output_of(out)
     facts = _facts(out)
     counts = {} if facts is None else {one.name: one.rows for one in facts.answers}
     kept = {one.name: _kept(one, found, counts) for one in wanted if labels is None or one.asks}
@@ -238,7 +238,7 @@ def _facts(out: str | FilePath) -> Facts | None:
         return None
 
 
-def _kept(answer: Answer, found: Output, counts: Mapping[str, int]) -> Given | None:
+def _kept(answer: Answer, found: Output, counts: Mapping[str, int]) -> AnswerResult | None:
     """Return what the analysis has answered, unless it was cut, or has other columns.
 
     What was asked of internal topics cannot be asked of its tables. So it is returned where it was
@@ -256,12 +256,12 @@ def _kept(answer: Answer, found: Output, counts: Mapping[str, int]) -> Given | N
         return None
     for one in [*schema][len(known) :]:
         rows = rows.append_column(one, pa.nulls(len(rows), one.type))
-    return Given(answer, rows.cast(schema), max(len(rows), counts.get(answer.name, 0)))
+    return AnswerResult(answer, rows.cast(schema), max(len(rows), counts.get(answer.name, 0)))
 
 
 def ask_or_tell(
     answer: Answer, tables: AnalysisTables, memory: str | None = None
-) -> Given | Unanswered:
+) -> AnswerResult | Unanswered:
     """Ask one answer; where that fails, say so. ``memory`` is what we gave Java, if we did."""
     try:
         return ask(answer, tables)
@@ -273,7 +273,7 @@ def ask_or_tell(
     return Unanswered(answer.name, answer.question, reason, can_ask=not answer.asks)
 
 
-def to_send(given: Given, part: Mapping[str, float | str]) -> Given:
+def to_send(given: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
     """An answer as it is sent round: where it is about a ``part`` of what passed, rows say so.
 
     Answers of logs are about all that the logs have.
@@ -287,7 +287,11 @@ def to_send(given: Given, part: Mapping[str, float | str]) -> Given:
 
 
 def write_answers(
-    place: OutputDirectory, given: Iterable[Given], *, grows: bool, part: Mapping[str, float | str]
+    place: OutputDirectory,
+    given: Iterable[AnswerResult],
+    *,
+    grows: bool,
+    part: Mapping[str, float | str],
 ) -> None:
     """Write them, and whose their directory is; ``grows`` where the tables are Delta's.
 

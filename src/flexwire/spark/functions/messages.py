@@ -24,7 +24,7 @@ from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.schema.served import OneSpec, served_of
+from flexwire.schema.served import SingleSpec, served_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -40,7 +40,7 @@ def portable(message: MessageLike) -> str | MessageSpec:
     Raises `UnknownMessageError` for a name that the catalog does not have.
     """
     served = served_of(message)
-    if not isinstance(served.entry, OneSpec):
+    if not isinstance(served.entry, SingleSpec):
         if served.release is not None:
             raise refuse("message", "a message of no one release", f"that of {served.release}")
         return served.name

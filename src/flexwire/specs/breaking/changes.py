@@ -18,7 +18,7 @@ from functools import cache
 from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
-from flexwire.schema.editions import Given
+from flexwire.schema.editions import InputKind
 from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.schema.sources import turning_points
 from flexwire.schema.spec import FIRST, MessageType, narrowed
@@ -30,7 +30,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.schema.editions import Edition, Place
+    from flexwire.schema.editions import Edition, SpecOrigin
     from flexwire.schema.spec import Position
     from flexwire.specs.breaking.rule import BreakingRule
 
@@ -45,7 +45,7 @@ def breaking_rules() -> dict[str, BreakingRule]:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BreakingChange:
     """One thing that a change of specs breaks.
 
     ``position`` is a place in the new spec; the first line where the message is gone. ``versions``
@@ -69,7 +69,9 @@ class Change:
         return f"{what}, {where}{semicolon}{remedy}"
 
 
-def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -> list[Change]:
+def changes(
+    old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]
+) -> list[BreakingChange]:
     """Compare a message in all the versions that old and new both have; None if it is gone.
 
     Raises `SpecError` for a spec that cannot be laid out.
@@ -78,7 +80,7 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
     wanted = tuple(one for one in wanted if own_text or not one.needs_own_text)
     name = old.spec.name
     found = [
-        Change(rule, name, position, reason)
+        BreakingChange(rule, name, position, reason)
         for rule in wanted
         if rule.message
         for position, reason in rule.message(old.spec, new.spec if new else None)
@@ -91,7 +93,7 @@ def changes(old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]) -
         for difference in _differences(*sides, wanted):
             versions[difference] += run
     found += [
-        Change(rule, name, position, reason, tuple(broken))
+        BreakingChange(rule, name, position, reason, tuple(broken))
         for (rule, position, reason), broken in versions.items()
     ]
     found = [replace(one, position=new.top) if one.position == FIRST else one for one in found]
@@ -181,12 +183,12 @@ class _Scope:
         shared = {
             (one.place, other.place)
             for one, other in found
-            if other and Given.FILE not in {one.place.given, other.place.given}
+            if other and InputKind.FILE not in {one.place.given, other.place.given}
         }
         roots = {(before.root, after.root) for before, after in shared}
         paired = {root for both in roots for root in both}
-        old_places = {one.place for one, _ in found if one.place.given is not Given.FILE}
-        new_places = {one.place for one in new.values() if one.place.given is not Given.FILE}
+        old_places = {one.place for one, _ in found if one.place.given is not InputKind.FILE}
+        new_places = {one.place for one in new.values() if one.place.given is not InputKind.FILE}
         for before, after in product(old_places, new_places):
             strangers = before.root not in paired and after.root not in paired
             if before.directory == after.directory and (
@@ -196,20 +198,20 @@ class _Scope:
         self.places = {before for before, _ in shared}
         self.roots = {before.root for before, after in shared if _holds(after, before)}
 
-    def would_have(self, place: Place) -> bool:
+    def would_have(self, place: SpecOrigin) -> bool:
         """Whether the new side would have a message of this place."""
         return (
             self.everything
-            or place.given is Given.FILE
+            or place.given is InputKind.FILE
             or place.root in self.roots
             or place in self.places
         )
 
 
-def _holds(after: Place, before: Place) -> bool:
+def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
     """Whether the top of the old stands inside of the new, seen from directories alike."""
     inside = f"/{after.directory}".endswith(f"/{before.directory}") or not before.directory
-    return after.given is Given.TREE and inside
+    return after.given is InputKind.TREE and inside
 
 
 def stable(editions: Mapping[str, Edition]) -> dict[str, Edition]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from flexwire.specs.allow import Allowed, allows
-from flexwire.specs.breaking.changes import Change, breaking_rules, changes, match, stable
-from flexwire.specs.finding import Finding, Report, found
+from flexwire.specs.allow import AllowedFindings, allows
+from flexwire.specs.breaking.changes import BreakingChange, breaking_rules, changes, match, stable
+from flexwire.specs.finding import Finding, Report, make_finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flexwire.schema.text import SpecText
 
 
-class Asked(Protocol):
+class BreakingConfig(Protocol):
     """What is asked for, as `flexwire.specs.lint.config.Config` says it."""
 
     @property
@@ -33,7 +33,7 @@ def compare(
     new: Mapping[str, Edition],
     texts: Mapping[str, SpecText],
     rules: Collection[str],
-    config: Asked,
+    config: BreakingConfig,
     *,
     unstable: bool = False,
 ) -> Report:
@@ -58,7 +58,7 @@ def _compare(
     new: Mapping[str, Edition],
     texts: Mapping[str, SpecText],
     rules: Collection[str],
-    config: Asked,
+    config: BreakingConfig,
 ) -> Report:
     known = breaking_rules()
     wanted = [
@@ -73,7 +73,7 @@ def _compare(
         text = texts.get(other.spec.name) if other else None
         source = _source(other or one)
         path = (other or one).path or source
-        allowed = Allowed(allows(text) if text else ())
+        allowed = AllowedFindings(allows(text) if text else ())
         told = (
             _finding(change, source, text)
             for change in changes(one, other, wanted)
@@ -89,7 +89,7 @@ def _source(one: Edition) -> str:
     return one.spec.source or one.spec.name
 
 
-def _finding(change: Change, source: str, text: SpecText | None) -> Finding:
+def _finding(change: BreakingChange, source: str, text: SpecText | None) -> Finding:
     at = change.position
     line = text.line(at.line) if text else ""
-    return found(source, at.line, at.column, change.rule.id, change.text, line)
+    return make_finding(source, at.line, at.column, change.rule.id, change.text, line)

@@ -7,12 +7,12 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType
-from flexwire.specs.finding import Page
+from flexwire.specs.finding import RulePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from flexwire.schema.pairs import Member, StructurePair
+    from flexwire.schema.pairs import StructureMember, StructurePair
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import MessageSpec, Position
     from flexwire.specs.finding import Level
@@ -32,7 +32,7 @@ class Breaks(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class BreakingRule(Page):
+class BreakingRule(RulePage):
     """One rule.
 
     ``structure`` looks at a structure that old and new have in a version; ``message`` at the specs
@@ -77,13 +77,13 @@ def continued(old: MessageSpec, new: MessageSpec) -> tuple[int, int] | None:
     return None
 
 
-def has_other_default(old: Member, new: Member) -> bool:
+def has_other_default(old: StructureMember, new: StructureMember) -> bool:
     """Whether the defaults differ as values; of different types they cannot be compared."""
     # As text, so that NaN equals itself and 0 is not false.
     return old.kind == new.kind and repr(old.field.default) != repr(new.field.default)
 
 
-def default_text(member: Member) -> str:
+def default_text(member: StructureMember) -> str:
     """A default for a sentence."""
     default = member.field.default
     if isinstance(default, bool):

@@ -62,7 +62,7 @@ def _is_missing(one: Field) -> bool:
     return one.presence is Presence.ABSENT and one.tag is None
 
 
-class Matched(NamedTuple):
+class MatchedField(NamedTuple):
     """A field of both schemas: its path on either side, and the attributes to its structure."""
 
     steps: tuple[str, ...]
@@ -73,7 +73,7 @@ class Matched(NamedTuple):
     form: TagForm
 
 
-def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[Matched]:
+def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
     """Give every field that both schemas have, at every depth; ``form`` is the new side's.
 
     Raises `SpecError` for a message of more than 100,000 fields.
@@ -89,7 +89,7 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[Matched]:
             if count > MOST_FIELDS:
                 raise SpecError(f"more than {MOST_FIELDS} fields", source=old.name)
             was, here = (*before, one.json_name), (*path, match.json_name)
-            yield Matched(steps, field_path(was), field_path(here), one, match, beside.form)
+            yield MatchedField(steps, field_path(was), field_path(here), one, match, beside.form)
             inner, other = struct_of(one.type), struct_of(match.type)
             if inner is not None and other is not None:
                 index = ("[]",) * isinstance(one.type, Array)
@@ -110,7 +110,7 @@ def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
     return found
 
 
-class Carrier:
+class ValueConverter:
     """Carries values of one schema over to another."""
 
     def __init__(self, old: Schema, new: Schema, renamed: Renames) -> None:

@@ -22,8 +22,8 @@ from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.schema.served import served_of
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
-from flexwire.specs.cost.sides import ErrorTagged, bundled_specs
-from flexwire.specs.cost.tagging import tagged_now
+from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
+from flexwire.specs.cost.tagging import newly_tagged
 from flexwire.tables.parquet import Ranges
 from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
@@ -68,7 +68,7 @@ _MOST_BYTES = 64 * 1024 * 1024
 _HEADERS = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
 
 
-class _Tagged(NamedTuple):
+class _ErrorTaggedVersion(NamedTuple):
     """A version with its errors tagged: its spec and number, and where its error codes are."""
 
     spec: MessageSpec
@@ -222,18 +222,18 @@ def _with_error_tags(
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _tagged(message: str, version: int) -> _Tagged | None:
+def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
     """Give a version with its errors tagged; None where it has none."""
     old = bundled_specs()
     named = (message, None, None)
     edition = old.find(named)
     if edition is None or version not in edition.spec.valid_versions:
         return None
-    made, at = ErrorTagged(old).target(named, edition, version, newest=False)
+    made, at = ErrorTaggedSpecs(old).target(named, edition, version, newest=False)
     if made is edition:
         return None
     schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(made, at, Encoding.KAFKA)
-    errors = tagged_now(*schemas, {})
+    errors = newly_tagged(*schemas, {})
     if not errors and schemas[0].flexible == schemas[1].flexible:
         # The other message of the API has them.
         return None
@@ -242,11 +242,11 @@ def _tagged(message: str, version: int) -> _Tagged | None:
         for one in errors
         if isinstance(one.at.old.type, Integer)
     )
-    return _Tagged(made.at(at), at, codes)
+    return _ErrorTaggedVersion(made.at(at), at, codes)
 
 
 def _tagged_sizes(
-    message: str, rows: pa.RecordBatch, body: pa.StructArray, tagged: _Tagged
+    message: str, rows: pa.RecordBatch, body: pa.StructArray, tagged: _ErrorTaggedVersion
 ) -> pa.Int64Array:
     flexible = served_of(tagged.spec).schema(tagged.version).flexible
     header = _header_of(message, tagged.version, flexible=flexible)

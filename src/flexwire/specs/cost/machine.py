@@ -16,7 +16,7 @@ from flexwire.specs.cost.sizes import Sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from flexwire.specs.cost.meter import MessageCost, Meter, Pair
+    from flexwire.specs.cost.meter import CostMeter, MessageCost, SizePair
     from flexwire.specs.cost.tagging import Share
 
 
@@ -31,7 +31,7 @@ class NewestRequests:
     at_newest: int = 0
 
 
-def newest_requests(meter: Meter) -> NewestRequests:
+def newest_requests(meter: CostMeter) -> NewestRequests:
     """Count the requests that were compared."""
     requests = at_newest = 0
     for row in meter.rows.values():
@@ -74,7 +74,7 @@ CSV_COLUMNS = (
 )
 
 
-def sorted_rows(meter: Meter) -> list[MessageCost]:
+def sorted_rows(meter: CostMeter) -> list[MessageCost]:
     """Give the rows that have messages, what saves most first."""
     rows = (row for row in meter.rows.values() if row.messages)
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
@@ -90,7 +90,7 @@ def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
     return {api: found[api] for api in order}
 
 
-def to_json(meter: Meter, question: Mapping[str, Any]) -> str:
+def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
     """Write all that was measured; every size is in bytes."""
     rows, newest = sorted_rows(meter), newest_requests(meter)
     told = {
@@ -113,7 +113,7 @@ def to_json(meter: Meter, question: Mapping[str, Any]) -> str:
     return json.dumps(told, indent=2)
 
 
-def to_csv(meter: Meter) -> str:
+def to_csv(meter: CostMeter) -> str:
     """Write a line for each message and version as a whole, for its header, body, and fields."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
@@ -128,7 +128,7 @@ def to_csv(meter: Meter) -> str:
     return out.getvalue()
 
 
-def _parts(row: MessageCost) -> Iterator[tuple[str, str, Pair]]:
+def _parts(row: MessageCost) -> Iterator[tuple[str, str, SizePair]]:
     yield "whole", "", row.whole
     yield "header", "", row.header
     yield "body", "", row.body
@@ -177,7 +177,7 @@ def _row(row: MessageCost) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair, messages: int) -> dict[str, Any]:
+def _pair(pair: SizePair, messages: int) -> dict[str, Any]:
     return {"old": _stats(pair.old, messages), "new": _stats(pair.new, messages)}
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
 from flexwire.protocol.headers import header_version
-from flexwire.specs.cost.carry import Carrier, new_paths, renames
+from flexwire.specs.cost.carry import ValueConverter, new_paths, renames
 from flexwire.specs.cost.sizes import Sizes, read_sizes
-from flexwire.specs.cost.tagging import Share, tagged_now
+from flexwire.specs.cost.tagging import Share, newly_tagged
 from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
     from flexwire.specs.cost.carry import Renames
-    from flexwire.specs.cost.sides import Specs
+    from flexwire.specs.cost.sides import SpecSet
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
@@ -36,7 +36,7 @@ HEADER_ENCODINGS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
 """The encodings that a header has as well; in the others it is as Kafka writes it."""
 
 
-class At(Enum):
+class VersionChoice(Enum):
     """At which versions the messages are compared.
 
     SENT: each at the version it has; one at the newest version of the old specs, at the newest of
@@ -49,7 +49,7 @@ class At(Enum):
     UPGRADE = "upgrade"
 
 
-class Sent(NamedTuple):
+class SentMessage(NamedTuple):
     """A message as it was sent, in Kafka's encoding; without header where it came alone."""
 
     name: str
@@ -61,15 +61,15 @@ class Sent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenAs:
+class ComparisonSide:
     """One side of a comparison: its specs, and how a message is written."""
 
-    specs: Specs
+    specs: SpecSet
     encoding: Encoding = Encoding.KAFKA
 
 
 @dataclass(slots=True)
-class Pair:
+class SizePair:
     """The sizes of the same thing on both sides, one of each for every message."""
 
     old: Sizes = field(default_factory=Sizes)
@@ -98,11 +98,11 @@ class MessageCost:
     new_version: int
     api: str | None = None
     sent: int = 0
-    header: Pair = field(default_factory=Pair)
-    body: Pair = field(default_factory=Pair)
-    whole: Pair = field(default_factory=Pair)
+    header: SizePair = field(default_factory=SizePair)
+    body: SizePair = field(default_factory=SizePair)
+    whole: SizePair = field(default_factory=SizePair)
     saved: Sizes = field(default_factory=Sizes)
-    fields: dict[str, Pair] = field(default_factory=dict)
+    fields: dict[str, SizePair] = field(default_factory=dict)
     shares: list[Share] = field(default_factory=list)
     lost: Counter[str] = field(default_factory=Counter)
     losing: int = 0
@@ -126,7 +126,7 @@ class MessageCost:
         for path in old.keys() | new.keys():
             pair = self.fields.get(path)
             if pair is None:
-                pair = self.fields[path] = Pair()
+                pair = self.fields[path] = SizePair()
             if path in old:
                 pair.old.add(old[path])
             if path in new:
@@ -134,7 +134,7 @@ class MessageCost:
 
 
 @dataclass(slots=True)
-class Uncompared:
+class UncomparedCount:
     """Messages or bytes that were not compared, for one reason; ``example`` is the first error."""
 
     times: int = 0
@@ -143,7 +143,7 @@ class Uncompared:
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
+class _WriteForm:
     """How a value becomes bytes on one side."""
 
     schema: Schema
@@ -163,7 +163,7 @@ class _Way:
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _CostPlan:
     """What happens to the messages of one name and version.
 
     They are read as ``read`` says and, where other versions are to be compared, taken to the
@@ -171,32 +171,34 @@ class _Plan:
     """
 
     read: Schema
-    upgrade: Carrier | None
-    change: Carrier
-    old: _Way
-    new: _Way
+    upgrade: ValueConverter | None
+    change: ValueConverter
+    old: _WriteForm
+    new: _WriteForm
     row: MessageCost
     is_same: bool
     # For fields that are renamed: the new path by the old one.
     paths: Mapping[str, str]
 
 
-class Meter:
+class CostMeter:
     """Measures messages on two sides; `rows` and `uncompared` are what it found.
 
     Memory does not grow with the number of messages, only with that of their kinds, fields and
     different sizes.
     """
 
-    def __init__(self, old: WrittenAs, new: WrittenAs, at: At = At.SENT) -> None:
+    def __init__(
+        self, old: ComparisonSide, new: ComparisonSide, at: VersionChoice = VersionChoice.SENT
+    ) -> None:
         self.old = old
         self.new = new
         self.at = at
         self.rows: dict[tuple[str, int], MessageCost] = {}
-        self.uncompared: dict[tuple[str, str], Uncompared] = {}
-        self._plans: dict[tuple[Any, ...], _Plan | str] = {}
+        self.uncompared: dict[tuple[str, str], UncomparedCount] = {}
+        self._plans: dict[tuple[Any, ...], _CostPlan | str] = {}
 
-    def add(self, sent: Sent) -> None:
+    def add(self, sent: SentMessage) -> None:
         """Measure a message; what cannot be compared is counted by its reason.
 
         Raises `SpecError` for a spec that cannot be laid out.
@@ -217,12 +219,12 @@ class Meter:
         key = (what, reason)
         if key not in self.uncompared and len(self.uncompared) >= DIFFERENT_REASONS:
             key = _FURTHER
-        told = self.uncompared.setdefault(key, Uncompared(example=example))
+        told = self.uncompared.setdefault(key, UncomparedCount(example=example))
         told.times += 1
         told.bytes += size
 
     def _measure(
-        self, sent: Sent, plan: _Plan, value: dict[str, Any], sizes: dict[str, int]
+        self, sent: SentMessage, plan: _CostPlan, value: dict[str, Any], sizes: dict[str, int]
     ) -> None:
         lost = Counter[str]()
         carried = value if plan.upgrade is None else plan.upgrade.carry(value, lost)
@@ -255,18 +257,18 @@ class Meter:
         for share in row.shares:
             share.add(carried, old_sizes, new_sizes)
 
-    def _newest(self, sent: Sent) -> int:
+    def _newest(self, sent: SentMessage) -> int:
         old = self.old.specs.find(sent[:3])
         assert old is not None  # noqa: S101 - there is a plan for it
         return old.spec.valid_versions.highest
 
-    def _refuse(self, sent: Sent, what: str, error: CodecError) -> None:
+    def _refuse(self, sent: SentMessage, what: str, error: CodecError) -> None:
         # An index or a tag would make each refusal another one.
         path = _INDEX.sub("[]", error.path) or "the message"
         example = "" if carries_credentials(sent.name) else error.reason
         self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)
 
-    def _plan(self, sent: Sent) -> _Plan | str:
+    def _plan(self, sent: SentMessage) -> _CostPlan | str:
         key = (*sent[:4], sent.header is None)
         if key not in self._plans:
             made = self._made(sent)
@@ -275,7 +277,7 @@ class Meter:
             self._plans[key] = made
         return self._plans[key]
 
-    def _made(self, sent: Sent) -> _Plan | str:
+    def _made(self, sent: SentMessage) -> _CostPlan | str:
         name, version = sent.name, sent.version
         old = self.old.specs.find(sent[:3])
         if old is None:
@@ -283,11 +285,13 @@ class Meter:
         if version not in old.spec.valid_versions:
             return "the old specs have no such version"
         newest = old.spec.valid_versions.highest
-        target = self.new.specs.target(sent[:3], old, version, newest=self.at is not At.SENT)
+        target = self.new.specs.target(
+            sent[:3], old, version, newest=self.at is not VersionChoice.SENT
+        )
         if isinstance(target, str):
             return target
-        old_version = newest if self.at is At.NEWEST else version
-        middle_version = version if self.at is At.SENT else newest
+        old_version = newest if self.at is VersionChoice.NEWEST else version
+        middle_version = version if self.at is VersionChoice.SENT else newest
         read = self.old.specs.schema(old, version, Encoding.KAFKA)
         middle = self.old.specs.schema(old, middle_version, Encoding.KAFKA)
         renamed = _renamed(old, middle_version, *target)
@@ -295,15 +299,15 @@ class Meter:
         is_ = _way(self.new, *target, sent)
         row = self.rows.get((name, version))
         if row is None:
-            shares = [Share(one) for one in tagged_now(was.schema, is_.schema, renamed)]
+            shares = [Share(one) for one in newly_tagged(was.schema, is_.schema, renamed)]
             kind = old.spec.type
             api = kind.api_name(name) if kind.is_api else None
             row = MessageCost(name, version, old_version, target[1], api, shares=shares)
             self.rows[name, version] = row
-        return _Plan(
+        return _CostPlan(
             read,
-            None if middle is read else Carrier(read, middle, {}),
-            Carrier(middle, is_.schema, renamed),
+            None if middle is read else ValueConverter(read, middle, {}),
+            ValueConverter(middle, is_.schema, renamed),
             was,
             is_,
             row,
@@ -329,11 +333,11 @@ def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Rena
     return renames((old.at(version), version), (new.at(shared), shared))
 
 
-def _way(side: WrittenAs, edition: Edition, version: int, sent: Sent) -> _Way:
+def _way(side: ComparisonSide, edition: Edition, version: int, sent: SentMessage) -> _WriteForm:
     schema = side.specs.schema(edition, version, side.encoding)
     header = None
     if sent.header is not None:
         spec = edition.spec
         assert spec.api_key is not None  # noqa: S101 - the parser asks for it in an RPC
         header = header_version(spec.api_key, spec.type, version, flexible=schema.flexible)
-    return _Way(schema, side.encoding, header)
+    return _WriteForm(schema, side.encoding, header)

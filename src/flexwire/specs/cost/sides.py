@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 # Which message is meant: a name, and for what was renamed the api key and the type.
-Named = tuple[str, int | None, MessageType | None]
+MessageKey = tuple[str, int | None, MessageType | None]
 
 
-class Specs:
+class SpecSet:
     """Message specs by name; ``bundled`` adds all that Kafka's releases ever had."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
@@ -42,7 +42,7 @@ class Specs:
         self._bundled = bundled
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
 
-    def find(self, named: Named) -> Edition | None:
+    def find(self, named: MessageKey) -> Edition | None:
         """Give a message by its name, else the request or response of its api key."""
         name, api_key, kind = named
         if name in self._editions:
@@ -70,7 +70,7 @@ class Specs:
         return self._schemas[key]
 
     def target(
-        self, named: Named, old: Edition, version: int, *, newest: bool
+        self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
         """Give the message that takes the place of an old one, and its version; or why none does.
 
@@ -88,25 +88,25 @@ class Specs:
         return new, version
 
 
-def bundled_specs() -> Specs:
+def bundled_specs() -> SpecSet:
     """Give every message of every release, in its newest layout."""
-    return Specs({}, bundled=True)
+    return SpecSet({}, bundled=True)
 
 
-class ErrorTagged(Specs):
+class ErrorTaggedSpecs(SpecSet):
     """The old specs, in which an RPC's errors are tagged from the next version on.
 
     The document gives each RPC one new version, after its newest. Traffic is of many versions, so
     here each has a next one with the same fields, and only with the errors tagged.
     """
 
-    def __init__(self, old: Specs, mode: Mode = "strict") -> None:
+    def __init__(self, old: SpecSet, mode: Mode = "strict") -> None:
         super().__init__({})
         self._old = old
         self._mode = mode
 
     def target(
-        self, named: Named, old: Edition, version: int, *, newest: bool
+        self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int]:
         """Give the message with tagged errors and its version; the old one if it has no errors."""
         if newest:
@@ -114,7 +114,7 @@ class ErrorTagged(Specs):
         changed = self._changed(named, old, version)
         return (old, version) if changed is None else (changed, version + 1)
 
-    def _changed(self, named: Named, old: Edition, version: int) -> Edition | None:
+    def _changed(self, named: MessageKey, old: Edition, version: int) -> Edition | None:
         spec = old.at(version)
         if not spec.type.is_api or version == HIGHEST:
             return None
@@ -175,7 +175,7 @@ def _fields(fields: tuple[FieldSpec, ...], version: int) -> tuple[FieldSpec, ...
     )
 
 
-def _partner(named: Named, spec: MessageSpec) -> Named:
+def _partner(named: MessageKey, spec: MessageSpec) -> MessageKey:
     mine, other = "Request", "Response"
     kind = MessageType.RESPONSE
     if spec.type is MessageType.RESPONSE:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import EncodeError
-from flexwire.specs.cost.carry import Matched, matched
+from flexwire.specs.cost.carry import MatchedField, matched
 from flexwire.wire import types
 from flexwire.wire.cursor import Writer
 from flexwire.wire.schema import Presence
@@ -37,10 +37,10 @@ _STAND_INS: dict[type[types.Type], Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedNow:
+class NewlyTaggedField:
     """A field that is mandatory in the old schema and tagged in the new one."""
 
-    at: Matched
+    at: MatchedField
 
     def count(self, value: Mapping[str, Any]) -> tuple[int, int]:
         """Give how many values of the field the message has, and how many are not its default."""
@@ -74,7 +74,7 @@ class TaggedNow:
 class Share:
     """What the messages show of such a field: its values, how many are set, and their bytes."""
 
-    field: TaggedNow
+    field: NewlyTaggedField
     values: int = 0
     set: int = 0
     old: int = 0
@@ -110,10 +110,10 @@ class Share:
         return 1.0 if extra <= 0 else saved / (saved + extra)
 
 
-def tagged_now(old: Schema, new: Schema, renamed: Renames) -> list[TaggedNow]:
+def newly_tagged(old: Schema, new: Schema, renamed: Renames) -> list[NewlyTaggedField]:
     """Find the fields that are mandatory in the old schema and tagged in the new one."""
     found = [
-        TaggedNow(one)
+        NewlyTaggedField(one)
         for one in matched(old, new, renamed)
         if one.old.presence is Presence.INLINE and one.new.presence is Presence.TAGGED
     ]

@@ -12,7 +12,7 @@ from flexwire.specs.cost.sizes import Sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from flexwire.specs.cost.meter import MessageCost, Meter
+    from flexwire.specs.cost.meter import CostMeter, MessageCost
     from flexwire.specs.cost.tagging import Share
 
 Table = list[tuple[str, ...]]
@@ -25,7 +25,7 @@ _GAP = "  "
 _LEAST_WIDTH = 12
 
 
-def write(meter: Meter, question: str, *, width: int, whole: bool) -> str:
+def write(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
     """Write the tables; ``width`` is that of the terminal in columns, ``whole`` shows every line.
 
     A name that does not fit loses its middle.
@@ -142,7 +142,7 @@ def _dropped(rows: Iterable[MessageCost]) -> Table:
     return table
 
 
-def _uncompared(meter: Meter, width: int, *, whole: bool) -> list[str]:
+def _uncompared(meter: CostMeter, width: int, *, whole: bool) -> list[str]:
     found = sorted(meter.uncompared.items(), key=lambda one: (-one[1].times, one[0]))
     if not found:
         return []

@@ -8,7 +8,7 @@ import zlib
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import FlexwireError, short
-from flexwire.specs.cost.meter import Sent
+from flexwire.specs.cost.meter import SentMessage
 from flexwire.versions import HIGHEST
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def _rebuild(reason: str, source: str, line: int) -> VectorError:
     return VectorError(reason, source=source, line=line)
 
 
-def read_vectors(path: Path) -> Iterator[Sent]:
+def read_vectors(path: Path) -> Iterator[SentMessage]:
     """Read messages: ``{"message": "FetchRequest", "version": 12, "hex": "…"}`` in each line.
 
     The bytes are the message alone, without header. Other keys are passed over, and so are empty
@@ -57,7 +57,7 @@ def read_vectors(path: Path) -> Iterator[Sent]:
         raise VectorError(f"cannot be read: {reason}", source=str(path), line=number) from None
 
 
-def _read(line: bytes, path: Path, number: int) -> Sent:
+def _read(line: bytes, path: Path, number: int) -> SentMessage:
     try:
         found: Any = json.loads(line)
     except (ValueError, RecursionError):
@@ -70,4 +70,4 @@ def _read(line: bytes, path: Path, number: int) -> Sent:
     if type(name) is not str or type(version) is not int or not 0 <= version <= HIGHEST:
         reason = f"no message has the name {short(name)} and the version {short(version)}"
         raise VectorError(reason, source=str(path), line=number)
-    return Sent(name, None, None, version, body)
+    return SentMessage(name, None, None, version, body)

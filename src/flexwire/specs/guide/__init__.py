@@ -7,7 +7,7 @@ can be compared on a page, because the steps are written into it. `site` makes f
 search index included. What a version looks like is decided in `flexwire.schema`, not here.
 """
 
-from flexwire.specs.guide.messages import bundled_messages, given_messages
+from flexwire.specs.guide.messages import bundled_messages, own_messages
 from flexwire.specs.guide.site import MARK, render
 
-__all__ = ["MARK", "bundled_messages", "given_messages", "render"]
+__all__ = ["MARK", "bundled_messages", "own_messages", "render"]

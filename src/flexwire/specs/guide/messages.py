@@ -14,13 +14,13 @@ from flexwire.schema.editions import Edition
 from flexwire.schema.merge import merge
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
-from flexwire.specs.guide.rows import FieldRow, Room, Step, make_rows, steps
+from flexwire.specs.guide.rows import CharacterBudget, FieldRow, RowStep, make_rows, steps
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.spec import MessageSpec, MessageType
 
 # Every version is compared with every other. Kafka's highest version, after 14 years, is 19.
@@ -38,7 +38,7 @@ class Layout:
     renamed: bool
     flexible: bool
     rows: tuple[FieldRow, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[RowStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Support:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class MessageVersion:
     """One version of a message. ``header`` is its header's version; None if it has no header."""
 
     number: int
@@ -80,7 +80,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Message:
+class GuideMessage:
     """A message with all its versions, lowest first. ``group`` is what it is listed under."""
 
     name: str
@@ -88,7 +88,7 @@ class Message:
     api_key: int | None
     group: str
     listeners: tuple[str, ...]
-    versions: tuple[Version, ...]
+    versions: tuple[MessageVersion, ...]
 
     @property
     def is_api(self) -> bool:
@@ -101,7 +101,7 @@ class Message:
         return self.type.api_name(self.name)
 
     @cached_property
-    def by_number(self) -> dict[int, Version]:
+    def by_number(self) -> dict[int, MessageVersion]:
         """The versions by their numbers."""
         return {one.number: one for one in self.versions}
 
@@ -130,13 +130,13 @@ class Message:
         return next((one.number for one in self.versions if one.flexible), None)
 
 
-def bundled_messages(bundled: Catalog) -> list[Message]:
+def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
     """Give every message of the catalog, as the newest release lays each of its versions out."""
     made = []
     for entry in map(bundled.entry, bundled.names()):
         by_version = {number: entry.spec(number) for number in entry.versions}
         edition = Edition(entry.all_specs()[0], by_version)
-        laid = _Laid(edition, tuple(by_version))
+        laid = _EditionLayout(edition, tuple(by_version))
         supports = {number: _bundled(bundled, entry, laid, number) for number in by_version}
         current = entry.current_versions
         removed = {number for number in by_version if number not in current}
@@ -144,7 +144,7 @@ def bundled_messages(bundled: Catalog) -> list[Message]:
     return made
 
 
-def given_messages(editions: Mapping[str, Edition]) -> list[Message]:
+def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
     """Give messages of specs of one's own; those without versions are left out.
 
     A release of the catalog supports a version if its version of that number has the same bytes, in
@@ -155,7 +155,7 @@ def given_messages(editions: Mapping[str, Edition]) -> list[Message]:
     for edition in editions.values():
         if not edition.spec.valid_versions:
             continue
-        laid = _Laid(edition, _numbers(edition.spec))
+        laid = _EditionLayout(edition, _numbers(edition.spec))
         known = list(_namesakes(edition.spec))
         supports = {number: _given(known, laid, number) for number in laid.numbers}
         made.append(laid.message(edition.spec.type.value, supports, set()))
@@ -169,13 +169,13 @@ def _numbers(spec: MessageSpec) -> tuple[int, ...]:
     return tuple(spec.valid_versions)
 
 
-class _Laid:
+class _EditionLayout:
     """An edition laid out: the schemas of its versions and their rows."""
 
     def __init__(self, edition: Edition, numbers: Sequence[int]) -> None:
         self.edition = edition
         self.numbers = numbers
-        self.room = Room(edition.spec.source or edition.spec.name)
+        self.room = CharacterBudget(edition.spec.source or edition.spec.name)
         self.schemas = {number: resolve(edition.at(number), number) for number in numbers}
         served = [(spec, Versions(run[0], run[-1])) for spec, run in _runs(numbers, edition.at)]
         # The newest spec's word comes first.
@@ -189,16 +189,18 @@ class _Laid:
             for number, schema in self.schemas.items()
         }
 
-    def message(self, group: str, supports: Mapping[int, Support], removed: set[int]) -> Message:
+    def message(
+        self, group: str, supports: Mapping[int, Support], removed: set[int]
+    ) -> GuideMessage:
         spec = self.edition.spec
-        return Message(
+        return GuideMessage(
             name=spec.name,
             type=spec.type,
             api_key=spec.api_key,
             group=group,
             listeners=spec.listeners,
             versions=tuple(
-                Version(
+                MessageVersion(
                     number=number,
                     flexible=schema.flexible,
                     header=_header(spec, number, flexible=schema.flexible),
@@ -251,7 +253,7 @@ def _header(spec: MessageSpec, number: int, *, flexible: bool) -> int | None:
     return header_version(spec.api_key, spec.type, number, flexible=flexible)
 
 
-def _bundled(bundled: Catalog, entry: Entry, laid: _Laid, number: int) -> Support:
+def _bundled(bundled: Catalog, entry: CatalogEntry, laid: _EditionLayout, number: int) -> Support:
     default = laid.edition.at(number)
     otherwise = [
         laid.layout(spec, number, releases)
@@ -263,7 +265,7 @@ def _bundled(bundled: Catalog, entry: Entry, laid: _Laid, number: int) -> Suppor
     return Support(_in_a_row(_knowing(bundled, modules), having), tuple(otherwise))
 
 
-def _specs_of(entry: Entry, number: int) -> list[tuple[MessageSpec, list[str]]]:
+def _specs_of(entry: CatalogEntry, number: int) -> list[tuple[MessageSpec, list[str]]]:
     """The specs that lay a version out in some release, with these releases."""
     found: dict[int, tuple[MessageSpec, list[str]]] = {}
     for release in _having(entry, number):
@@ -277,7 +279,7 @@ def _knowing(bundled: Catalog, modules: set[str]) -> list[str]:
     return [one for one in bundled.releases if modules & set(bundled.release_modules[one])]
 
 
-def _having(entry: Entry, number: int) -> list[str]:
+def _having(entry: CatalogEntry, number: int) -> list[str]:
     return [release for release, valid in entry.releases.items() if number in valid]
 
 
@@ -287,7 +289,7 @@ def _in_a_row(known: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], 
     return tuple(tuple(run) for has, run in runs if has)
 
 
-def _namesakes(spec: MessageSpec) -> Iterator[Entry]:
+def _namesakes(spec: MessageSpec) -> Iterator[CatalogEntry]:
     """What the catalog has under the api key of a request or response, or under the name."""
     for entry in map(catalog().entry, catalog().names()):
         if spec.type.is_api:
@@ -299,7 +301,7 @@ def _namesakes(spec: MessageSpec) -> Iterator[Entry]:
             yield entry
 
 
-def _given(known: Sequence[Entry], laid: _Laid, number: int) -> Support:
+def _given(known: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -> Support:
     having: set[str] = set()
     otherwise = []
     for entry in known:
@@ -313,7 +315,7 @@ def _given(known: Sequence[Entry], laid: _Laid, number: int) -> Support:
     return Support(runs, tuple(otherwise), _after(known, number))
 
 
-def _after(known: Sequence[Entry], number: int) -> str:
+def _after(known: Sequence[CatalogEntry], number: int) -> str:
     """The newest release, if it has one of these messages in lower versions only, as all do."""
     newest = catalog().newest_release
     has_lower = any(number > max(entry.versions) for entry in known if newest in entry.releases)

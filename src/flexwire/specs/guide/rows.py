@@ -59,7 +59,7 @@ class FieldRow:
         return (self.type, self.wire, self.default, self.properties)
 
 
-class Room:
+class CharacterBudget:
     """How many characters the fields of a message may still take, over all its versions."""
 
     def __init__(self, message: str, left: int = LARGEST) -> None:
@@ -75,7 +75,7 @@ class Room:
 
 
 def make_rows(
-    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: Room
+    spec: MessageSpec, schema: Schema, present: Mapping[tuple[str, str], str], room: CharacterBudget
 ) -> tuple[FieldRow, ...]:
     """Give the fields that ``schema``, a version of ``spec``, has: inline ones, then tagged ones.
 
@@ -157,11 +157,11 @@ def _text(text: str) -> str:
     return printable(shorten(text, _LONGEST_TEXT))
 
 
-Kind = Literal["same", "changed", "added", "removed"]
+StepKind = Literal["same", "changed", "added", "removed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RowStep:
     """What becomes of one field: ``old`` and ``new`` are places in the fields, None in neither.
 
     ``aspects`` are those of `ASPECTS` that changed. A field that moved is removed and added.
@@ -172,7 +172,7 @@ class Step:
     aspects: tuple[str, ...] = ()
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> StepKind:
         """What to call it."""
         if self.old is None:
             return "added"
@@ -181,7 +181,7 @@ class Step:
         return "changed" if self.aspects else "same"
 
 
-def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[Step]:
+def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
     """Lead from the old fields to the new ones, in order: every field of both is in one step.
 
     Fields are the same by their paths; as many as can be keep their order.
@@ -190,10 +190,10 @@ def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[Step]:
     next_old = next_new = 0
     for at_old, at_new in [*_kept(old, new), (len(old), len(new))]:
         # What is gone stands before what came in its place.
-        made += [Step(place, None) for place in range(next_old, at_old)]
-        made += [Step(None, place) for place in range(next_new, at_new)]
+        made += [RowStep(place, None) for place in range(next_old, at_old)]
+        made += [RowStep(None, place) for place in range(next_new, at_new)]
         if at_old < len(old):
-            made.append(Step(at_old, at_new, _changed(old[at_old], new[at_new])))
+            made.append(RowStep(at_old, at_new, _changed(old[at_old], new[at_new])))
         next_old, next_new = at_old + 1, at_new + 1
     return made
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
-    from flexwire.specs.guide.messages import Message, Version
-    from flexwire.specs.guide.rows import FieldRow, Step
-    from flexwire.specs.guide.traffic import Traffic
+    from flexwire.specs.guide.messages import GuideMessage, MessageVersion
+    from flexwire.specs.guide.rows import FieldRow, RowStep
+    from flexwire.specs.guide.traffic import GuideTraffic
 
 
 # A step between two rows in the data of a page: what of it changed, as the bits of a number.
@@ -36,7 +36,7 @@ _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class VersionFact:
     """What holds for a whole version of a message."""
 
     name: str
@@ -44,7 +44,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Told:
+class FieldChange:
     """A step in words: the field that it is about, and for each aspect its old and new value."""
 
     kind: str
@@ -58,34 +58,34 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Change:
+class MessageChange:
     """What changed in a version of a message since the one before it."""
 
-    message: Message
+    message: GuideMessage
     facts: tuple[tuple[str, str, str], ...]
-    told: tuple[Told, ...]
+    told: tuple[FieldChange, ...]
 
     @property
-    def plain(self) -> tuple[Told, ...]:
+    def plain(self) -> tuple[FieldChange, ...]:
         """The changes that are more than another form on the wire."""
         return tuple(one for one in self.told if not one.only_wire)
 
     @property
-    def rewritten(self) -> tuple[Told, ...]:
+    def rewritten(self) -> tuple[FieldChange, ...]:
         """The fields that are only written differently."""
         return tuple(one for one in self.told if one.only_wire)
 
 
 @dataclass(frozen=True)
-class Page:
+class GuidePage:
     """A page: an API with its request and response, or a message that belongs to no API."""
 
     path: str
     title: str
-    messages: tuple[Message, ...]
+    messages: tuple[GuideMessage, ...]
 
     @property
-    def first(self) -> Message:
+    def first(self) -> GuideMessage:
         """The request, where there is one."""
         return self.messages[0]
 
@@ -113,32 +113,32 @@ class Page:
         """Whether the newest release has no version of it."""
         return not any(one.current for one in self.messages)
 
-    def history(self) -> Iterator[tuple[int | None, int, tuple[Change, ...]]]:
+    def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
         """The versions, highest first: the one before it, its number, and what changed."""
         for old, new in reversed(list(zip((None, *self.numbers), self.numbers, strict=False))):
             changes = () if old is None else tuple(self._changes(old, new))
             yield old, new, changes
 
-    def _changes(self, old: int, new: int) -> Iterator[Change]:
+    def _changes(self, old: int, new: int) -> Iterator[MessageChange]:
         for message in self.messages:
             before, after = message.by_number.get(old), message.by_number.get(new)
             if before and after:
-                yield Change(
+                yield MessageChange(
                     message,
                     tuple(changed_facts(before, after, message)),
                     tuple(tell(before.rows, after.rows, steps(before.rows, after.rows))),
                 )
 
 
-def make_pages(messages: Iterable[Message]) -> list[Page]:
+def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
     """Group messages into pages, by title."""
-    grouped: dict[tuple[str, str], list[Message]] = {}
+    grouped: dict[tuple[str, str], list[GuideMessage]] = {}
     for one in sorted(messages, key=lambda one: (one.title, one.type.value)):
         folder = "api" if one.is_api else "message"
         grouped.setdefault((folder, one.title), []).append(one)
     taken: set[str] = set()
     return [
-        Page(_path(folder, title, taken), title, tuple(members))
+        GuidePage(_path(folder, title, taken), title, tuple(members))
         for (folder, title), members in grouped.items()
     ]
 
@@ -153,22 +153,24 @@ def _path(folder: str, title: str, taken: set[str]) -> str:
     return f"{folder}/{name}.html"
 
 
-def facts(version: Version, message: Message) -> tuple[Fact, ...]:
+def facts(version: MessageVersion, message: GuideMessage) -> tuple[VersionFact, ...]:
     """What holds for a version as a whole, and can differ from version to version."""
-    told = [Fact("Flexible", "yes" if version.flexible else "no")]
+    told = [VersionFact("Flexible", "yes" if version.flexible else "no")]
     if version.header is not None:
-        told.append(Fact(f"{message.type.value.capitalize()} header", str(version.header)))
+        told.append(VersionFact(f"{message.type.value.capitalize()} header", str(version.header)))
     return tuple(told)
 
 
-def changed_facts(old: Version, new: Version, message: Message) -> Iterator[tuple[str, str, str]]:
+def changed_facts(
+    old: MessageVersion, new: MessageVersion, message: GuideMessage
+) -> Iterator[tuple[str, str, str]]:
     """The facts that differ: name, old value, new value."""
     for before, after in zip(facts(old, message), facts(new, message), strict=True):
         if before != after:
             yield before.name, before.value, after.value
 
 
-def came(message: Message, row: FieldRow, oldest: str) -> str:
+def came(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     """Return the version that brought a field, with the first release that has it.
 
     "" where the ``oldest`` release that is known has it already, or none has. A version that is
@@ -181,17 +183,19 @@ def came(message: Message, row: FieldRow, oldest: str) -> str:
     return "" if release == oldest else f"v{first.number}, in {release}"
 
 
-def tell(old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[Step]) -> Iterator[Told]:
+def tell(
+    old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[RowStep]
+) -> Iterator[FieldChange]:
     """The steps that change something, in words."""
     for step in way:
         if step.old is None and step.new is not None:
-            yield Told(step.kind, new[step.new])
+            yield FieldChange(step.kind, new[step.new])
         elif step.new is None and step.old is not None:
-            yield Told(step.kind, old[step.old])
+            yield FieldChange(step.kind, old[step.old])
         elif step.aspects and step.old is not None and step.new is not None:
             before, after = old[step.old], new[step.new]
             values = [(one, word(before, one), word(after, one)) for one in step.aspects]
-            yield Told(step.kind, after, tuple(values))
+            yield FieldChange(step.kind, after, tuple(values))
 
 
 def word(row: FieldRow, aspect: str) -> str:
@@ -200,7 +204,7 @@ def word(row: FieldRow, aspect: str) -> str:
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
-def comparisons(message: Message) -> dict[str, object]:
+def comparisons(message: GuideMessage) -> dict[str, object]:
     """What the page's script needs to show the changes between any two versions.
 
     ``layouts`` numbers the layout of each version, ``steps`` has for two layouts "old-new" the
@@ -237,11 +241,11 @@ def _numbered(values: Sequence[Hashable]) -> list[int]:
     return [numbers.setdefault(one, len(numbers)) for one in values]
 
 
-def _aspects(version: Version) -> tuple[Hashable, ...]:
+def _aspects(version: MessageVersion) -> tuple[Hashable, ...]:
     return tuple((row.path, row.aspects) for row in version.rows)
 
 
-def _coded(old: Version, new: Version) -> list[tuple[int, int, int]]:
+def _coded(old: MessageVersion, new: MessageVersion) -> list[tuple[int, int, int]]:
     return [
         (
             -1 if step.old is None else step.old,
@@ -258,7 +262,7 @@ def spoken(numbers: Sequence[int]) -> str:
     return str(Versions.of(numbers)) if numbers else "\u2013"
 
 
-def write_index(pages: Sequence[Page], mark: str) -> str:
+def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     """Write the index as a script, because a page opened as a file can read no other kind of file.
 
     A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
@@ -291,12 +295,12 @@ def write_index(pages: Sequence[Page], mark: str) -> str:
     return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
 
 
-def place_of(number: int, message: Message, row: FieldRow) -> str:
+def place_of(number: int, message: GuideMessage, row: FieldRow) -> str:
     """The name of a row's place on its page."""
     return f"v{number}-{message.type.value}-{row.path}"
 
 
-def _fields(message: Message) -> Iterator[tuple[FieldRow, str]]:
+def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
     seen: set[tuple[str, str]] = set()
     for version in reversed(message.versions):
         for row in version.rows:
@@ -310,10 +314,10 @@ MARK = "Written by `flexwire schema docs`; do not edit."
 
 
 def render(
-    messages: Iterable[Message],
+    messages: Iterable[GuideMessage],
     title: str,
     releases: Sequence[str],
-    traffic: Traffic | None = None,
+    traffic: GuideTraffic | None = None,
 ) -> dict[str, str]:
     """Give every file of the guide by its path.
 
@@ -388,12 +392,12 @@ def _run(releases: Sequence[str]) -> str:
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
-def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
-    def key(page: Page) -> tuple[int, str]:
+def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any]:
+    def key(page: GuidePage) -> tuple[int, str]:
         return (-1 if page.first.api_key is None else page.first.api_key, page.title)
 
     apis = sorted((page for page in pages if page.first.is_api), key=key)
-    groups: dict[str, list[Page]] = {}
+    groups: dict[str, list[GuidePage]] = {}
     for page in pages:
         if not page.first.is_api:
             groups.setdefault(page.first.group, []).append(page)
@@ -408,13 +412,13 @@ def _index(pages: Sequence[Page], releases: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _data(page: Page) -> str:
+def _data(page: GuidePage) -> str:
     """The data of a page's script; "<" could end the element that it stands in."""
     text = json.dumps([comparisons(one) for one in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
-def _namesakes(pages: Sequence[Page], page: Page) -> list[Page]:
+def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
     """Other pages with the API's key: an api key outlives names."""
     if page.first.api_key is None or not page.first.is_api:
         return []

@@ -46,7 +46,7 @@ class Senders(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class VersionTraffic:
     """What of one version of a message was sent: by whom, and which fields, by their paths.
 
     ``fields`` lacks those that the tables do not have: records, of which they have the sizes.
@@ -58,34 +58,34 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class GuideTraffic:
     """What an analysis has of each message and version."""
 
-    sent: dict[tuple[str, int], Sent]
+    sent: dict[tuple[str, int], VersionTraffic]
 
-    def of(self, message: str, version: int) -> Sent | None:
+    def of(self, message: str, version: int) -> VersionTraffic | None:
         """What was sent of a version; None where nothing was."""
         return self.sent.get((message, version))
 
 
-def read_traffic(analysis: str | Path) -> Traffic:
+def read_traffic(analysis: str | Path) -> GuideTraffic:
     """Count what the message tables of an analysis hold, by `flexwire.tables.output.output`.
 
     Raises `FlexwireError` where there is no complete analysis. What did not decode counts nowhere.
     """
     found = output(analysis)
-    sent: dict[tuple[str, int], Sent] = {}
+    sent: dict[tuple[str, int], VersionTraffic] = {}
     for name in found.message_names():
-        counts: dict[int, _Counts] = defaultdict(_Counts)
+        counts: dict[int, _VersionCounts] = defaultdict(_VersionCounts)
         dataset = found.dataset(f"messages/{name}")
         for batch in dataset.to_batches(columns=_COLUMNS, batch_size=_ROWS):
             for version, rows in _by_version(batch):
                 counts[version].add(name, version, rows)
         sent |= {(name, version): one.sent() for version, one in counts.items()}
-    return Traffic(sent)
+    return GuideTraffic(sent)
 
 
-class _Counts:
+class _VersionCounts:
     """Messages of one version, by client, and of each field those that sent it."""
 
     def __init__(self) -> None:
@@ -104,10 +104,10 @@ class _Counts:
             # A field that nobody sent is there too, with no count.
             _tally(self.fields[path], names, codes[np.unique(found)])
 
-    def sent(self) -> Sent:
+    def sent(self) -> VersionTraffic:
         """The counts, with the clients that sent most."""
         fields = {path: _senders(counted) for path, counted in self.fields.items()}
-        return Sent(self.messages.total(), _senders(self.messages), fields)
+        return VersionTraffic(self.messages.total(), _senders(self.messages), fields)
 
 
 def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> None:

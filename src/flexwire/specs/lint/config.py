@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from enum import Enum
 
-    from flexwire.specs.finding import Told
+    from flexwire.specs.finding import RuleInfo
 
 ALL = "ALL"
 DEFAULT = "DEFAULT"
@@ -36,7 +36,7 @@ class Ruleset:
     """The rules of one command, which a table of that name configures."""
 
     table: str
-    rules: Callable[[], Mapping[str, Told]]
+    rules: Callable[[], Mapping[str, RuleInfo]]
     left_out: Enum | None = None
     """The category that is used only where it is named."""
 

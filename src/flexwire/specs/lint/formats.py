@@ -18,7 +18,7 @@ from flexwire.specs.finding import window
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from flexwire.specs.finding import Finding, Report, Told
+    from flexwire.specs.finding import Finding, Report, RuleInfo
 
 
 # Where nothing says how wide a line may be, excerpts still fit a screen.
@@ -163,7 +163,7 @@ def to_sarif(report: Report) -> str:
     return json.dumps(log, indent=2, ensure_ascii=False) + "\n"
 
 
-def _rule(name: str, rule: Told) -> dict[str, Any]:
+def _rule(name: str, rule: RuleInfo) -> dict[str, Any]:
     return {
         "id": name,
         "shortDescription": {"text": rule.summary},
@@ -174,7 +174,7 @@ def _rule(name: str, rule: Told) -> dict[str, Any]:
     }
 
 
-def _result(one: Finding, rule: Told, index: int) -> dict[str, Any]:
+def _result(one: Finding, rule: RuleInfo, index: int) -> dict[str, Any]:
     region = {"startLine": one.line, "startColumn": one.column}
     place = {"artifactLocation": {"uri": _uri(one.source)}, "region": region}
     return {

@@ -10,16 +10,16 @@ from flexwire.schema.parse import parse_node
 from flexwire.schema.sources import LARGEST
 from flexwire.schema.spec import Position
 from flexwire.schema.text import MOST_PROBLEMS, SpecText
-from flexwire.specs.allow import Allowed
-from flexwire.specs.finding import Report, found
-from flexwire.specs.lint.message import Directory, Message
+from flexwire.specs.allow import AllowedFindings
+from flexwire.specs.finding import Report, make_finding
+from flexwire.specs.lint.message import CheckedMessage, Directory
 from flexwire.specs.lint.rules import rules
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
     from flexwire.schema.parse import Mode
-    from flexwire.schema.sources import Source
+    from flexwire.schema.sources import SpecFile
     from flexwire.schema.text import Problem
     from flexwire.specs.finding import Finding
     from flexwire.specs.lint.config import Config
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _UNUSED = "ALLOW_UNUSED"
 
 
-def lint(sources: Iterable[Source], config: Config) -> Report:
+def lint(sources: Iterable[SpecFile], config: Config) -> Report:
     """Check specs, directory by directory: api keys and partners are those of one directory.
 
     At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """
-    directories: dict[str, list[Source]] = {}
+    directories: dict[str, list[SpecFile]] = {}
     for source in sources:
         directories.setdefault(source.directory, []).append(source)
     chosen = [rule for rule in rules().values() if rule.id in config.rules]
@@ -44,10 +44,12 @@ def lint(sources: Iterable[Source], config: Config) -> Report:
     return Report(tuple(sorted(findings)), tuple(files), rules(), "flexwire schema lint")
 
 
-def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -> Iterator[Finding]:
+def _lint_directory(
+    sources: list[SpecFile], chosen: list[Rule], config: Config
+) -> Iterator[Finding]:
     ids = {rule.id for rule in chosen}
-    messages: dict[Message, Source] = {}
-    allowed: dict[Message, Allowed] = {}
+    messages: dict[CheckedMessage, SpecFile] = {}
+    allowed: dict[CheckedMessage, AllowedFindings] = {}
     broken = False
     for source in sources:
         message, problems = read_message(source, config.mode)
@@ -56,7 +58,7 @@ def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -
             yield from (one for one in problems if _is_asked_for(one.rule, source, ids, config))
             continue
         messages[message] = source
-        comments = allowed[message] = Allowed(message.allows)
+        comments = allowed[message] = AllowedFindings(message.allows)
         problems += [one for rule in chosen for one in _found_in(message, rule)]
         yield from (
             one
@@ -83,15 +85,15 @@ def _lint_directory(sources: list[Source], chosen: list[Rule], config: Config) -
             )
 
 
-def _is_asked_for(rule: str, source: Source, ids: Collection[str], config: Config) -> bool:
+def _is_asked_for(rule: str, source: SpecFile, ids: Collection[str], config: Config) -> bool:
     return rule in ids and not config.ignores(rule, source.path)
 
 
-def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Finding]]:
+def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, list[Finding]]:
     """Read a spec as far as it can be read; gives what the parser has against it, too."""
     if len(source.content) > LARGEST:
         reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
-        return None, [found(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]
+        return None, [make_finding(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]
     problems: list[Problem] = []
     try:
         text = SpecText(source.content.decode("utf-8"), source.name, problems)
@@ -105,7 +107,7 @@ def read_message(source: Source, mode: Mode) -> tuple[Message | None, list[Findi
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
         damaged = frozenset(one.owner for one in problems if one.owner and _damages(one))
-        message = Message(spec, text, root, mode, damaged)
+        message = CheckedMessage(spec, text, root, mode, damaged)
     except SpecError as error:
         if len(problems) < MOST_PROBLEMS:
             at = Position(error.line, error.column)
@@ -118,10 +120,10 @@ def _damages(problem: Problem) -> bool:
     return rules()[problem.rule].unreadable
 
 
-def _found_in(message: Message, rule: Rule) -> Iterator[Finding]:
+def _found_in(message: CheckedMessage, rule: Rule) -> Iterator[Finding]:
     for at, reason in islice(rule.message(message) if rule.message else (), MOST_PROBLEMS):
         yield _finding(message.text, rule.id, reason, at)
 
 
 def _finding(text: SpecText, rule: str, reason: str, at: Position) -> Finding:
-    return found(text.source, at.line, at.column, rule, reason, text.line(at.line))
+    return make_finding(text.source, at.line, at.column, rule, reason, text.line(at.line))

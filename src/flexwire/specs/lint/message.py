@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType, Position
-from flexwire.schema.text import Array, Object
+from flexwire.schema.text import JsonArray, JsonObject
 from flexwire.specs.allow import allows
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import FieldSpec, MessageSpec, StructSpec
     from flexwire.schema.text import Node, SpecText
-    from flexwire.specs.allow import Allow
+    from flexwire.specs.allow import AllowComment
     from flexwire.versions import Versions
 
 
@@ -25,7 +25,7 @@ WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
 
 
 @dataclass(frozen=True, slots=True)
-class Structure:
+class CheckedStructure:
     """Fields that stand together: the message's own, a common structure's, or a field's.
 
     ``versions`` are those in which all that is around it is there. ``holder`` is the field that
@@ -41,7 +41,7 @@ class Structure:
 
 
 @dataclass(frozen=True, eq=False)
-class Message:
+class CheckedMessage:
     """One spec, read although it may have problems.
 
     ``damaged`` are the places of the objects that could not be read in full: of what they say only
@@ -65,21 +65,21 @@ class Message:
         return self.top not in self.damaged
 
     @cached_property
-    def _objects(self) -> dict[Position, Object]:
+    def _objects(self) -> dict[Position, JsonObject]:
         return {self.text.position(one.offset): one for one in self.objects()}
 
-    def objects(self) -> Iterator[Object]:
+    def objects(self) -> Iterator[JsonObject]:
         """Every JSON object of the spec."""
         pending = [self.root]
         while pending:
             node = pending.pop()
-            if isinstance(node, Object):
+            if isinstance(node, JsonObject):
                 yield node
                 pending += [member.value for member in node.members.values()]
-            elif isinstance(node, Array):
+            elif isinstance(node, JsonArray):
                 pending += node.items
 
-    def at(self, one: FieldSpec | StructSpec | Structure | None, key: str) -> Position:
+    def at(self, one: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
         """Where the value of a member stands; where its object begins if it has no such member.
 
         None stands for the message itself.
@@ -94,13 +94,15 @@ class Message:
         return key in self._objects[self.top if one is None else one.position].members
 
     @cached_property
-    def structures(self) -> tuple[Structure, ...]:
+    def structures(self) -> tuple[CheckedStructure, ...]:
         """Every structure that is given fields, the message first."""
         spec = self.spec
         valid = spec.valid_versions
-        outermost = [Structure(spec.name, spec.fields, valid, self.top)]
+        outermost = [CheckedStructure(spec.name, spec.fields, valid, self.top)]
         outermost += [
-            Structure(one.name, one.fields, valid & one.versions, one.position, in_common=True)
+            CheckedStructure(
+                one.name, one.fields, valid & one.versions, one.position, in_common=True
+            )
             for one in spec.common_structs
         ]
         pending = list(reversed(outermost))
@@ -109,7 +111,7 @@ class Message:
             structure = pending.pop()
             found.append(structure)
             pending += [
-                Structure(
+                CheckedStructure(
                     one.type.name,
                     one.fields,
                     structure.versions & one.versions,
@@ -122,7 +124,7 @@ class Message:
             ]
         return tuple(found)
 
-    def fields(self) -> Iterator[tuple[FieldSpec, Structure]]:
+    def fields(self) -> Iterator[tuple[FieldSpec, CheckedStructure]]:
         """Every field that could be read, with the structure it stands in."""
         for structure in self.structures:
             for one in structure.fields:
@@ -130,7 +132,7 @@ class Message:
                     yield one, structure
 
     @cached_property
-    def allows(self) -> tuple[Allow, ...]:
+    def allows(self) -> tuple[AllowComment, ...]:
         """The comments that allow something, or try to."""
         return allows(self.text)
 
@@ -147,7 +149,7 @@ class Nesting:
     recurses: a spec may have thousands of structures, each inside the next.
     """
 
-    def __init__(self, message: Message) -> None:
+    def __init__(self, message: CheckedMessage) -> None:
         fields = message.spec.fields_by_structure()
         self.fields = fields
         self.order: list[str] = []
@@ -183,10 +185,10 @@ class Directory:
     ``whole`` says that all its files were read, so that what is missing here is missing.
     """
 
-    messages: tuple[Message, ...]
+    messages: tuple[CheckedMessage, ...]
     whole: bool
 
-    def pairs(self) -> Iterator[tuple[Message, Message]]:
+    def pairs(self) -> Iterator[tuple[CheckedMessage, CheckedMessage]]:
         """Each request with its response, where both are here and could be read."""
         readable = [one for one in self.messages if one.readable and one.spec.api_key is not None]
         responses = {

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from flexwire.specs.finding import Page
+from flexwire.specs.finding import RulePage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from flexwire.schema.spec import Position
     from flexwire.specs.finding import Level
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
 class Category(Enum):
@@ -32,7 +32,7 @@ _LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDA
 
 
 @dataclass(frozen=True, slots=True)
-class Rule(Page):
+class Rule(RulePage):
     """One rule.
 
     ``message`` looks at one message, ``directory`` at all those of a directory; a rule that has
@@ -40,8 +40,8 @@ class Rule(Page):
     """
 
     category: Category
-    message: Callable[[Message], Iterator[tuple[Position, str]]] | None = None
-    directory: Callable[[Directory], Iterator[tuple[Message, Position, str]]] | None = None
+    message: Callable[[CheckedMessage], Iterator[tuple[Position, str]]] | None = None
+    directory: Callable[[Directory], Iterator[tuple[CheckedMessage, Position, str]]] | None = None
 
     @property
     def level(self) -> Level:

@@ -17,11 +17,11 @@ from flexwire.specs.breaking.rule import BreakingRule, Breaks
 from flexwire.wire.types import Array
 
 if TYPE_CHECKING:
-    from flexwire.schema.pairs import Member, StructurePair
+    from flexwire.schema.pairs import StructureMember, StructurePair
     from flexwire.specs.breaking.rule import Differences
 
 
-def _is_compact(member: Member) -> tuple[bool, bool]:
+def _is_compact(member: StructureMember) -> tuple[bool, bool]:
     kind = member.field.type
     element = kind.element if isinstance(kind, Array) else None
     return getattr(kind, "compact", False), getattr(element, "compact", False)

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     common = {one.name for one in message.spec.common_structs}
     for one, structure in message.fields():
         if structure.in_common and one.type.is_struct and one.type.name not in common:

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     used = {one.type.name for one in message.spec.walk()}
     for common in message.spec.common_structs:
         # What begins with a small letter cannot be used: STRUCT_NAME_LOWERCASE.

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     file = PurePosixPath(message.text.source.replace("\\", "/")).name
     if message.readable and file.endswith(".json") and file != f"{message.spec.name}.json":
         reason = f"message {message.spec.name} is in {file}; rename one of them"

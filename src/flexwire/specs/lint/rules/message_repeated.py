@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
-    first: dict[str, Message] = {}
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
+    first: dict[str, CheckedMessage] = {}
     for message in directory.messages:
         before = first.setdefault(message.spec.name, message)
         if before is not message and message.readable:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
 _KEYWORDS = re.compile(
@@ -36,7 +36,7 @@ _KEYWORDS = re.compile(
 )
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for one, _ in message.fields():
         if _KEYWORDS.fullmatch(one.json_name):
             reason = f"{one.json_name!r} is a word of the Java language; rename {one.name}"

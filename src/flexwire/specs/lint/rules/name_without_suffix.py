@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
 _SUFFIXES = {MessageType.REQUEST: "Request", MessageType.RESPONSE: "Response"}
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for message in directory.messages:
         suffix = _SUFFIXES.get(message.spec.type, "")
         if message.readable and not message.spec.name.endswith(suffix):

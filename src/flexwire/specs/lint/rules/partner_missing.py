@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import Position
-    from flexwire.specs.lint.message import Directory, Message
+    from flexwire.specs.lint.message import CheckedMessage, Directory
 
 
 _PARTNERS = {
@@ -50,7 +50,7 @@ _PARTNERS = {
 }
 
 
-def _check(directory: Directory) -> Iterator[tuple[Message, Position, str]]:
+def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     messages = directory.messages
     # What could not be read could be the partner of any.
     if not directory.whole or not all(message.readable for message in messages):

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.schema.spec import FieldSpec, Position
-    from flexwire.specs.lint.message import Message
+    from flexwire.specs.lint.message import CheckedMessage
 
 
-def _check(message: Message) -> Iterator[tuple[Position, str]]:
+def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     common = {one.name for one in message.spec.common_structs}
     first: dict[str, FieldSpec] = {}
     for one, structure in message.fields():

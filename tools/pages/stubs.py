@@ -1,31 +1,29 @@
-"""Writes `messages.pyi`: what editors and type checkers know of the bundled messages.
-
-``python -m flexwire.codec.stubs`` writes it anew, after the catalog has changed.
-"""
+"""`messages.pyi`: what editors and type checkers know of the bundled messages."""
 
 from __future__ import annotations
 
 import builtins
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flexwire.schema.catalog import catalog
 from flexwire.schema.merge import merge
 from flexwire.schema.resolve import parse_default
 from flexwire.schema.spec import MessageType
+from tools.pages.files import ROOT, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
-    from flexwire.schema.catalog import Catalog, Entry
+    from flexwire.schema.catalog import Catalog, CatalogEntry
     from flexwire.schema.merge import MergedField
     from flexwire.schema.spec import FieldType
 
-STUB = Path(__file__).parents[1] / "messages.pyi"
+STUB = ROOT / "src" / "flexwire" / "messages.pyi"
 _HEAD = """\
-# Written by `python -m flexwire.codec.stubs` from the bundled catalog; do not edit.
+# Written by `python -m tools.pages.stubs` from the bundled catalog; do not edit.
 # A docstring beneath a field is what an editor shows of it, and Kafka's names are as long as they
 # are: hence `noqa`.
 # ruff: noqa: PYI021, E501
@@ -50,12 +48,17 @@ _LONGEST_DEFAULT = 10
 _Structs = dict[str, dict[str, "MergedField"]]
 
 
+def files() -> dict[Path, str]:
+    """Return the stub of the bundled catalog."""
+    return {STUB: emit_stub(catalog())}
+
+
 def emit_stub(bundled: Catalog) -> str:
-    """Write the stub of every message in a catalog: its classes with their typed fields.
+    """Return the stub of every message in a catalog: its classes with their typed fields.
 
     A field is followed by its Kafka type and the versions that have it. Constructors take keywords
-    only, because a field's place may change with the next release. `message` gives the class whose
-    name it gets; that of a named release may have other fields, and is any message's.
+    only, because a field's place may change with the next release. `message` returns the class of
+    the given name. The class of a named release may have other fields, so its type is `Message`.
     """
     lines: list[str] = []
     for name in bundled.names():
@@ -66,7 +69,7 @@ def emit_stub(bundled: Catalog) -> str:
 
 
 def _overloads(names: Iterable[str]) -> Iterator[str]:
-    """Write the signatures of `flexwire.message`: one for each name, and one for all other text."""
+    """Yield the signatures of `flexwire.message`: one for each name, and one for all other text."""
     for name in names:
         yield "@overload"
         yield f'def message(name: Literal["{name}"], release: None = None) -> type[{name}]: ...'
@@ -74,7 +77,7 @@ def _overloads(names: Iterable[str]) -> Iterator[str]:
     yield "def message(name: str, release: str | None = None) -> type[Message]: ..."
 
 
-def _message(entry: Entry, structs: _Structs) -> Iterator[str]:
+def _message(entry: CatalogEntry, structs: _Structs) -> Iterator[str]:
     yield f"class {entry.name}(Message, kw_only=True):"
     yield f'    """{describe(entry)}"""'
     for name, fields in structs.items():
@@ -87,8 +90,8 @@ def _message(entry: Entry, structs: _Structs) -> Iterator[str]:
     yield from _fields(entry.name, structs[entry.name], " " * 4)
 
 
-def describe(entry: Entry) -> str:
-    """Say in one line what a message is, its versions, and which releases have it.
+def describe(entry: CatalogEntry) -> str:
+    """Describe a message in one line: what it is, its versions, and which releases have it.
 
     >>> describe(catalog().entry("FetchRequest"))
     'Request, api key 1; versions 0-18, flexible 12+; in Kafka 2.4.1 to 4.4.0.'
@@ -102,26 +105,27 @@ def describe(entry: Entry) -> str:
 
 
 def _fields(message: str, fields: dict[str, MergedField], indent: str) -> Iterator[str]:
-    for one in fields.values():
-        yield f"{indent}{one.attribute}: {_annotation(message, one, set(fields))} = {_default(one)}"
-        yield f'{indent}"""{describe_field(one)}"""'
+    for field in fields.values():
+        annotation = _annotation(message, field, set(fields))
+        yield f"{indent}{field.attribute}: {annotation} = {_default(field)}"
+        yield f'{indent}"""{describe_field(field)}"""'
 
 
-def describe_field(one: MergedField) -> str:
-    """Say in one line what a field is: its Kafka type, and what it is in which versions."""
-    told = [" or ".join(map(str, one.types)), f"versions {one.present_in()}"]
-    if (tagged := one.tagged_in()) != "none":
-        told.append(f"tagged {tagged} (tag {' or '.join(map(str, one.tags))})")
-    if (nullable := one.nullable_in()) != "none":
-        told.append(f"nullable {nullable}")
-    if one.newest.ignorable:
-        told.append("ignorable")
-    return ", ".join(told) + "."
+def describe_field(field: MergedField) -> str:
+    """Describe a field in one line: its Kafka type, and the versions of each of its properties."""
+    words = [" or ".join(map(str, field.types)), f"versions {field.present_in()}"]
+    if (tagged := field.tagged_in()) != "none":
+        words.append(f"tagged {tagged} (tag {' or '.join(map(str, field.tags))})")
+    if (nullable := field.nullable_in()) != "none":
+        words.append(f"nullable {nullable}")
+    if field.newest.ignorable:
+        words.append("ignorable")
+    return ", ".join(words) + "."
 
 
-def _annotation(message: str, one: MergedField, taken: set[str]) -> str:
-    kinds = dict.fromkeys(_python_type(message, kind, taken) for kind in one.types)
-    return " | ".join([*kinds, *(["None"] if one.nullable else [])])
+def _annotation(message: str, field: MergedField, taken: set[str]) -> str:
+    kinds = dict.fromkeys(_python_type(message, kind, taken) for kind in field.types)
+    return " | ".join([*kinds, *(["None"] if field.nullable else [])])
 
 
 def _python_type(message: str, kind: FieldType, taken: set[str]) -> str:
@@ -139,8 +143,8 @@ def _builtin(name: str, taken: set[str]) -> str:
     return name
 
 
-def _default(one: MergedField) -> str:
-    value: Any = parse_default(one.newest)
+def _default(field: MergedField) -> str:
+    value: Any = parse_default(field.newest)
     text = "..."
     if isinstance(value, str):
         text = json.dumps(value)
@@ -154,4 +158,4 @@ def _is_finite(value: Any) -> bool:
 
 
 if __name__ == "__main__":
-    STUB.write_text(emit_stub(catalog()), encoding="utf-8")
+    write_files(files())

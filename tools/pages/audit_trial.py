@@ -1,51 +1,57 @@
-"""The part of docs/audit.md that says what the trial found."""
+"""docs/audit.md: the part about the trial, from the rows that `make trial` kept."""
 
 from __future__ import annotations
 
 import re
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flexwire.protocol.apis import api_name
-from tests.kafka.trial.rows import BREAKS, CAPTURED, JUDGED, Row
+from tests.kafka.trial.rows import BREAKS, CAPTURED, JUDGED, Row, read_rows
+from tools.pages.files import DOCS, write_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
-TITLE = "## The audit on trial\n"
+PAGE = DOCS / "audit.md"
+_TITLE = "## The audit on trial\n"
 _MOST_SAID = 90
-_TOLD = """\
-`make trial` runs {clients} clients against a broker of {captured} through the tap, audits that
-capture for {judged}, and then runs the same clients against brokers of these
-releases. Each creates a topic, produces, consumes in a group and commits; what a client calls a
-success counts only if the broker has it. In {right} of {tried} cases the steps that failed are
-those that the audit foresaw, and no others; in {breaks} of them it foresaw that the client breaks.
-The last column has the client's own words. What was seen of each client and what happened is kept
-in `tests/kafka/trial/results.jsonl`, and every run of the tests holds the audit to it.
+_SUMMARY = """\
+`make trial` runs {clients} clients against a broker of {captured} through the tap. It audits that
+capture for {judged}, and then runs the same clients against brokers of these releases. Each client
+creates a topic, produces, consumes in a group and commits. A step counts as a success only if the
+broker has its result, whatever the client reports. In {right} of {tried} cases the steps that
+failed are exactly those that the audit foresaw; in {breaks} of the cases it foresaw that the client
+breaks. The last column has the client's own words. `tests/kafka/trial/results.jsonl` keeps what was
+seen of each client and what happened, and every run of the tests compares the audit with it.
 """
 
 
-def section(rows: Sequence[Row]) -> str:
-    """The whole part, from its title on."""
-    tried = [(row, release) for row in rows for release in JUDGED]
-    right = sum(row.is_right(release) for row, release in tried)
-    breaks = sum(bool(row.foreseen(release)) for row, release in tried)
-    told = _TOLD.format(
+def files() -> dict[Path, str]:
+    """Return the page with its part about the trial written anew."""
+    return {PAGE: with_trial(PAGE.read_text(encoding="utf-8"), read_rows())}
+
+
+def with_trial(text: str, rows: Sequence[Row]) -> str:
+    """Return the page ``text`` with its part about the trial written from ``rows``."""
+    before, _, after = text.partition(_TITLE)
+    rest = after.partition("\n## ")
+    return f"{before}{_section(rows)}{rest[1]}{rest[2]}"
+
+
+def _section(rows: Sequence[Row]) -> str:
+    """Return the whole part, from its title on."""
+    cases = [(row, release) for row in rows for release in JUDGED]
+    right = sum(row.is_right(release) for row, release in cases)
+    breaks = sum(bool(row.foreseen(release)) for row, release in cases)
+    summary = _SUMMARY.format(
         clients=len(rows), captured=CAPTURED, judged=_listed(JUDGED), right=right,
-        tried=len(tried), breaks=breaks,
+        tried=len(cases), breaks=breaks,
     )  # fmt: skip
     head = f"| client | on | the audit of {CAPTURED} says | what happened |\n|---|---|---|---|\n"
     table = "".join(line for row in rows for line in _lines(row))
-    return f"{TITLE}\n{told}\n{head}{table}\n{_apart(rows)}"
-
-
-def page(text: str, rows: Sequence[Row]) -> str:
-    """The page with its part about the trial written anew."""
-    before, _, after = text.partition(TITLE)
-    rest = after.partition("\n## ")
-    return f"{before}{section(rows)}{rest[1]}{rest[2]}"
+    return f"{_TITLE}\n{summary}\n{head}{table}\n{_apart(rows)}"
 
 
 def _lines(row: Row) -> list[str]:
@@ -104,3 +110,7 @@ def _apart(rows: Sequence[Row]) -> str:
 def _listed(names: Sequence[str]) -> str:
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
+
+
+if __name__ == "__main__":
+    write_files(files())

@@ -1,34 +1,41 @@
-"""What a day of traffic takes, computed from what was measured; both stand in docs/scale.md.
-
-Write the second table of the page anew with ``python -m tests.docs.scaling``.
-"""
+"""docs/scale.md: its second table, what a day of traffic takes, computed from the first table."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flexwire.spark.capture_job import range_bytes
 from flexwire.storage.input_file import PIECE_BYTES
 from flexwire.storage.uploads import PART_BYTES
+from tools.pages.files import DOCS, replace_between, write_files
 
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
-DAY = 86_400
-BEGIN, END = "<!-- computed -->\n", "<!-- end -->\n"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = DOCS / "scale.md"
+_DAY = 86_400
+_BEGIN, _END = "<!-- computed -->\n", "<!-- end -->\n"
 _ROW = re.compile(r"^\| `(?P<name>\w+)` \| (?P<figure>[\d.,]+) \|", re.MULTILINE)
 
 
+def files() -> dict[Path, str]:
+    """Return the page, with its second table computed anew."""
+    text = PAGE.read_text(encoding="utf-8")
+    return {PAGE: replace_between(text, _BEGIN, _END, _table(measured(text)))}
+
+
 def measured(page: str) -> dict[str, float]:
-    """The figures of the first table."""
+    """Return the figures of the first table by name."""
     return {row["name"]: float(row["figure"].replace(",", "")) for row in _ROW.finditer(page)}
 
 
 def derived(of: dict[str, float]) -> list[tuple[str, str]]:
-    """What follows from them for a day: what it is, and its figure."""
-    size = of["traffic"] * 1e9 * DAY
+    """Return what a day takes: each quantity and its figure."""
+    size = of["traffic"] * 1e9 * _DAY
     files = size / (of["file"] * 1e6)
-    wanted = range_bytes(int(size), 10_000)
-    tasks = size / wanted
+    range_size = range_bytes(int(size), 10_000)
+    tasks = size / range_size
     small = tasks * (of["tables"] - of["large_tables"])
     decoding = size / 1e6 / of["analysis"]
     seconds = {
@@ -48,11 +55,11 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
     frames = of["traffic"] * 1e9 / of["small_frame"]
     return [
         ("bytes of captures", f"{size / 1e12:,.1f} TB in {files:,.0f} files"),
-        ("tasks", f"{tasks:,.0f} of {wanted / 1e9:,.2f} GB"),
+        ("tasks", f"{tasks:,.0f} of {range_size / 1e9:,.2f} GB"),
         ("CPU seconds of reading, decoding and writing", f"{decoding:,.0f}"),
         *((f"CPU seconds of {name}", f"{took:,.0f}") for name, took in seconds.items()),
-        ("cores that are busy all day", f"{total / DAY:,.1f}"),
-        ("their workers' memory", f"{total / DAY * of['worker']:,.0f} GB"),
+        ("cores that are busy all day", f"{total / _DAY:,.1f}"),
+        ("their workers' memory", f"{total / _DAY * of['worker']:,.0f} GB"),
         ("of these for the survey in pieces", f"{size / 1e6 / of['survey']:,.0f}"),
         ("the fold of its pieces, one task", f"{size / 1e6 / of['fold'] / 3600:,.1f} hours"),
         ("driver", f"{sum(driver.values()):,.0f} CPU s, {memory / 1e3:,.1f} GB at most"),
@@ -61,16 +68,19 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
             "files of tables",
             f"{of['large_tables'] * tasks:,.0f} large ones, some hundred joined of {small:,.0f}",
         ),
-        ("requests that read captures", f"{reads / 1e6:,.0f} million, {reads / DAY:,.0f} a second"),
+        (
+            "requests that read captures",
+            f"{reads / 1e6:,.0f} million, {reads / _DAY:,.0f} a second",
+        ),
         ("requests that write tables", f"{writes / 1e6:,.1f} million"),
         ("requests that read and remove parts", f"{small * 1.001 / 1e6:,.1f} million"),
         (
             f"state at all cuts, with {of['connections']:,.0f} connections",
-            f"{state * tasks / 1e12:,.2f} TB, {state / wanted:.1%} of the captures",
+            f"{state * tasks / 1e12:,.2f} TB, {state / range_size:.1%} of the captures",
         ),
         (
             "connections with which that is a tenth",
-            f"{0.1 * wanted / (of['state'] * 1e3):,.0f}",
+            f"{0.1 * range_size / (of['state'] * 1e3):,.0f}",
         ),
         (
             f"if all were frames of {of['small_frame']:,.0f} bytes",
@@ -79,19 +89,10 @@ def derived(of: dict[str, float]) -> list[tuple[str, str]]:
     ]
 
 
-def table(of: dict[str, float]) -> str:
-    """The second table, as the page has it."""
-    rows = "".join(f"| {what} | {figure} |\n" for what, figure in derived(of))
+def _table(of: dict[str, float]) -> str:
+    rows = "".join(f"| {quantity} | {figure} |\n" for quantity, figure in derived(of))
     return f"| a day | |\n|---|---|\n{rows}"
 
 
-def main() -> None:
-    """Write it."""
-    text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}{table(measured(text))}{END}{after}", encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    write_files(files())

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Closing(ABC):
+class Closeable(ABC):
     """Closes itself at the end of a ``with`` block, however that ends."""
 
     @abstractmethod

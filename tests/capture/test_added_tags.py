@@ -24,7 +24,7 @@ from flexwire.storage.file_search import list_captures
 from flexwire.survey.request import Marks, looks, marks_of
 from flexwire.tap.config import TapConfig
 from flexwire.tap.connections import file_comments
-from flexwire.tap.header_stamps import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from flexwire.wire.limits import HIGHEST_TAG
 from tests.capture.test_filtering import part_of
 from tests.capture.test_sampling import files, section
@@ -51,7 +51,7 @@ def test_a_tap_says_it_in_each_file_beside_share_and_filter(tmp_path: Path) -> N
     room = MOST_FILTER_BYTES - len(filter_comment(CaptureFilter(topics=("",))))
     only = CaptureFilter(topics=("a" * room,))
     config = TapConfig(AT, AT, tmp_path, sample=1 / 3, only=only)
-    stamping = Stamping([HeaderTag(one, "secret") for one in highest])
+    stamping = StampConfig([HeaderTag(one, "secret") for one in highest])
     stamped = TapConfig(AT, AT, tmp_path, sample=1 / 3, only=only, stamping=stamping)
     assert tags_of(*file_comments(stamped)) == tuple(sorted(highest))
     assert tags_of(*file_comments(config)) == ()

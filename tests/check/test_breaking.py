@@ -12,7 +12,12 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, released_editions
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.resolve import resolve
-from flexwire.specs.breaking.changes import BreakingChange, breaking_rules, changes, match
+from flexwire.specs.breaking.changes import (
+    BreakingChange,
+    breaking_rules,
+    find_changes,
+    match_messages,
+)
 from flexwire.specs.breaking.rule import Breaks, continued
 
 if TYPE_CHECKING:
@@ -50,7 +55,7 @@ def edition(text: str) -> Edition:
 
 
 def found(old: str, new: str) -> list[BreakingChange]:
-    return changes(edition(old), edition(new), breaking_rules().values())
+    return find_changes(edition(old), edition(new), breaking_rules().values())
 
 
 # By rule: what is replaced and by what, the place, the versions; then what mends it.
@@ -251,21 +256,21 @@ def test_its_mended_twin_breaks_nothing(rule: str) -> None:
 
 def test_a_message_that_is_gone_is_told_and_one_that_never_was_is_not() -> None:
     old = edition(OLD)
-    [told] = changes(old, None, breaking_rules().values())
+    [told] = find_changes(old, None, breaking_rules().values())
     assert (told.rule.id, told.text) == (
         "MESSAGE_REMOVED",
         "PingResponse is gone; keep it with no valid versions at least",
     )
     none = edition(OLD.replace(VALID, '"validVersions": "none"'))
-    assert changes(none, None, breaking_rules().values()) == []
+    assert find_changes(none, None, breaking_rules().values()) == []
 
 
 def test_a_message_that_only_changed_its_name_is_known_by_its_key() -> None:
     old, new = edition(OLD), edition(OLD.replace("PingResponse", "PongResponse"))
-    assert list(match({"PingResponse": old}, {"PongResponse": new})) == [(old, new)]
+    assert list(match_messages({"PingResponse": old}, {"PongResponse": new})) == [(old, new)]
     both = {"PingResponse": old, "PongResponse": new}
-    assert list(match({"PingResponse": old}, both)) == [(old, old)]
-    assert list(match({"PingResponse": old}, {})) == [(old, None)]
+    assert list(match_messages({"PingResponse": old}, both)) == [(old, old)]
+    assert list(match_messages({"PingResponse": old}, {})) == [(old, None)]
 
 
 def test_every_rule_has_a_page_a_category_and_a_case() -> None:
@@ -290,7 +295,7 @@ def test_every_released_message_is_compatible_with_itself() -> None:
         for one in released(release).values()
     }
     for one in seen.values():
-        assert changes(one, one, rules) == []
+        assert find_changes(one, one, rules) == []
 
 
 # Checked by hand, each against the two releases' specs: versions whose layout changed silently from
@@ -314,7 +319,7 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
     before: str, after: str
 ) -> None:
     for one, other in changed(before, after):
-        told = changes(one, other, WIRE)
+        told = find_changes(one, other, WIRE)
         # Of a message as a whole nothing breaks between releases.
         assert all(change.versions for change in told)
         versions = {version for change in told for version in change.versions}
@@ -323,7 +328,7 @@ def test_wire_is_told_of_the_versions_whose_bytes_changed_and_of_no_others(
 
 def changed(before: str, after: str) -> Iterator[tuple[Edition, Edition]]:
     """The messages that both releases have, and have otherwise; the rest is the law above."""
-    for one, other in match(released(before), released(after)):
+    for one, other in match_messages(released(before), released(after)):
         if other and (one.spec, one.by_version) != (other.spec, other.by_version):
             yield one, other
 
@@ -371,7 +376,7 @@ def test_the_silent_layout_changes_of_kafka_are_those_seen_by_hand() -> None:
     silent: dict[str, set[int]] = {}
     for before, after in pairwise(catalog().releases):
         for one, other in changed(before, after):
-            for told in changes(one, other, WIRE):
+            for told in find_changes(one, other, WIRE):
                 silent.setdefault(told.message, set()).update(told.versions)
     assert silent == {name: {0} for name in SILENT.split()}
 

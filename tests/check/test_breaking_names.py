@@ -13,7 +13,7 @@ import pytest
 
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
-from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
 from flexwire.specs.breaking.rule import Breaks
 from flexwire.versions import HIGHEST, Versions
 from tests.each import each
@@ -62,7 +62,7 @@ def with_fields(spec: MessageSpec, change: Callable[[FieldSpec], tuple[FieldSpec
 
 
 def told(old: Edition, new: Edition) -> list[BreakingChange]:
-    return changes(old, new, breaking_rules().values())
+    return find_changes(old, new, breaking_rules().values())
 
 
 def renamed(spec: MessageSpec, last: int) -> set[int]:

@@ -16,7 +16,7 @@ from flexwire.cli.app import app
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition, InputKind, SpecOrigin, released_editions
 from flexwire.schema.spec import MessageType
-from flexwire.specs.breaking.changes import match
+from flexwire.specs.breaking.changes import match_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ MESSAGES = released_editions(RELEASE)
 
 
 def gone(old: Mapping[str, Edition], new: Mapping[str, Edition]) -> set[str]:
-    return {one.spec.name for one, other in match(old, new) if other is None}
+    return {one.spec.name for one, other in match_messages(old, new) if other is None}
 
 
 def at(one: Edition, given: InputKind, directory: str = "", root: str = "new") -> Edition:
@@ -41,7 +41,7 @@ def at(one: Edition, given: InputKind, directory: str = "", root: str = "new") -
 
 def test_of_one_file_against_a_release_nothing_else_is_asked_for() -> None:
     for name, one in MESSAGES.items():
-        assert list(match(MESSAGES, {name: at(one, InputKind.FILE)})) == [
+        assert list(match_messages(MESSAGES, {name: at(one, InputKind.FILE)})) == [
             (one, at(one, InputKind.FILE))
         ]
 
@@ -211,5 +211,5 @@ def test_records_have_their_api_keys_in_their_own_module() -> None:
                 "NewOne": Edition(other, place=SpecOrigin(root="new", directory=directory)),
                 "Neighbour": Edition(neighbour, place=SpecOrigin(root="new", directory="x")),
             }
-            partner = {one.spec.name: other for one, other in match(old, new)}["OldOne"]
+            partner = {one.spec.name: other for one, other in match_messages(old, new)}["OldOne"]
             assert (partner is not None) is (same or kind.is_api)

@@ -11,7 +11,7 @@ import pytest
 
 from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import SpecFile
-from flexwire.specs.breaking.changes import breaking_rules, changes
+from flexwire.specs.breaking.changes import breaking_rules, find_changes
 from flexwire.specs.lint.config import ALL, LINT, Config, named
 from flexwire.specs.lint.lint import lint
 
@@ -108,7 +108,7 @@ def compare(old: str, new: str, count: int) -> None:
     (before, _), (after, _) = (
         editions_of([source(shape, count)], "strict") for shape in (old, new)
     )
-    changes(before["Foo"], after["Foo"], breaking_rules().values())
+    find_changes(before["Foo"], after["Foo"], breaking_rules().values())
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE)

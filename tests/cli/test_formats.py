@@ -32,14 +32,14 @@ import pyarrow as pa
 import pytest
 
 import flexwire
-from flexwire.answers.asking.asking import AnswerResult
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
 from flexwire.cli.app import app
 from flexwire.cli.terminal import ShownStream
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
 from flexwire.tap import HostPort, TapStatistics
 from tests.cli.test_json_page import _leaves
@@ -259,7 +259,7 @@ def surroundings(command: str) -> Iterator[dict[str, str]]:
             "flexwire.capture.tls.captures.read_key_logs": lambda _: None,
             "flexwire.spark.analyze.analyze": lambda *_, **__: analysis_of(SAMPLE),
             "flexwire.demo.run.run_demo": lambda *_, **__: DemoOutcome(
-                Traffic((), (), ()), analysis_of(SAMPLE)
+                DemoTraffic((), (), ()), analysis_of(SAMPLE)
             ),
             "flexwire.spark.answers.outputs.answers_of": lambda *_, **__: [
                 AnswerResult(TOLD, ROWS, len(ROWS))

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.answers.asking.asking import AnswerResult
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.answers.group_offsets import ANSWER, COLUMNS, reset_plan
 from flexwire.cli.app import app
 from flexwire.spark.answers import outputs

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from flexwire.demo.content import TOPICS, Sample, require, samples
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.content import TOPICS, SampleRecord, require, samples
+from flexwire.demo.outcome import OutcomeRecorder
 from flexwire.errors import FlexwireError
 
 
@@ -32,8 +32,8 @@ def test_each_topic_has_all_that_a_record_can_carry(topic: str) -> None:
     ]
 
 
-A = Sample("t", b"a", b"1")
-B = Sample("t", b"b", None, (("h", None),))
+A = SampleRecord("t", b"a", b"1")
+B = SampleRecord("t", b"b", None, (("h", None),))
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ B = Sample("t", b"b", None, (("h", None),))
     ],
 )
 def test_what_is_read_must_be_what_was_written(
-    written: list[Sample], read: list[Sample], failures: tuple[str, ...]
+    written: list[SampleRecord], read: list[SampleRecord], failures: tuple[str, ...]
 ) -> None:
-    ledger = Ledger("client", "1", part="")
+    ledger = OutcomeRecorder("client", "1", part="")
     ledger.produced(written)
     ledger.consumed(read)
     outcome = ledger.outcome()
@@ -64,7 +64,7 @@ def test_what_is_read_must_be_what_was_written(
 
 
 def test_checks_that_fail_and_the_error_that_ended_the_run_are_failures() -> None:
-    ledger = Ledger("client", "1", part="")
+    ledger = OutcomeRecorder("client", "1", part="")
     ledger.expect(truth=True, failure="never seen")
     ledger.expect(truth=False, failure="a check")
     assert ledger.outcome(error="Broken: pipe").failures == ("Broken: pipe", "a check")

@@ -13,7 +13,7 @@ from flexwire.capture.files.reading import open_capture
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.cli.app import app
 from flexwire.protocol import Conversation
-from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.frames import FrameGroup, framed
 from flexwire.schema.catalog import catalog
 from flexwire.tap.frame_filter import FrameFilter, TopicNames, parse_api, topic_places
 from flexwire.tap.metrics import TapStatistics
@@ -70,8 +70,8 @@ class Judge:
         return self._is_kept(payload, self.conversation.response(payload))
 
     def _is_kept(self, payload: bytes, turn: Any) -> bool:
-        frames, (takes,) = self.filter.kept(Frames(framed(payload), [payload]), [turn])
-        assert frames == (Frames(framed(payload), [payload]) if takes else Frames(b"", []))
+        frames, (takes,) = self.filter.kept(FrameGroup(framed(payload), [payload]), [turn])
+        assert frames == (FrameGroup(framed(payload), [payload]) if takes else FrameGroup(b"", []))
         return takes
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import flexwire.tap
 from flexwire.capture.files import pcapng
 from flexwire.tap import log_limit
-from flexwire.tap.log_limit import SECONDS, Saying
+from flexwire.tap.log_limit import SECONDS, LogLimiter
 from tests.net.broker import settled
 from tests.net.test_lost_frames import ROUNDS, relayed
 
@@ -72,7 +72,7 @@ def test_lines_of_a_kind_are_a_second_apart_and_tell_of_everything(
     said: list[tuple[str, int, float]],
 ) -> None:
     lines, now = Lines(), 0.0
-    one = Saying(logger(lines), lambda: now)
+    one = LogLimiter(logger(lines), lambda: now)
     times: dict[str, list[float]] = defaultdict(list)
     told: Counter[str] = Counter()
     for kind, count, wait in said:
@@ -103,7 +103,7 @@ def test_what_was_left_out_is_told_by_itself_where_an_event_loop_runs(
     lines = Lines()
 
     async def job() -> None:
-        one = Saying(logger(lines))
+        one = LogLimiter(logger(lines))
         for _ in range(3):
             one.say(logging.WARNING, KINDS[0], "text")
         await settled(lambda: len(lines.texts) == 2)

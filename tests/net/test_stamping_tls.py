@@ -10,7 +10,7 @@ import pytest
 from flexwire.capture.files.comments import read_stamps
 from flexwire.protocol import parse_request
 from flexwire.tap import TapSecurity
-from flexwire.tap.header_stamps import HeaderTag, Stamping
+from flexwire.tap.header_stamps import HeaderTag, StampConfig
 from flexwire.tap.recorder import withheld_rest
 from tests.net.broker import captured, connected, run, serving, settled, tapped
 from tests.net.test_relay import asking
@@ -115,7 +115,7 @@ def test_half_a_token_is_not_taken_for_the_head_of_a_request() -> None:
 
 
 def test_each_connection_has_a_number_of_its_own(made: Made, tmp_path: Path) -> None:
-    stamping = Stamping([HeaderTag(10042, "{connection}")])
+    stamping = StampConfig([HeaderTag(10042, "{connection}")])
     numbers: list[bytes] = []
 
     async def handler(reader: asyncio.StreamReader, _: asyncio.StreamWriter) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from flexwire.protocol.audit import PINS, Conduct, Finding, Party, Use, judge
+from flexwire.protocol.audit import PINS, ClientFinding, Conduct, Party, Use, judge
 from flexwire.protocol.audit.software import (
     LIBRARIES,
     Library,
@@ -33,7 +33,7 @@ TRIED = {
 }
 
 
-def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> Finding:
+def refused(party: Party, release: str = "4.0.2", **evidence: Any) -> ClientFinding:
     """The finding about a version that Kafka 4 refuses, as the client's own limit."""
     told = {"asked": "here", "offered": Versions(0, 17), **evidence}
     (found,) = (

@@ -12,7 +12,7 @@ from flexwire.codec import message
 from flexwire.codec.explain_cut import explain_cut
 from flexwire.errors import FrameError
 from flexwire.protocol.frame_input import (
-    GivenFrame,
+    InputFrame,
     answered_by,
     given_requests,
     given_responses,
@@ -40,7 +40,7 @@ class Made(NamedTuple):
     name: str
     payload: bytes
 
-    def given(self, data: bytes) -> list[GivenFrame]:
+    def given(self, data: bytes) -> list[InputFrame]:
         """What the bytes are, for somebody who knows what this frame is."""
         if self.is_request:
             return given_requests(data)

@@ -29,7 +29,7 @@ from flexwire.records import (
 )
 from flexwire.records.batch_executors import PYTHON, kernel_functions, run_on
 from flexwire.records.encode import write_plain_batch
-from flexwire.records.executors import Functions
+from flexwire.records.executors import RecordFunctions
 from flexwire.wire.batch_layout import HEADER_SIZE
 from tests.each import each
 from tests.modules import run
@@ -403,7 +403,7 @@ def test_kernels_do_the_work_where_there_are_any() -> None:
 
         return ask
 
-    run_on(Functions(*(counted(one.name) for one in fields(Functions))))
+    run_on(RecordFunctions(*(counted(one.name) for one in fields(RecordFunctions))))
     try:
         data = encode_batch(some(3))
         [batch] = decode_batches(data)

@@ -18,15 +18,21 @@ from click.testing import CliRunner
 
 from flexwire import answers
 from flexwire.answers import ANSWERS, ANSWERS_BY_NAME, LOG_ANSWERS, STATE_ANSWERS
-from flexwire.answers.asking import asking
+from flexwire.answers.asking import results
 from flexwire.answers.asking.answer import Answer
-from flexwire.answers.asking.asking import AnswerResult, are_named, ask, chosen, without_logs
+from flexwire.answers.asking.results import (
+    AnswerResult,
+    are_named,
+    ask,
+    choose_answers,
+    find_unanswerable,
+)
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.facts.answers import ShownColumn
 from flexwire.spark.analyze import Analysis, analyze
 from flexwire.spark.answers import outputs
-from flexwire.spark.answers.outputs import ask_or_tell, open_tables
+from flexwire.spark.answers.outputs import ask_or_explain, open_tables
 from flexwire.tables.schema import Column, schema_of
 from tests.spark.asked import BROKEN, BUSY, LABELLED, RAISING, TALKERS, WRONG
 from tests.spark.traffic import START_US, Traffic, made, request, response
@@ -126,14 +132,14 @@ def test_one_that_is_named_and_has_no_log_is_not_passed_over(
     # Of all that there are, those are asked that can be.
     for asked in ("all", None):
         answers = ANSWERS if asked else LOG_ANSWERS
-        assert {*without_logs(answers, [], are_named=are_named(asked)).values()} == {None}
+        assert {*find_unanswerable(answers, [], are_named=are_named(asked)).values()} == {None}
 
 
 @pytest.mark.spark
 def test_what_is_beyond_the_bound_is_counted(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "MOST_ROWS", 1)
+    monkeypatch.setattr(results, "MOST_ROWS", 1)
     given = ask(TALKERS, open_tables(spark, told[0].report.parent))
     assert (given.rows.num_rows, given.count) == (1, 2)
     facts = given.facts()
@@ -141,7 +147,7 @@ def test_what_is_beyond_the_bound_is_counted(
 
 
 def test_texts_that_no_row_has_are_not_shown_but_for_what_rows_are_of() -> None:
-    [answer] = chosen(["chargeback"], ANSWERS_BY_NAME)
+    [answer] = choose_answers(["chargeback"], ANSWERS_BY_NAME)
     schema = schema_of(answer.columns)
     rows = pa.Table.from_pylist([{"requests": 1}, {"principal": "User:a", "requests": 1}], schema)
     headings = [
@@ -217,11 +223,13 @@ def test_what_tasks_read_from_files_is_what_rows_say(
 ) -> None:
     opened = open_tables(spark, told[0].report.parent)
     rows = replace(opened, opened=None)
-    for answer in chosen(["headers", "sizes"], ANSWERS_BY_NAME):
+    for answer in choose_answers(["headers", "sizes"], ANSWERS_BY_NAME):
         assert ask(answer, opened).rows.equals(ask(answer, rows).rows)
     # Of frames that were left out since, the files are not those.
     none = replace(opened, message=lambda _: None)
-    assert ask(chosen(["sizes"], ANSWERS_BY_NAME)[0], none).rows["measured"].to_pylist() == [0, 0]
+    assert ask(choose_answers(["sizes"], ANSWERS_BY_NAME)[0], none).rows[
+        "measured"
+    ].to_pylist() == [0, 0]
 
 
 @pytest.mark.spark
@@ -267,7 +275,7 @@ def test_few_rows_are_sorted_here_as_spark_orders_them(
         )
         assert ask(whose, small).rows == ask(whose, tables).rows
     # Of more rows than a table has, the most important ones are kept.
-    monkeypatch.setattr(asking, "MOST_ROWS", 2)
+    monkeypatch.setattr(results, "MOST_ROWS", 2)
     assert ask(answer, small).rows["name"].to_pylist() == ["z", "é"]
 
 
@@ -276,9 +284,9 @@ def test_labels_change_what_is_asked(
     spark: SparkSession, told: tuple[Analysis, dict[str, int]]
 ) -> None:
     tables = open_tables(spark, told[0].report.parent)
-    (plain, team) = chosen([TALKERS, LABELLED], {}, "teams.csv")
+    (plain, team) = choose_answers([TALKERS, LABELLED], {}, "teams.csv")
     assert plain == TALKERS
-    given = ask_or_tell(team, tables)
+    given = ask_or_explain(team, tables)
     assert isinstance(given, AnswerResult)
     assert set(given.rows["client_id"].to_pylist()) == {"teams.csv"}
 
@@ -287,10 +295,10 @@ OURS = by_name(TALKERS, BUSY)
 
 
 def test_answers_are_asked_by_name_or_given() -> None:
-    assert chosen("all", OURS) == (TALKERS, BUSY)
-    assert chosen("none", OURS) == ()
-    assert chosen("talkers", OURS) == (TALKERS,)
-    assert chosen(["busy_seconds", WRONG], OURS) == (BUSY, WRONG)
+    assert choose_answers("all", OURS) == (TALKERS, BUSY)
+    assert choose_answers("none", OURS) == ()
+    assert choose_answers("talkers", OURS) == (TALKERS,)
+    assert choose_answers(["busy_seconds", WRONG], OURS) == (BUSY, WRONG)
 
 
 @pytest.mark.parametrize(
@@ -310,7 +318,7 @@ def test_a_question_that_there_is_not_is_refused(
     asked: list[str], labels: str | None, said: str
 ) -> None:
     with pytest.raises(ArgumentError, match=said):
-        chosen(asked, OURS, labels)
+        choose_answers(asked, OURS, labels)
 
 
 @pytest.mark.spark
@@ -353,7 +361,7 @@ def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
     monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", by_name(*known))
     for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
         assert [one.answer.name for one in outputs.answers_of(out, asked)] == names
-        passed_over = without_logs(known, [], are_named=are_named(asked))
+        passed_over = find_unanswerable(known, [], are_named=are_named(asked))
         assert passed_over == ({"cut": None} if asked == "all" else {})
 
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.answers import ANSWERS
-from flexwire.answers.asking.asking import AnswerResult
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.cli.app import app
 from flexwire.facts import units
 from flexwire.facts.answers import ShownColumn

@@ -23,7 +23,7 @@ from flexwire.errors import (
     SpecError,
     UnknownMessageError,
 )
-from flexwire.schema.catalog import Catalog, using_carried
+from flexwire.schema.catalog import Catalog, using_packed_catalog
 from flexwire.spark import register
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources import kafka_capture_plan
@@ -276,7 +276,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     own, captures = own_catalog(tmp_path), tmp_path / "captures"
     traffic = Traffic(captures)
     connection = traffic.connect()
-    with using_carried(Catalog(own).carried):
+    with using_packed_catalog(Catalog(own).packed):
         for number in range(3):
             ping = flexwire.message("PingRequest")(text=f"hello {number}")
             traffic.exchange(connection, ping, made("PingResponse"), 0, number)
@@ -295,7 +295,7 @@ def test_messages_of_a_catalog_of_one_s_own_are_decoded_and_only_where_it_is_nam
     # Spark's workers are used again.
     reader = CaptureReader(options(captures), spark_schema(options(captures).schema()))
     (part,) = reader.partitions()
-    with using_carried(Catalog(own).carried):
+    with using_packed_catalog(Catalog(own).packed):
         outcomes = [one for rows in reader.read(part) for one in rows["outcome"].to_pylist()]
     assert set(outcomes) == {"not Kafka"}
     with pytest.raises(UnknownMessageError, match="PingRequest"):

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.answers import ANSWERS_BY_NAME, STATE_ANSWERS
-from flexwire.answers.asking.asking import ask, chosen, with_internal
+from flexwire.answers.asking.results import ask, choose_answers, with_internal
 from flexwire.answers.group_state import ANSWER as GROUP_STATE
 from flexwire.answers.state.log import END, AsOf, parse_moment
 from flexwire.cli.app import app
@@ -167,7 +167,7 @@ class Made:
         new = [name for name in names if (repr(as_of), name) not in self.known]
         if new:
             with self.asked(as_of) as tables:
-                for one in chosen(new, ANSWERS_BY_NAME):
+                for one in choose_answers(new, ANSWERS_BY_NAME):
                     self.known[repr(as_of), one.name] = ask(one, tables).rows.to_pylist()
         return {name: self.known[repr(as_of), name] for name in names}
 

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from flexwire.answers import ANSWERS_BY_NAME
-from flexwire.answers.asking.asking import ask, chosen
+from flexwire.answers.asking.results import ask, choose_answers
 from flexwire.answers.state.log import AsOf
 from flexwire.codec import message
 from flexwire.errors import CaptureError
@@ -154,7 +154,7 @@ def test_offsets_of_a_log_that_is_not_there_are_refused(several: Made, tmp_path:
 def test_the_first_and_the_last_moment_have_answers(several: Made) -> None:
     for time in ("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"):
         with several.asked(AsOf.given(datetime.fromisoformat(time))) as tables:
-            for one in chosen(NAMES, ANSWERS_BY_NAME):
+            for one in choose_answers(NAMES, ANSWERS_BY_NAME):
                 ask(one, tables)
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from flexwire.answers.asking.asking import with_internal
+from flexwire.answers.asking.results import with_internal
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.answers.unused_groups import ANSWER as UNUSED_GROUPS
 from flexwire.answers.unused_groups import unused_groups

@@ -6,7 +6,7 @@ import inspect
 from typing import TYPE_CHECKING
 
 from flexwire.answers import ANSWERS
-from flexwire.answers.asking.asking import MOST_ROWS, SHOWN_ROWS
+from flexwire.answers.asking.results import MOST_ROWS, SHOWN_ROWS
 from flexwire.answers.group_offsets import ANSWER as GROUP_OFFSETS
 from tools.pages.files import DOCS, write_files
 from tools.pages.tables import markdown, spark_type

@@ -16,14 +16,14 @@ from unittest.mock import patch
 import pyarrow as pa
 from click.testing import CliRunner
 
-from flexwire.answers.asking.asking import AnswerResult
+from flexwire.answers.asking.results import AnswerResult
 from flexwire.capture.files.packets import Unreadable
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
-from flexwire.demo.run import DemoOutcome, Traffic
+from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import Unanswered
 from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
@@ -168,7 +168,7 @@ def _of_demo() -> Any:
     client = ClientOutcome(
         client="aiokafka", version="0.12", client_ids=("a",), failures=("a failure",)
     )
-    outcome = DemoOutcome(Traffic((client,), (), ()), analysis_of(SAMPLE))
+    outcome = DemoOutcome(DemoTraffic((client,), (), ()), analysis_of(SAMPLE))
     with patch("flexwire.demo.run.run_demo", return_value=outcome):
         return _run(["demo"])[0]
 

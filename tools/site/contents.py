@@ -63,7 +63,6 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Project": (
         "CONTRIBUTING",
         "ARCHITECTURE",
-        "docs/files",
         "docs/decisions",
         "CHANGELOG",
         "SECURITY",

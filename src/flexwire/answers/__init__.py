@@ -58,7 +58,7 @@ def __getattr__(name: str) -> tuple[Answer, ...]:
     """Return some or all answers, which imports all of them."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from flexwire.answers.asking.asking import in_order  # noqa: PLC0415 - it imports PySpark
+    from flexwire.answers.asking.results import in_order  # noqa: PLC0415 - it imports PySpark
 
     every = in_order(ANSWERS_BY_NAME)
     if name == "LOG_ANSWERS":

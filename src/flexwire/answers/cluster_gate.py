@@ -12,7 +12,7 @@ from flexwire.answers.cluster_configs import configs
 from flexwire.answers.cluster_features import features
 from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
-from flexwire.protocol.audit import ClusterSeen, Named, judge_cluster
+from flexwire.protocol.audit import ClusterSeen, NameSample, judge_cluster
 from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.schema.catalog import catalog
@@ -109,7 +109,7 @@ def _levels(state: ClusterState) -> dict[str, int]:
     return {row.feature: row.level for row in rows.select("feature", "level").collect()}
 
 
-def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
+def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], NameSample]:
     kinds: dict[str, ConfiguredKind] = {one: one for one in CONFIGURED_KINDS}
     names = sorted({name for _, name in ever_gone()})
     rows = configs(state).where("value is not null")
@@ -119,7 +119,7 @@ def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], Named]:
         F.count_distinct("resource_name").alias("count"),
     )
     return {
-        (kinds[row.resource_type], row["name"]): Named(tuple(row.names), row["count"])
+        (kinds[row.resource_type], row["name"]): NameSample(tuple(row.names), row["count"])
         for row in each.collect()
         if (kinds[row.resource_type], row["name"]) in ever_gone()
     }

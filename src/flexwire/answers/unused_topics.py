@@ -17,7 +17,7 @@ from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import Picture
 from flexwire.protocol.internal_topics import InternalTopic
-from flexwire.protocol.software_topics import KNOWN
+from flexwire.protocol.software_topics import SOFTWARE_TOPICS
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 def _software(topic: SparkColumn) -> SparkColumn:
     """Return whose topic it is by its name; null where the name says nothing."""
     found = F.lit(None).cast("string")
-    for one in reversed(KNOWN):
+    for one in reversed(SOFTWARE_TOPICS):
         found = F.when(topic.rlike(f"^(?:{one.pattern})$"), one.software).otherwise(found)
     return found
 

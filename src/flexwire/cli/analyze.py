@@ -207,7 +207,7 @@ def analyze(
     OUT/ledger says which are in. The report is about this input alone, in OUT/runs.
     """
     tables, output = _formats(tables, output, others["releases"], append=append)
-    from flexwire.answers.asking.asking import parse_names
+    from flexwire.answers.asking.results import parse_names
     from flexwire.errors import AnalysisError
     from flexwire.spark.analyze import analyze as run
 

@@ -21,7 +21,7 @@ from flexwire.cli.terminal import note, print_line, write_data
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flexwire.answers.asking.asking import AnswerResult
+    from flexwire.answers.asking.results import AnswerResult
 
 
 @click.command()
@@ -73,7 +73,7 @@ def answers(
     is printed as it was; all else, and with --labels and of Delta tables everything, is asked of
     the tables on Spark, and written nowhere.
     """
-    from flexwire.answers.asking.asking import ALL
+    from flexwire.answers.asking.results import ALL
     from flexwire.facts.captures import part_columns
     from flexwire.spark.answers.outputs import answers_of, notes_of, sampled_in, to_send
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-    from flexwire.client import Answer, Broker, Cluster
+    from flexwire.client import Broker, BrokerAnswer, Cluster
     from flexwire.client.config import ClientConfig
     from flexwire.client.security import Login, Security
 
@@ -477,7 +477,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
     return found
 
 
-def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> Answer:
+def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> BrokerAnswer:
     from flexwire.client.cluster import RETRIES
 
     return cluster.ask(
@@ -516,11 +516,11 @@ def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
     return found
 
 
-def _shown(answer: Answer, how: _Asking) -> dict[str, Any] | None:
+def _shown(answer: BrokerAnswer, how: _Asking) -> dict[str, Any] | None:
     return answer.to_json(names=not how.raw, records=how.records)
 
 
-def _print_explained(answer: Answer) -> None:
+def _print_explained(answer: BrokerAnswer) -> None:
     from flexwire.cli.explain import table_lines, withheld_note
     from flexwire.client.answers import explain_request, explain_response
 
@@ -541,7 +541,7 @@ _HINTS = {
 }
 
 
-def _tell_errors(answer: Answer) -> bool:
+def _tell_errors(answer: BrokerAnswer) -> bool:
     """Word the error codes of an answer; whether there are any."""
     codes = answer.error_codes
     for one in codes:

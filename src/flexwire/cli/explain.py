@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from flexwire.codec import Annotation, Explanation, Message
     from flexwire.errors import DecodeError
-    from flexwire.protocol.frame_explanation import Part
+    from flexwire.protocol.frame_explanation import FrameSection
     from flexwire.schema.parse import Mode
     from flexwire.wire.encoding import Encoding
 
@@ -187,7 +187,7 @@ def _explain_frames(frames: list[Shown], output: Format) -> None:
         raise error
 
 
-def _parts(shown: Shown) -> Iterator[Part]:
+def _parts(shown: Shown) -> Iterator[FrameSection]:
     from flexwire.protocol.frame_explanation import explain_frame
 
     if shown.frame is not None:

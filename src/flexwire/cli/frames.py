@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.cli.options import Notation
     from flexwire.codec import Message
     from flexwire.protocol.frame_explanation import WholeFrame
-    from flexwire.protocol.frame_input import GivenFrame
+    from flexwire.protocol.frame_input import InputFrame
     from flexwire.wire.encoding import Encoding
 
 
@@ -57,7 +57,7 @@ class Shown:
     frame: WholeFrame | None
     withheld: bool = False
     where: str | None = None
-    part: GivenFrame | None = None
+    part: InputFrame | None = None
 
     @property
     def error(self) -> FlexwireError | None:
@@ -209,7 +209,7 @@ def frames_of(
 
 def _given(
     raw: bytes, notation: Notation, framing: Framing, version: int | str | None
-) -> list[GivenFrame]:
+) -> list[InputFrame]:
     from flexwire.protocol.frame_input import answered_by, given_requests, given_responses
 
     has_length = not framing.no_length

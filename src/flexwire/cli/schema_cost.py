@@ -99,7 +99,7 @@ def schema_cost(
     CAPTURE is a pcap or pcapng file, a directory of them, a pattern, or - for standard input. What
     cannot be compared is counted by its reason. Exits with 1 where nothing was compared.
     """
-    from flexwire.specs.cost import machine, text
+    from flexwire.specs.cost import formats
     from flexwire.specs.cost.meter import CostMeter, VersionChoice
 
     if not captures and not vectors:
@@ -115,13 +115,13 @@ def schema_cost(
     _measure(meter, captures, vectors)
     if output == "json":
         question = {"old": names[0], "new": names[1], "at": at}
-        print(machine.to_json(meter, question))
+        print(formats.to_json(meter, question))
     elif output == "csv":
-        write_data(machine.to_csv(meter))
+        write_data(formats.to_csv(meter))
     else:
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
         asked = f"{names[1]}, against {names[0]}; versions: {at}"
-        print(text.write(meter, asked, width=width, whole=whole), end="")
+        print(formats.to_text(meter, asked, width=width, whole=whole), end="")
     if not any(row.messages for row in meter.rows.values()):
         sys.stdout.flush()
         raise InputError("no message was compared")

@@ -49,7 +49,7 @@ def schema_list(*, name: str, module: str | None, release: str | None, output: F
 def _refuse(name: str, module: str | None) -> NoReturn:
     """Say that nothing is to be listed, and which module or message is the nearest."""
     from flexwire.schema.catalog import catalog
-    from flexwire.schema.coerce import nearest
+    from flexwire.schema.coercion import nearest
 
     modules = sorted({catalog().entry(one).module for one in catalog().names()})
     if module is not None and module not in modules:

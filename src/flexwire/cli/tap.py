@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.tap import ListenTls, MetricsPort, TapSecurity, UpstreamTls
     from flexwire.tap.config import Option
-    from flexwire.tap.header_stamps import HeaderTag, Stamping
+    from flexwire.tap.header_stamps import HeaderTag, StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.metrics import TapStatistics
-    from flexwire.tap.security import Throwaway
+    from flexwire.tap.security import ThrowawayCa
     from flexwire.tap.tap import Tap
 
 
@@ -230,7 +230,7 @@ def _click_option(one: dataclasses.Field[Any], told: Option) -> Callable[..., An
     )
 
 
-def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, Throwaway | None]:
+def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
     """What the options say, and the throwaway authority, if one was asked for."""
     from flexwire.tap import TapSecurity
 
@@ -244,7 +244,7 @@ def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, Throwaw
     return security, throwaway
 
 
-def how_to_trust(made: Throwaway) -> str:
+def how_to_trust(made: ThrowawayCa) -> str:
     """What clients are to be told of a throwaway authority."""
     return (
         f"clients trust {made.ca}:\n"
@@ -255,7 +255,7 @@ def how_to_trust(made: Throwaway) -> str:
     )
 
 
-def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, Throwaway | None]:
+def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, ThrowawayCa | None]:
     from flexwire.client.notation import parse_listener
     from flexwire.tap import ListenTls
     from flexwire.tap.security import make_throwaway, names_of
@@ -376,12 +376,12 @@ def _metrics(address: str | None, *, beyond_loopback: bool) -> MetricsPort | Non
     return None
 
 
-def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> Stamping | None:
+def _stamping(tags: tuple[HeaderTag, ...], limit: int | None) -> StampConfig | None:
     from flexwire.errors import ArgumentError
-    from flexwire.tap.header_stamps import Stamping
+    from flexwire.tap.header_stamps import StampConfig
 
     try:
-        return Stamping(tags, limit) if tags else None
+        return StampConfig(tags, limit) if tags else None
     except ArgumentError as error:
         raise click.UsageError(str(error)) from None
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import flexwire
 from flexwire.arguments import refuse, to_int, to_kind, to_text, to_version
-from flexwire.client.answers import Answer, Frame
+from flexwire.client.answers import BrokerAnswer, FramePayload
 from flexwire.client.connection import DEFAULT_SECONDS, Connection
 from flexwire.client.notation import HostPort, parse_host_port, split_header_tag
 from flexwire.client.security import PLAINTEXT, Security, log_in
 from flexwire.client.write_requests import why_it_writes
-from flexwire.closeable import Closing
+from flexwire.closeable import Closeable
 from flexwire.codec import Message, message
 from flexwire.codec.explain_cut import explain_cut
 from flexwire.errors import (
@@ -40,7 +40,7 @@ from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
-from flexwire.protocol.readable_json import Structure, called, records_names, structures
+from flexwire.protocol.readable_json import JsonStructure, called, records_names, structures
 from flexwire.protocol.records_json import encode_records
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
@@ -136,7 +136,7 @@ def parse_header_tag(text: str) -> tuple[int, bytes]:
     return tag, value.encode() if isinstance(value, str) else value
 
 
-def _encode_records(one: Structure, names: frozenset[str]) -> None:
+def _encode_records(one: JsonStructure, names: frozenset[str]) -> None:
     for name in names & one.form.keys():
         value = one.form[name]
         if isinstance(value, list | dict):
@@ -144,7 +144,7 @@ def _encode_records(one: Structure, names: frozenset[str]) -> None:
             one.form[name] = base64.b64encode(raw).decode()
 
 
-def _refuse_absent(one: Structure, former: Mapping[str, str]) -> None:
+def _refuse_absent(one: JsonStructure, former: Mapping[str, str]) -> None:
     presence = {found.json_name: found.presence for found in one.schema.fields}
     for name in one.form:
         if presence.get(former.get(name, name)) is Presence.ABSENT:
@@ -155,7 +155,7 @@ def _refuse_absent(one: Structure, former: Mapping[str, str]) -> None:
             raise JsonFormError(reason, path=one.at(name))
 
 
-def _fill(one: Structure, former: Mapping[str, str], own: Mapping[str, Any]) -> None:
+def _fill(one: JsonStructure, former: Mapping[str, str], own: Mapping[str, Any]) -> None:
     given = {former.get(name, name) for name in one.form}
     for found in one.schema.fields:
         name = found.json_name
@@ -169,7 +169,7 @@ DEFAULT_CLIENT_ID: Final = "flexwire"
 _TAGGED_HEADER: Final = 2
 
 
-class Broker(Closing):
+class Broker(Closeable):
     """A connection to a broker: ``with Broker.connect("localhost:9092") as broker: …``.
 
     `call` sends a request and waits for its answer. What goes wrong is a `CallError`, a
@@ -262,8 +262,8 @@ class Broker(Closing):
         header_tags: Mapping[int, bytes] | None = None,
         release: str | None = None,
         allow_writes: bool = True,
-        watch: Callable[[Answer], None] | None = None,
-    ) -> Answer:
+        watch: Callable[[BrokerAnswer], None] | None = None,
+    ) -> BrokerAnswer:
         """Send a request and return its answer.
 
         ``body`` is a message object or its JSON form, in which fields may be missing: they have
@@ -294,11 +294,11 @@ class Broker(Closing):
         header_tags: Mapping[int, bytes] | None = None,
         release: str | None = None,
         allow_writes: bool = True,
-        watch: Callable[[Answer], None] | None = None,
-    ) -> Answer:
+        watch: Callable[[BrokerAnswer], None] | None = None,
+    ) -> BrokerAnswer:
         """Do what `call` does, but return an answer that is not Kafka's too.
 
-        `Answer.deviation` says then what is wrong with it.
+        `BrokerAnswer.deviation` says then what is wrong with it.
         """
         api_key = api_key_of(message_name)
         if version == LATEST:
@@ -317,8 +317,8 @@ class Broker(Closing):
             raise refuse("header_tags", "tags and their bytes", tags)
         header = self._header(api_key, version, tags)
         payload = header + request.encode(version)
-        frame = Frame(payload, len(header))
-        asked = Answer(self.address, version, request, frame, read_request(payload))
+        frame = FramePayload(payload, len(header))
+        asked = BrokerAnswer(self.address, version, request, frame, read_request(payload))
         return self._exchange(asked, release, watch or _nobody)
 
     def exchange_token(self, token: bytes) -> bytes:
@@ -347,8 +347,8 @@ class Broker(Closing):
         return header.encode(header_version)
 
     def _exchange(
-        self, asked: Answer, release: str | None, watch: Callable[[Answer], None]
-    ) -> Answer:
+        self, asked: BrokerAnswer, release: str | None, watch: Callable[[BrokerAnswer], None]
+    ) -> BrokerAnswer:
         sent, payload = asked.request_header, asked.request_frame.payload
         watch(asked)
         is_answered = expects_response(sent, payload)
@@ -366,7 +366,7 @@ class Broker(Closing):
         answered = replace(
             asked,
             response_version=found.body_version,
-            response_frame=Frame(came, found.body_offset),
+            response_frame=FramePayload(came, found.body_offset),
             response_header=found,
         )
         watch(answered)
@@ -394,7 +394,7 @@ class Broker(Closing):
         return _ranges(response)
 
 
-def _deviating(answered: Answer, kind: type[Message], body: bytes) -> Answer:
+def _deviating(answered: BrokerAnswer, kind: type[Message], body: bytes) -> BrokerAnswer:
     """The answer with what can be read of a body that is not Kafka's."""
     version = answered.response_version
     try:
@@ -403,7 +403,7 @@ def _deviating(answered: Answer, kind: type[Message], body: bytes) -> Answer:
         return replace(answered, read=explain_cut(kind, body, version, 0).form)
 
 
-def _nobody(_: Answer) -> None:
+def _nobody(_: BrokerAnswer) -> None:
     """Watch nothing."""
 
 

@@ -13,7 +13,7 @@ from flexwire.client.connection import DEFAULT_SECONDS
 from flexwire.client.notation import HIGHEST_PORT, HostPort
 from flexwire.client.security import PLAINTEXT, Security
 from flexwire.client.write_requests import why_it_writes
-from flexwire.closeable import Closing
+from flexwire.closeable import Closeable
 from flexwire.codec import message
 from flexwire.errors import (
     ArgumentError,
@@ -36,7 +36,7 @@ from flexwire.wire.schema import Presence
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from flexwire.client.answers import Answer
+    from flexwire.client.answers import BrokerAnswer
     from flexwire.codec import Message
 
 
@@ -228,7 +228,7 @@ RETRIES: Final = 5
 _FIRST_PAUSE: Final = 0.2
 
 
-class Cluster(Closing):
+class Cluster(Closeable):
     """A cluster by the address of one of its brokers, or of several: "one:9092,two:9092".
 
     Connections are opened when they are needed and kept, one to each broker. ``controllers``: the
@@ -270,7 +270,7 @@ class Cluster(Closing):
         to: Route | str = ANY,
         retries: int = 0,
         **options: Any,
-    ) -> Answer:
+    ) -> BrokerAnswer:
         """Send a request to a route's broker and return the answer; see `Broker.call`.
 
         An answer that says that another broker answers (NOT_LEADER_OR_FOLLOWER, NOT_COORDINATOR,
@@ -289,7 +289,7 @@ class Cluster(Closing):
         to: Route | str = ANY,
         retries: int = 0,
         **options: Any,
-    ) -> Answer:
+    ) -> BrokerAnswer:
         """Do what `call` does, but return an answer that is not Kafka's too; see `Broker.ask`.
 
         With ``any_version=False`` the broker is asked first which versions it offers, and one that
@@ -369,6 +369,6 @@ def _latest_in(asked: list[HostPort]) -> Callable[[HostPort], int]:
     return {one: at for at, one in enumerate(asked)}.__getitem__
 
 
-def _goes_again(answer: Answer) -> bool:
+def _goes_again(answer: BrokerAnswer) -> bool:
     reads = why_it_writes(answer.api_name, answer.request) is None
     return answer.is_moved and (reads or answer.did_nothing)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
-    from flexwire.client.answers import Answer
+    from flexwire.client.answers import BrokerAnswer
 
 
 HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -198,7 +198,7 @@ _FRAMED: Final = 1
 class Caller(Protocol):
     """What logs in needs of a broker: a request and its answer."""
 
-    def call(self, message_name: str, body: Any = None, version: int | str = ...) -> Answer:
+    def call(self, message_name: str, body: Any = None, version: int | str = ...) -> BrokerAnswer:
         """Send a request and give the answer."""
 
     def newest(self, api_name: str) -> int:

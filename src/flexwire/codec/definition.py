@@ -18,15 +18,15 @@ from flexwire.codec.refusing import Refused
 from flexwire.codec.structs import ClassBuilder, MessageStruct
 from flexwire.errors import CodecError, DecodeError, FlexwireError
 from flexwire.kernels import extension
-from flexwire.schema.served import key_of
+from flexwire.schema.message_schemas import key_of
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from flexwire.schema.message_schemas import Key, MessageSchemas
     from flexwire.schema.resolve import Fields
-    from flexwire.schema.served import Key, MessageSchemas
     from flexwire.wire.schema import Schema
 
     Functions = tuple[Callable[[Any], Any], Callable[[Any], bytes]]

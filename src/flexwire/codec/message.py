@@ -12,7 +12,7 @@ from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, JsonFormError, MissingFieldsError
 from flexwire.forks import lock_over_forks
 from flexwire.schema.catalog import catalog, on_change
-from flexwire.schema.served import SpecSource, served_of
+from flexwire.schema.message_schemas import SpecSource, schemas_of
 from flexwire.schema.spec import MessageSpec
 from flexwire.wire.cursor import Writer
 from flexwire.wire.encoding import Encoding
@@ -20,7 +20,7 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from flexwire.schema.served import MessageSchemas
+    from flexwire.schema.message_schemas import MessageSchemas
 
 
 _KAFKA = Encoding.KAFKA
@@ -190,7 +190,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
     with _DEFINING:
         if key not in _DEFINED:
             module = "flexwire.messages" if release is None else f"flexwire.messages@{release}"
-            served = served_of(name, release)
+            served = schemas_of(name, release)
             _DEFINED[key] = _define(served, module, (_restore, (name, release)))
         return _DEFINED[key]
 
@@ -203,7 +203,7 @@ def message_of(spec: MessageSpec) -> type[Message]:
     spec = to_kind(spec, "spec", MessageSpec)
     with _DEFINING:
         if spec not in _OWN:
-            _OWN[spec] = _define(served_of(spec), "flexwire.messages@own", (_restore_own, (spec,)))
+            _OWN[spec] = _define(schemas_of(spec), "flexwire.messages@own", (_restore_own, (spec,)))
         return _OWN[spec]
 
 

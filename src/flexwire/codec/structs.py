@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from flexwire.schema.message_schemas import MessageSchemas
     from flexwire.schema.resolve import Fields
-    from flexwire.schema.served import MessageSchemas
     from flexwire.schema.spec import FieldSpec, FieldType
 
 

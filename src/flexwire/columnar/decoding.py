@@ -29,14 +29,14 @@ from flexwire.columnar.reference import (
 )
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import per_catalog
-from flexwire.schema.served import check_message, served_of
+from flexwire.schema.message_schemas import check_message, schemas_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from flexwire.columnar.reference import Kernel
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
     Path: TypeAlias = tuple[str, ...]
@@ -231,7 +231,7 @@ def decode_messages(
 def _program(
     message: MessageLike, versions: tuple[int, ...], encoding: Encoding, absent: Absent
 ) -> ColumnProgram:
-    served = served_of(message)
+    served = schemas_of(message)
     return ColumnProgram(
         {version: served.schema(version, encoding) for version in versions},
         message_type(message),

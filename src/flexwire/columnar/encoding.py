@@ -24,12 +24,12 @@ from flexwire.columnar.reference import (
 )
 from flexwire.columnar.types import message_type
 from flexwire.schema.catalog import per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
     from flexwire.columnar.reference import Kernel
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
     Words = np.ndarray[Any, Any]
@@ -140,7 +140,7 @@ def message_sizes(
 @per_catalog
 @lru_cache(maxsize=256)
 def _program(message: MessageLike, versions: tuple[int, ...], encoding: Encoding) -> ColumnProgram:
-    served = served_of(message)
+    served = schemas_of(message)
     return ColumnProgram(
         {version: served.schema(version, encoding) for version in versions},
         message_type(message),

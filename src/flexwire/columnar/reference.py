@@ -18,7 +18,7 @@ from flexwire.columnar.program import address
 from flexwire.columnar.types import in_column, raw_tagged_fields, validate
 from flexwire.errors import CodecError, DecodeError, FlexwireError, UnknownMessageError
 from flexwire.kernels import extension
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.cursor import Reader, Writer
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Presence, Schema
 from flexwire.wire.types import Array, Type, Uuid
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from flexwire.columnar.program import ColumnProgram
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
     Words = np.ndarray[Any, Any]
@@ -202,7 +202,7 @@ class Rows(ABC):
     def __init__(
         self, message: MessageLike, data: pa.Array, versions: Versions, encoding: Encoding
     ) -> None:
-        self.served = served_of(message)
+        self.served = schemas_of(message)
         self.data = data
         self.versions = versions
         self.encoding = encoding

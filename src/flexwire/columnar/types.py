@@ -33,15 +33,15 @@ import pyarrow as pa
 
 from flexwire.errors import CodecError, EncodeError, SpecError
 from flexwire.schema.catalog import per_catalog
+from flexwire.schema.message_schemas import check_message, schemas_of
 from flexwire.schema.resolve import resolve, types_of
-from flexwire.schema.served import check_message, served_of
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from flexwire.schema.served import MessageLike, MessageSchemas
+    from flexwire.schema.message_schemas import MessageLike, MessageSchemas
     from flexwire.schema.spec import FieldType
 
 
@@ -83,7 +83,7 @@ def message_type(message: MessageLike) -> pa.StructType:
 @per_catalog
 @cache
 def _message_type(message: MessageLike) -> pa.StructType:
-    served = served_of(message)
+    served = schemas_of(message)
     for spec, versions in served.specs:
         # Raises `SpecError` for what has no layout, and so no columns.
         resolve(spec, versions.highest)

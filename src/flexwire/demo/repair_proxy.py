@@ -78,7 +78,7 @@ _CHUNK = 65536
 _SECONDS = 60.0
 
 
-class Front:
+class RepairProxy:
     """One listener on a port of 127.0.0.1 for each broker address, served by a thread of its own.
 
     ``addresses`` are the listeners', in the order of the brokers. Requests pass unchanged, and so
@@ -137,7 +137,7 @@ class Front:
             await server.wait_closed()
 
 
-class _Repairs:
+class _RepairedConnection:
     """Passes on what is said over one connection, with the responses that need it repaired."""
 
     def __init__(self) -> None:
@@ -170,7 +170,7 @@ async def _serve(
     with contextlib.suppress(ConnectionError, FrameError):
         broker_reader, broker_writer = await asyncio.open_connection(host, port)
         with contextlib.closing(broker_writer):
-            repairs = _Repairs()
+            repairs = _RepairedConnection()
             sides = [
                 asyncio.ensure_future(repairs.requests(reader, broker_writer)),
                 asyncio.ensure_future(repairs.responses(broker_reader, writer)),

@@ -44,7 +44,7 @@ RELEASES = ("4.0.0", "4.0")
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic:
+class DemoTraffic:
     """What the clients did, what each tap counted, and the capture files."""
 
     clients: tuple[ClientOutcome, ...]
@@ -73,7 +73,7 @@ class Traffic:
 class DemoOutcome:
     """The traffic of a demo and its analysis."""
 
-    traffic: Traffic
+    traffic: DemoTraffic
     analysis: Analysis
 
     @property
@@ -109,7 +109,7 @@ def run_demo(
     return DemoOutcome(traffic, analysis)
 
 
-def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
+def record_traffic(directory: Path, *, progress: Progress = silent) -> DemoTraffic:
     """Start the cluster and the tap, run every client, stop both.
 
     The capture of an earlier demo in the directory is removed, by the demo's own file names.
@@ -122,7 +122,7 @@ def record_traffic(directory: Path, *, progress: Progress = silent) -> Traffic:
         return asyncio.run(_record(cluster, directory, progress))
 
 
-async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> Traffic:
+async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> DemoTraffic:
     count = len(CLIENTS) + len(OLD_CLIENTS)
     progress(_STAGE, 0, count)
     here = ("127.0.0.1", 0)
@@ -145,7 +145,7 @@ async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> 
             *(one(name, str(old_tap.listen_address)) for name in OLD_CLIENTS),
         )
         captures = [*tap.capture_paths, *old_tap.capture_paths]
-    return Traffic(tuple(clients), (tap.stats, old_tap.stats), tuple(captures))
+    return DemoTraffic(tuple(clients), (tap.stats, old_tap.stats), tuple(captures))
 
 
 async def run_client(

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from flexwire.measures.bounded import Distinct, hash_of
 from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterTold
-from flexwire.protocol.audit import Named
+from flexwire.protocol.audit import NameSample
 from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
 from flexwire.schema.catalog import catalog
 from flexwire.tables.frames import ends_of
@@ -201,8 +201,8 @@ class _Names:
         self._every.merge(other._every, _MOST_COUNTED)
 
     @property
-    def named(self) -> Named:
-        return Named(tuple(self._first), self._every.count)
+    def named(self) -> NameSample:
+        return NameSample(tuple(self._first), self._every.count)
 
 
 class ClusterSums:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 from flexwire.protocol.audit import (
     ClusterSeen,
     Conduct,
-    Configured,
-    Named,
+    ConfigurationUse,
+    NameSample,
     Party,
     Use,
     fitting_releases,
@@ -21,7 +21,7 @@ from flexwire.versions import Versions
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from flexwire.protocol.audit import Asked
+    from flexwire.protocol.audit import NegotiationEvidence
     from flexwire.protocol.configurations import ConfiguredKind
 
 # Where brokers say what they read, where clients say how they authenticate, and who fetches.
@@ -122,7 +122,7 @@ class ClusterTold:
     """What was told of a cluster, as `ClusterSeen` has it."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
     described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
 
 
@@ -185,14 +185,14 @@ def evidence_of(
     return Evidence(conducts, _brokers(offers), cluster=cluster)
 
 
-def configured_of(told: str) -> Configured:
+def configured_of(told: str) -> ConfigurationUse:
     """Return the configuration that a client was seen to set.
 
     >>> configured_of("topic:19:message.format.version")
     Configured(kind='topic', api_key=19, name='message.format.version')
     """
     kind, api_key, name = told.split(":", 2)
-    return Configured("topic" if kind == "topic" else "broker", int(api_key), name)
+    return ConfigurationUse("topic" if kind == "topic" else "broker", int(api_key), name)
 
 
 def key_of(party: Party) -> Key:
@@ -245,7 +245,7 @@ def _uses(seen: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, lis
 
 
 def _use(seen: SeenUse, *, is_asking: bool) -> Use:
-    asked: Asked = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
+    asked: NegotiationEvidence = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
     if seen.from_start and asked == "unseen":
         asked = "never"
     offered = Versions.NONE if seen.is_range_seen else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from flexwire.arguments import refuse, to_text
 from flexwire.errors import UnknownMessageError, short
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.schema.spec import MessageType
 from flexwire.versions import Versions
 

@@ -32,7 +32,7 @@ RESOURCE_TYPES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class GoneConfiguration:
+class RemovedConfiguration:
     """A configuration that a release does not know: ``last`` knew it, ``first`` does not."""
 
     kind: ConfiguredKind
@@ -77,7 +77,7 @@ def known_names(kind: ConfiguredKind, release: str) -> frozenset[str]:
 
 
 @cache
-def gone(kind: ConfiguredKind, name: str, release: str) -> GoneConfiguration | None:
+def gone(kind: ConfiguredKind, name: str, release: str) -> RemovedConfiguration | None:
     """Return since when a release lacks a configuration that an older one knew, else None.
 
     None for a name that no known release has: a plug-in may have it.
@@ -94,7 +94,7 @@ def gone(kind: ConfiguredKind, name: str, release: str) -> GoneConfiguration | N
     last = releases.index(ends[1])
     if _place(release) <= last:
         return None
-    return GoneConfiguration(kind, name, ends[1], releases[last + 1])
+    return RemovedConfiguration(kind, name, ends[1], releases[last + 1])
 
 
 @cache

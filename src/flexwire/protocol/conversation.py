@@ -121,14 +121,14 @@ class Turn(NamedTuple):
     error: str | None = None
 
 
-class _Asked(NamedTuple):
+class _PendingRequest(NamedTuple):
     """A request that waits for its response; a token of the client's has no request."""
 
     pair: int
     request: RequestFrame | None
 
 
-class _Early(NamedTuple):
+class _EarlyResponse(NamedTuple):
     """A response for which no request waited."""
 
     pair: int
@@ -163,8 +163,8 @@ class Conversation:
         self._exchange = SaslExchange()
         self.authentication = authentication or Authentication()
         self._most_read = most_read
-        self._asked: InFlight[_Asked] = InFlight(in_flight)
-        self._early: InFlight[_Early] = InFlight(in_flight)
+        self._asked: InFlight[_PendingRequest] = InFlight(in_flight)
+        self._early: InFlight[_EarlyResponse] = InFlight(in_flight)
         self._pairs = 0
         self._frames = 0
 
@@ -192,13 +192,13 @@ class Conversation:
         Those of a connection are given oldest first, before any frame.
         """
         pair = self._new_pair()
-        self._asked.add(request.correlation_id, _Asked(pair, request))
+        self._asked.add(request.correlation_id, _PendingRequest(pair, request))
         return pair
 
     def resume_response(self, correlation_id: int, seen: int) -> int:
         """Know of a response for which no request waited; gives its pair."""
         pair = self._new_pair()
-        self._early.add(correlation_id, _Early(pair, seen))
+        self._early.add(correlation_id, _EarlyResponse(pair, seen))
         return pair
 
     def request(self, payload: bytes, seen: int | None = None) -> Turn:
@@ -231,7 +231,7 @@ class Conversation:
         if asked is None:
             self.unpaired += 1
             pair = self._new_pair()
-            self._early.add(correlation_id, _Early(pair, seen))
+            self._early.add(correlation_id, _EarlyResponse(pair, seen))
             return Turn("response", self._is_guarded, None, correlation_id, pair)
         if asked.request is None:
             return Turn("token", self._is_guarded, pair=asked.pair)
@@ -301,12 +301,12 @@ class Conversation:
         if pair is None:
             pair = self._new_pair()
             kept = request if self._most_read is None else request.without_header()
-            self._asked.add(request.correlation_id, _Asked(pair, kept))
+            self._asked.add(request.correlation_id, _PendingRequest(pair, kept))
         return pair
 
     def _wait_for_token(self) -> int:
         pair = self._new_pair()
-        self._asked.add(None, _Asked(pair, None))
+        self._asked.add(None, _PendingRequest(pair, None))
         return pair
 
     def _new_pair(self) -> int:
@@ -325,7 +325,7 @@ class Conversation:
                 return early.pair
         return None
 
-    def _find(self, payload: bytes) -> tuple[int | None, _Asked | None]:
+    def _find(self, payload: bytes) -> tuple[int | None, _PendingRequest | None]:
         # The broker's answer to a token has no correlation id, and may be shorter than one.
         token = self._asked.first(None)
         try:

@@ -21,7 +21,7 @@ from flexwire.wire.limits import INT32_MIN, UINT32_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 
-class Opening(NamedTuple):
+class FirstBytes(NamedTuple):
     """What four bytes are, and what to do about them; ``is_length`` if they can be a length."""
 
     what: str
@@ -126,7 +126,7 @@ _DECIMAL: Final = re.compile(r"-?\d{1,10}|-?\d{1,3}(,\d{3})+")
 _HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
 
 
-def opening_of(first: bytes) -> Opening:
+def opening_of(first: bytes) -> FirstBytes:
     r"""Say what the first four bytes of a connection are.
 
     >>> opening_of(b"\x16\x03\x01\x02").what
@@ -141,7 +141,7 @@ def opening_of(first: bytes) -> Opening:
     return foreign(first) or _length(first)
 
 
-def foreign(first: bytes) -> Opening | None:
+def foreign(first: bytes) -> FirstBytes | None:
     """Return what four bytes begin that is not Kafka's protocol; None if they may be a length."""
     return _tls(first) or _text(first) or _binary(first)
 
@@ -166,31 +166,31 @@ def parse_size(text: str) -> bytes:
     raise refuse("size", "a number of 32 bits, 0x and 8 hex digits, or 4 characters", text)
 
 
-def _tls(first: bytes) -> Opening | None:
+def _tls(first: bytes) -> FirstBytes | None:
     kind, major, minor = first[:3]
     if major == _TLS_MAJOR and kind in _RECORDS and minor in _TLS_MINORS:
-        return Opening(_RECORDS[kind], _ALERT_ADVICE if kind == _ALERT else _TLS_ADVICE)
+        return FirstBytes(_RECORDS[kind], _ALERT_ADVICE if kind == _ALERT else _TLS_ADVICE)
     if first[0] & _SSL2 and first[2:] == b"\x01\x03":
-        return Opening("the hello of an SSL 2 or 3 client", _TLS_ADVICE)
+        return FirstBytes("the hello of an SSL 2 or 3 client", _TLS_ADVICE)
     return None
 
 
-def _text(first: bytes) -> Opening | None:
+def _text(first: bytes) -> FirstBytes | None:
     found = _TEXTS.get(first.decode("latin-1"))
     if found is not None:
-        return Opening(*found)
+        return FirstBytes(*found)
     more = int.from_bytes(first, "big") + _LEFT_OUT
     found = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
     if found is not None:
-        return Opening(f"{found[0]}, if librdkafka reports the size: it leaves 4 out", found[1])
+        return FirstBytes(f"{found[0]}, if librdkafka reports the size: it leaves 4 out", found[1])
     if all(one in _PRINTABLE for one in first):
-        return Opening("text, the beginning of no protocol that flexwire knows", _OTHER)
+        return FirstBytes("text, the beginning of no protocol that flexwire knows", _OTHER)
     return None
 
 
-def _binary(first: bytes) -> Opening | None:
+def _binary(first: bytes) -> FirstBytes | None:
     if first[0] == _MQTT_CONNECT and first[2:] == b"\x00\x04":
-        return Opening("the CONNECT of an MQTT client", _OTHER)
+        return FirstBytes("the CONNECT of an MQTT client", _OTHER)
     return None
 
 
@@ -203,15 +203,15 @@ def _doubtful(first: bytes) -> str | None:
     return None
 
 
-def _length(first: bytes) -> Opening:
+def _length(first: bytes) -> FirstBytes:
     size = int.from_bytes(first, "big", signed=True)
     key, version = (int.from_bytes(first[at : at + 2], "big") for at in (0, 2))
     if size < 0 or size > SENT_FRAME_LIMIT:
         what = f"no known beginning; as a length it would be {size:,} bytes"
-        return Opening(what, _STRANGE)
+        return FirstBytes(what, _STRANGE)
     what = f"the length of a frame of {size:,} bytes"
     if (other := _doubtful(first)) is not None:
-        return Opening(f"{other}, or {what}", _OTHER, is_length=True)
+        return FirstBytes(f"{other}, or {what}", _OTHER, is_length=True)
     advice = (
         f"A broker takes frames of up to {SENT_FRAME_LIMIT:,} bytes (socket.request.max.bytes). "
         "If it refused this one, its limit is lower: look there before you look at the client."
@@ -221,4 +221,4 @@ def _length(first: bytes) -> Opening:
             f" If nobody sent so much, the bytes are the header of a {request_name(key, version)} "
             f"v{version} that has no length before it."
         )
-    return Opening(what, advice, is_length=True)
+    return FirstBytes(what, advice, is_length=True)

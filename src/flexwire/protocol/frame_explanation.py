@@ -41,7 +41,7 @@ class WholeFrame(NamedTuple):
         return self.payload[self.header.body_offset :]
 
 
-class Part(NamedTuple):
+class FrameSection(NamedTuple):
     """A header or a body: what it is, its bytes, and what they mean.
 
     Where credentials were ``withheld`` the bytes are not those that were sent; a body that does not
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 def explain_frame(
     frame: WholeFrame, *, withheld: bool = False, asked_plainly: bool = False
-) -> Iterator[Part]:
+) -> Iterator[FrameSection]:
     """Yield the header and the body of a frame, whether it decodes or not.
 
     With ``withheld`` credentials are replaced; ``asked_plainly`` is as in `withhold`. A body that
@@ -72,10 +72,10 @@ def explain_frame(
         rest = max((one.offset + one.length for one in kept), default=0)
         data, found = data[:rest], Explanation(kept, rest, None)
     title = f"{frame.kind}: a frame of {len(frame.payload)} bytes; {type(header.header).__name__}"
-    yield Part(f"{title} v{version}", data, found, 0)
+    yield FrameSection(f"{title} v{version}", data, found, 0)
     if hidden is not None:
         nothing = Explanation((), 0, hidden)
-        yield Part(f"{header.message_name} v{frame.version}", b"", nothing, 1)
+        yield FrameSection(f"{header.message_name} v{frame.version}", b"", nothing, 1)
     else:
         yield _body(frame, withheld=withheld, asked_plainly=asked_plainly)
 
@@ -94,7 +94,7 @@ def _unreadable_credentials(frame: WholeFrame) -> DecodeError | None:
     return None
 
 
-def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> Part:
+def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> FrameSection:
     kind = message(frame.header.message_name)
     data, count, version = frame.body, 0, frame.version
     if withheld:
@@ -106,4 +106,4 @@ def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> Part:
             count = withhold(shown, asked_plainly=asked_plainly)
             data = shown.encode(version) if count else data
     found = with_nested(explain(kind, data, version), kind.__name__)
-    return Part(f"{kind.__name__} v{version}", data, found, count)
+    return FrameSection(f"{kind.__name__} v{version}", data, found, count)

@@ -17,7 +17,7 @@ from flexwire.codec.explain_cut import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.first_bytes import foreign
-from flexwire.protocol.frame_explanation import Part, WholeFrame
+from flexwire.protocol.frame_explanation import FrameSection, WholeFrame
 from flexwire.protocol.headers import (
     FALLING_BACK,
     UNSUPPORTED_VERSION,
@@ -54,7 +54,7 @@ Asked = Callable[[int], tuple[int, int]]
 """Returns api key and version of the request with a correlation id; raises `FrameError`."""
 
 
-class GivenFrame(NamedTuple):
+class InputFrame(NamedTuple):
     """A frame, or as much of it as is there.
 
     ``at`` is where it begins in the bytes given. ``announced`` is the size of the payload by the
@@ -97,29 +97,29 @@ class GivenFrame(NamedTuple):
         of = "" if self.announced is None else f" of {self.announced}"
         return f"the first {here}{of} bytes of a frame"
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[FrameSection]:
         """What was read of header and body, where the frame is not whole."""
         if self.header is None:
             title = f"{self.kind}: {self.extent}"
-            yield Part(title, self.payload, Explanation((), 0, None), 0)
+            yield FrameSection(title, self.payload, Explanation((), 0, None), 0)
             return
         header = self.header.explanation
         data = self.payload if self.body is None else self.payload[: header.rest]
         name = f"{self.kind.capitalize()}Header"
         version = "" if self.message_name is None else f" v{self.header_version}"
         title = f"{self.kind}: {self.extent}; {name}{version}"
-        yield Part(title, data, header, 0)
+        yield FrameSection(title, data, header, 0)
         if self.body is not None:
             title = f"{self.message_name} v{self.version}"
             body = with_nested(self.body.explanation, self.message_name or "")
-            yield Part(title, self.payload[header.rest :], body, 0)
+            yield FrameSection(title, self.payload[header.rest :], body, 0)
 
 
-_Read = Callable[[GivenFrame], GivenFrame]
+_Read = Callable[[InputFrame], InputFrame]
 _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
-def given_requests(data: bytes, *, has_length: bool = True) -> list[GivenFrame]:
+def given_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
     """Return the requests that bytes are, in their order; none for no bytes.
 
     Without ``has_length`` the bytes are one request, and begin with its header.
@@ -127,12 +127,12 @@ def given_requests(data: bytes, *, has_length: bool = True) -> list[GivenFrame]:
     return _given(data, "request", _request, has_length=has_length)
 
 
-def given_responses(data: bytes, asked: Asked, *, has_length: bool = True) -> list[GivenFrame]:
+def given_responses(data: bytes, asked: Asked, *, has_length: bool = True) -> list[InputFrame]:
     """Return the responses that bytes are; ``asked`` says what each of them answers."""
     return _given(data, "response", lambda found: _response(found, asked), has_length=has_length)
 
 
-def answered_by(requests: Sequence[GivenFrame]) -> Asked:
+def answered_by(requests: Sequence[InputFrame]) -> Asked:
     """Return what finds a request by its correlation id.
 
     Raises what `read_request` raises for one whose header cannot be read.
@@ -152,8 +152,8 @@ def answered_by(requests: Sequence[GivenFrame]) -> Asked:
     return find
 
 
-def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[GivenFrame]:
-    bare = GivenFrame(kind, 0, data, None)
+def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[InputFrame]:
+    bare = InputFrame(kind, 0, data, None)
     if not has_length:
         return [read(bare)]
     framed = _framed(data, kind, read)
@@ -172,9 +172,9 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Giv
     return framed
 
 
-def _framed(data: bytes, kind: str, read: _Read) -> list[GivenFrame]:
+def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
     """The frames that lengths cut the bytes into, up to one of which nothing can be read."""
-    found: list[GivenFrame] = []
+    found: list[InputFrame] = []
     at = 0
     while at < len(data) and (not found or found[-1].message_name is not None):
         begin = at + PREFIX_LENGTH
@@ -182,20 +182,20 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[GivenFrame]:
         if begin > len(data):
             here = len(data) - at
             reason = f"a frame begins with a length of {PREFIX_LENGTH} bytes, {here} are here"
-            cut = GivenFrame(kind, at, b"", None, error=FrameError(reason), is_cut=True)
+            cut = InputFrame(kind, at, b"", None, error=FrameError(reason), is_cut=True)
             return [*found, cut]
         if (opening := foreign(data[at:begin])) is not None:
             reason = f"not Kafka's protocol: the first {PREFIX_LENGTH} bytes are {opening.what}"
-            return [*found, GivenFrame(kind, at, data[at:], None, error=FrameError(reason))]
+            return [*found, InputFrame(kind, at, data[at:], None, error=FrameError(reason))]
         if announced < 0:
             reason = f"a frame of {announced} bytes is not possible; this is not Kafka's protocol"
-            return [*found, GivenFrame(kind, at, data[at:], announced, error=FrameError(reason))]
-        found.append(read(GivenFrame(kind, at, data[begin : begin + announced], announced)))
+            return [*found, InputFrame(kind, at, data[at:], announced, error=FrameError(reason))]
+        found.append(read(InputFrame(kind, at, data[begin : begin + announced], announced)))
         at = begin + announced
     return found
 
 
-def _is_bare(bare: GivenFrame, framed: Sequence[GivenFrame]) -> bool:
+def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
     """Whether the bytes are rather one frame without its length."""
     if bare.message_name is None:
         return False
@@ -219,7 +219,7 @@ def _may_begin_request(data: bytes) -> bool:
     return len(data) >= _KEY_AND_VERSION and is_released(*_key_and_version(data))
 
 
-def _request(found: GivenFrame) -> GivenFrame:
+def _request(found: InputFrame) -> InputFrame:
     payload = found.payload
     if len(payload) < _KEY_AND_VERSION:
         return _opened(found, "RequestHeader", _FIRST)
@@ -234,7 +234,7 @@ def _request(found: GivenFrame) -> GivenFrame:
     return _opened(named, "RequestHeader", request_header_version(key, version))
 
 
-def _response(found: GivenFrame, asked: Asked) -> GivenFrame:
+def _response(found: InputFrame, asked: Asked) -> InputFrame:
     payload = found.payload
     if len(payload) < _CORRELATION_ID:
         return _opened(found, "ResponseHeader", _FIRST)
@@ -255,7 +255,7 @@ def _response(found: GivenFrame, asked: Asked) -> GivenFrame:
     return first if first.is_cut and says else opened
 
 
-def _whole(found: GivenFrame, read: _ReadHeader) -> GivenFrame | None:
+def _whole(found: InputFrame, read: _ReadHeader) -> InputFrame | None:
     """The frame if all its bytes are there, and decode to the last."""
     payload, announced = found.payload, found.announced
     if announced not in {None, len(payload)}:
@@ -272,7 +272,7 @@ def _whole(found: GivenFrame, read: _ReadHeader) -> GivenFrame | None:
     return found._replace(whole=frame, message_name=name, version=version)
 
 
-def _opened(found: GivenFrame, header_name: str, header_version: int) -> GivenFrame:
+def _opened(found: InputFrame, header_name: str, header_version: int) -> InputFrame:
     """The frame with what can be read of its header and its body."""
     payload, announced = found.payload, found.announced
     missing = None if announced is None else announced - len(payload)
@@ -288,7 +288,7 @@ def _opened(found: GivenFrame, header_name: str, header_version: int) -> GivenFr
     return _ended(found._replace(body=body), body)
 
 
-def _ended(found: GivenFrame, last: FirstPart) -> GivenFrame:
+def _ended(found: InputFrame, last: FirstPart) -> InputFrame:
     """The frame with what stopped the reading in its header or its body."""
     error, here = last.explanation.error, len(found.payload)
     if found.announced is None:

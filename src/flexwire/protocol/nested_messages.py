@@ -55,7 +55,7 @@ _CONNECT_ASSIGNMENT: Final = """{
 }"""
 
 
-class Within(NamedTuple):
+class GroupMessages(NamedTuple):
     """What a group's members say of themselves, and what the group tells them, by message."""
 
     subscription: str
@@ -63,8 +63,8 @@ class Within(NamedTuple):
 
 
 GROUP_MESSAGES: Final = {
-    "consumer": Within("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
-    "connect": Within("ConnectWorkerState", "ConnectAssignment"),
+    "consumer": GroupMessages("ConsumerProtocolSubscription", "ConsumerProtocolAssignment"),
+    "connect": GroupMessages("ConnectWorkerState", "ConnectAssignment"),
 }
 """By the protocol type of a group."""
 

@@ -6,7 +6,7 @@ import base64
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.protocol.error_codes import NO_ERROR, error_name, is_error_code
-from flexwire.protocol.records_json import Room, decode_records
+from flexwire.protocol.records_json import RecordBudget, decode_records
 from flexwire.wire.schema import struct_of
 from flexwire.wire.types import INT16
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 
-class Structure(NamedTuple):
+class JsonStructure(NamedTuple):
     """One structure: its object in the JSON form, its schema, and the path to it."""
 
     form: dict[str, Any]
@@ -31,7 +31,7 @@ class Structure(NamedTuple):
 
 def structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
-) -> Iterator[Structure]:
+) -> Iterator[JsonStructure]:
     """Every structure, outer before inner; what is not of the schema's shape is left out.
 
     ``names`` are what fields are called in other releases (`Served.former_names`). A structure may
@@ -39,7 +39,7 @@ def structures(
     """
     if not isinstance(form, dict):
         return
-    here = Structure(form, schema, path)
+    here = JsonStructure(form, schema, path)
     yield here
     inner = {one.json_name: found for one in schema.fields if (found := struct_of(one.type))}
     former = (names or {}).get(schema.name, {})
@@ -82,7 +82,7 @@ def shown_form(
     """
     schema = kind.definition.schema(version)
     fields = records_names(kind, version) if records else frozenset()
-    room = Room()
+    room = RecordBudget()
     for one in structures(form, schema):
         for name in fields & one.form.keys():
             _show_records(one.form, name, room)
@@ -136,7 +136,7 @@ def _name_errors(form: dict[str, Any], names: list[str]) -> None:
                 form[name_key(name)] = called(value)
 
 
-def _show_records(form: dict[str, Any], name: str, room: Room) -> None:
+def _show_records(form: dict[str, Any], name: str, room: RecordBudget) -> None:
     if form[name] is None:
         return
     found = decode_records(base64.b64decode(form[name]), room)

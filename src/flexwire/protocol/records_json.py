@@ -56,7 +56,7 @@ def encode_records(form: Any, path: str) -> bytes:
     raise JsonFormError(f"expected records, a batch or base64, got {short(form)}", path=path)
 
 
-class Room:
+class RecordBudget:
     """How much may still be shown: records inflate, and as JSON take many times their bytes."""
 
     def __init__(self, left: int = MOST_SHOWN) -> None:
@@ -68,13 +68,13 @@ class Room:
         return self._left >= 0
 
 
-def decode_records(data: bytes, room: Room | None = None) -> list[dict[str, Any]] | None:
+def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[str, Any]] | None:
     """The batches in a field's bytes, as JSON; None where they are not batches to their end.
 
     A batch of which a fetch gave only the first part is left out, as consumers do, but where no
     other is there: then bytes would seem to be none. None as well where there is no room.
     """
-    room = Room() if room is None else room
+    room = RecordBudget() if room is None else room
     found = []
     try:
         for batch in decode_batches(data):

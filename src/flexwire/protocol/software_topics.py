@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 
-class KnownTopics(NamedTuple):
+class SoftwareTopics(NamedTuple):
     """A pattern of whole names, and the software whose topics are called so by default.
 
     The pattern means the same in Python and in Java.
@@ -20,26 +20,28 @@ class KnownTopics(NamedTuple):
     pattern: str
 
 
-KNOWN: Final = (
+SOFTWARE_TOPICS: Final = (
     # connect-distributed.properties of Kafka; distributions put a name before or after it.
-    KnownTopics(
+    SoftwareTopics(
         "Kafka Connect", r"(.*[-_.])?connect([-_.].*)?[-_.](offsets?|configs?|status(es)?)"
     ),
     # KIP-382: what MirrorMaker 2 and its connectors write.
-    KnownTopics("MirrorMaker", r"(mm2-.*|.*\.checkpoints)\.internal|mm2-offset-syncs\..*"),
-    KnownTopics("MirrorMaker", r"(.*\.)?heartbeats"),
-    KnownTopics("Schema Registry", r"_schemas|_schema_encoders|_.*[-_]schemas"),
-    KnownTopics("Apicurio Registry", r"kafkasql-(journal|snapshots)"),
-    KnownTopics("ksqlDB", r"_confluent-ksql-.*|.*ksql_processing_log"),
+    SoftwareTopics("MirrorMaker", r"(mm2-.*|.*\.checkpoints)\.internal|mm2-offset-syncs\..*"),
+    SoftwareTopics("MirrorMaker", r"(.*\.)?heartbeats"),
+    SoftwareTopics("Schema Registry", r"_schemas|_schema_encoders|_.*[-_]schemas"),
+    SoftwareTopics("Apicurio Registry", r"kafkasql-(journal|snapshots)"),
+    SoftwareTopics("ksqlDB", r"_confluent-ksql-.*|.*ksql_processing_log"),
     # Its application id stands before it; tables by foreign keys have the last two.
-    KnownTopics("Kafka Streams", r".*-(changelog|repartition)(-.*)?"),
-    KnownTopics("Kafka Streams", r".*-subscription-(registration|response)-topic"),
-    KnownTopics("Debezium", r"(.*[-_.])?(schema-?changes|db-?history|schema-?history)([-_.].*)?"),
-    KnownTopics("Strimzi", r"__strimzi.*|strimzi\.cruisecontrol\..*"),
-    KnownTopics("Cruise Control", r"__CruiseControl.*|__KafkaCruiseControl.*"),
-    KnownTopics("Confluent", r"_confluent.*"),
+    SoftwareTopics("Kafka Streams", r".*-(changelog|repartition)(-.*)?"),
+    SoftwareTopics("Kafka Streams", r".*-subscription-(registration|response)-topic"),
+    SoftwareTopics(
+        "Debezium", r"(.*[-_.])?(schema-?changes|db-?history|schema-?history)([-_.].*)?"
+    ),
+    SoftwareTopics("Strimzi", r"__strimzi.*|strimzi\.cruisecontrol\..*"),
+    SoftwareTopics("Cruise Control", r"__CruiseControl.*|__KafkaCruiseControl.*"),
+    SoftwareTopics("Confluent", r"_confluent.*"),
     # Kafka's own, and those that other software calls alike to say that they are internal.
-    KnownTopics("internal by its name", r"__.*"),
+    SoftwareTopics("internal by its name", r"__.*"),
 )
 """The first whose pattern a name has says whose topic it is."""
 
@@ -50,4 +52,4 @@ def software_of(topic: str) -> str | None:
     >>> software_of("connect-offsets"), software_of("app-store-changelog"), software_of("orders")
     ('Kafka Connect', 'Kafka Streams', None)
     """
-    return next((one.software for one in KNOWN if re.fullmatch(one.pattern, topic)), None)
+    return next((one.software for one in SOFTWARE_TOPICS if re.fullmatch(one.pattern, topic)), None)

@@ -291,7 +291,7 @@ class _Cached(Protocol):
 
 
 _C = TypeVar("_C", bound=_Cached)
-Carried = tuple[str, bytes]
+PackedCatalog = tuple[str, bytes]
 _ACTIVE: list[Catalog] = []
 _FORGET: list[Callable[[], object]] = []
 
@@ -333,31 +333,31 @@ def _activate(wanted: Catalog) -> Catalog:
     return wanted
 
 
-def use_carried(carried: Carried | None) -> None:
-    """Make the catalog that another process uses (`Catalog.carried`) that of this one too."""
-    if _ACTIVE and _ACTIVE[0].carried == carried:
+def use_packed_catalog(packed: PackedCatalog | None) -> None:
+    """Make the catalog that another process uses (`Catalog.packed`) that of this one too."""
+    if _ACTIVE and _ACTIVE[0].packed == packed:
         return
-    if carried is None:
+    if packed is None:
         use_catalog(None)
         return
-    place, packed = carried
+    place, archive_bytes = packed
     # Importing this takes 10 ms, and most processes have the bundled catalog.
     import zipfile  # noqa: PLC0415 - see above
 
-    archive = zipfile.ZipFile(io.BytesIO(packed))
+    archive = zipfile.ZipFile(io.BytesIO(archive_bytes))
     archive.filename = place
-    _activate(Catalog(zipfile.Path(archive), carried=carried))
+    _activate(Catalog(zipfile.Path(archive), packed=packed))
 
 
 @contextmanager
-def using_carried(carried: Carried | None) -> Iterator[None]:
+def using_packed_catalog(packed: PackedCatalog | None) -> Iterator[None]:
     """Make it that of this process for a while."""
-    before = catalog().carried
-    use_carried(carried)
+    before = catalog().packed
+    use_packed_catalog(packed)
     try:
         yield
     finally:
-        use_carried(before)
+        use_packed_catalog(before)
 
 
 def per_catalog(cached: _C) -> _C:
@@ -385,7 +385,7 @@ def bundled_catalog() -> Catalog:
 class Catalog:
     """The messages of a directory that `import_specs` wrote.
 
-    ``bundled`` is the one that ships in the package, ``carried`` is of one from another process.
+    ``bundled`` is the one that ships in the package, ``packed`` is of one from another process.
     Raises `SpecError` where there is none.
     """
 
@@ -394,15 +394,15 @@ class Catalog:
         root: Path | Traversable,
         *,
         bundled: bool = False,
-        carried: Carried | None = None,
+        packed: PackedCatalog | None = None,
     ) -> None:
         # In a zip it is a path that only `read` can follow.
         self.root = Path(str(root))
         self._files = root
         # Where a catalog of one's own lies, or lay before it was carried here; what ships in the
         # package has no place.
-        self.place = None if bundled else carried[0] if carried else str(root)
-        self._carried = carried
+        self.place = None if bundled else packed[0] if packed else str(root)
+        self._packed = packed
         try:
             index = json.loads(self.read(INDEX))
             self.release_modules: dict[str, tuple[str, ...]] = {
@@ -422,24 +422,24 @@ class Catalog:
         return self._files.joinpath(*path).read_text(encoding="utf-8")
 
     @property
-    def carried(self) -> Carried | None:
-        """What `use_carried` needs in another process: where it lies, and its files in a zip.
+    def packed(self) -> PackedCatalog | None:
+        """Return what another process needs for `use_packed_catalog`: the path, and the files in a zip.
 
         None for the catalog that ships in the package, which is there already.
         """
-        if self._carried is None and self.place is not None:
-            self._carried = (self.place, self._packed())
-        return self._carried
+        if self._packed is None and self.place is not None:
+            self._packed = (self.place, self._pack())
+        return self._packed
 
-    def _packed(self) -> bytes:
-        import zipfile  # noqa: PLC0415 - as in `use_carried`
+    def _pack(self) -> bytes:
+        import zipfile  # noqa: PLC0415 - as in `use_packed_catalog`
 
         buffer = io.BytesIO()
-        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as packed:
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
             names = [INDEX, *(f"{self.entry(name).module}/{name}.json" for name in self.names())]
             for name in names:
                 # The time of the archive's beginning, so that the same files give the same bytes.
-                packed.writestr(
+                archive.writestr(
                     zipfile.ZipInfo(name), self.read(*name.split("/")), zipfile.ZIP_DEFLATED
                 )
         return buffer.getvalue()

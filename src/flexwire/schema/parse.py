@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from flexwire.errors import short
-from flexwire.schema.coerce import Members
+from flexwire.schema.coercion import Members
 from flexwire.schema.spec import FieldSpec, FieldType, MessageSpec, MessageType, StructSpec
 from flexwire.schema.text import SpecText
 from flexwire.versions import Versions

@@ -24,14 +24,14 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from flexwire import answers as every
-from flexwire.answers.asking.asking import (
-    AnswerResult,
-    are_named,
-    with_internal,
-    without_logs,
-)
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
+from flexwire.answers.asking.results import (
+    AnswerResult,
+    are_named,
+    find_unanswerable,
+    with_internal,
+)
 from flexwire.answers.state.log import moment_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
@@ -54,7 +54,7 @@ from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
 from flexwire.report.bounding import bounded
 from flexwire.spark.answers import audit_rows, gather_audit
-from flexwire.spark.answers.outputs import ask_or_tell, tables_of, write_answers
+from flexwire.spark.answers.outputs import ask_or_explain, tables_of, write_answers
 from flexwire.spark.archive import with_archive
 from flexwire.spark.capture_job import (
     LEAST_RANGE_BYTES,
@@ -436,7 +436,7 @@ class _AnalysisJob:
         answers = self.options.answering.asked
         if answers is None:
             answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
-        lacking = without_logs(answers, logs, are_named=self.options.answering.are_named)
+        lacking = find_unanswerable(answers, logs, are_named=self.options.answering.are_named)
         answers = tuple(one for one in answers if one.name not in lacking)
         unasked = tuple(one for one in lacking.values() if one is not None)
         if not answers:
@@ -446,7 +446,7 @@ class _AnalysisJob:
         with self._stage("Answering"), set_for_answers(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
             with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
-                told = [ask_or_tell(one, tables, memory) for one in answers]
+                told = [ask_or_explain(one, tables, memory) for one in answers]
         given = [one for one in told if isinstance(one, AnswerResult)]
         part = part_columns(facts.sampled)
         write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.answers import ANSWERS_BY_NAME
-from flexwire.answers.asking.asking import chosen, in_order
+from flexwire.answers.asking.results import choose_answers, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
 from flexwire.capture.reassembly.connections import Brokers
 from flexwire.schema.catalog import catalog
@@ -101,7 +101,7 @@ def to_answers(
     labelled = [one for one in in_order(ANSWERS_BY_NAME) if one.labelled is not None]
     asked = labelled if answers is None else answers
     # The audit takes labels too.
-    return chosen(asked, ANSWERS_BY_NAME, labels, needs_taker=False)
+    return choose_answers(asked, ANSWERS_BY_NAME, labels, needs_taker=False)
 
 
 def _release(asked: object) -> str:

@@ -32,7 +32,7 @@ from flexwire.protocol.record_types import (
     record_values,
     with_version,
 )
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.varint import read_unsigned_varint
@@ -401,7 +401,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
             groups.setdefault((one.name, one.version, one.release), []).append(row)
     column = pa.nulls(len(messages), kind)
     for (name, version, release), rows in groups.items():
-        schema = served_of(name, release).schema(version, Encoding.KAFKA)
+        schema = schemas_of(name, release).schema(version, Encoding.KAFKA)
         given = [None if one is None else one.message for one in map(messages.__getitem__, rows)]
         made = message_column(schema, message_type(name), given)
         column = _put(column, rows, _conformed(made, kind))

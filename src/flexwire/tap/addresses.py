@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class AddressPlace:
+class AddressFields:
     """Fields that together are an advertised address: the path to their structure, and both names.
 
     Names are attributes; the path is empty where the fields stand in the message itself.
@@ -49,7 +49,7 @@ def address(host: str | None, port: int) -> HostPort | None:
     return HostPort(host, port) if host and 0 < port <= HIGHEST_PORT else None
 
 
-def address_places(spec: MessageSpec, version: int) -> tuple[AddressPlace, ...]:
+def address_places(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]:
     """Every place in a response where it tells clients which address to connect to.
 
     The rule: a string field whose name ends in the word "host", directly followed, among the
@@ -64,11 +64,11 @@ def address_places(spec: MessageSpec, version: int) -> tuple[AddressPlace, ...]:
     return tuple(_places(resolve(spec, version), ()))
 
 
-def _places(schema: Schema, path: tuple[str, ...]) -> Iterator[AddressPlace]:
+def _places(schema: Schema, path: tuple[str, ...]) -> Iterator[AddressFields]:
     present = [one for one in schema.fields if one.presence is not Presence.ABSENT]
     for host, port in pairwise(present):
         if _is_host(host) and _is_port(port):
-            yield AddressPlace(path, host.attribute, port.attribute)
+            yield AddressFields(path, host.attribute, port.attribute)
     for one in present:
         inner = struct_of(one.type)
         if inner is not None:
@@ -85,7 +85,7 @@ def _is_port(one: Field) -> bool:
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def response_places(message_name: str, version: int) -> tuple[AddressPlace, ...]:
+def response_places(message_name: str, version: int) -> tuple[AddressFields, ...]:
     """`address_places` of a bundled response.
 
     For a version that the catalog does not have, the places of the newest one decide whether the
@@ -127,14 +127,14 @@ def rewrite(payload: bytes, request: RequestFrame, route: Route) -> bytes | None
 @lru_cache(maxsize=1024)
 def _advertised(
     name: str, version: int
-) -> tuple[Schema, tuple[AddressPlace, ...], tuple[Path, ...]]:
+) -> tuple[Schema, tuple[AddressFields, ...], tuple[Path, ...]]:
     places = response_places(name, version)
     paths = [(*place.path, one) for place in places for one in (place.host, place.port)]
     return message(name).definition.schema(version), places, tuple(paths)
 
 
 def _replaced(
-    spans: Iterator[FieldSpan], places: tuple[AddressPlace, ...], route: Route
+    spans: Iterator[FieldSpan], places: tuple[AddressFields, ...], route: Route
 ) -> Iterator[Replacement]:
     for _, found in groupby(spans, key=attrgetter("structure")):
         fields = {span.path: span for span in found}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.kept_files import KeepLimit
     from flexwire.client.notation import HostPort
-    from flexwire.tap.header_stamps import Stamping
+    from flexwire.tap.header_stamps import StampConfig
     from flexwire.tap.listeners import PortRange
     from flexwire.tap.security import TapSecurity
 
@@ -141,7 +141,7 @@ class TapConfig:
     only: CaptureFilter = field(default_factory=_all_frames)
     ports: PortRange | None = None
     security: TapSecurity = field(default_factory=_no_tls)
-    stamping: Stamping | None = None
+    stamping: StampConfig | None = None
     prefix: str = "tap"
     frame_limit: int = field(default_factory=_sent_frame_limit)
 

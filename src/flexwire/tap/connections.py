@@ -18,15 +18,15 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.client.notation import HostPort, is_address, is_unspecified
 from flexwire.client.tls import HANDSHAKE_SECONDS, outcome, why
 from flexwire.errors import CaptureError
-from flexwire.protocol.frames import FrameRoom
+from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import FLUSH_SECONDS, End
-from flexwire.tap.frame_filter import FrameFilter, TopicNames, WhenKept
+from flexwire.tap.frame_filter import FrameFilter, LazyCapture, TopicNames
 from flexwire.tap.header_stamps import Stamper
 from flexwire.tap.listeners import begin
-from flexwire.tap.log_limit import Saying
+from flexwire.tap.log_limit import LogLimiter
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.recorder import Recorder, Uncaptured, is_drawn
-from flexwire.tap.relay import AsTheyCome, Passing, Relay, Stamped
+from flexwire.tap.recorder import NoCapture, Recorder, is_drawn
+from flexwire.tap.relay import DirectForwarder, Forwarder, Relay, StampingForwarder
 from flexwire.tap.security import PLAIN, TapContexts
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ log = logging.getLogger("flexwire.tap")
 CONNECT_SECONDS: Final = 10.0
 
 
-class Brokers:
+class BrokerConnector:
     """Connects to brokers, with TLS where `tls` is set, each by its own name.
 
     `names` are those of addresses that are not a broker's
@@ -114,7 +114,7 @@ def file_comments(config: TapConfig) -> tuple[bytes, ...]:
     return (*said, filter_comment(config.only)) if config.only else tuple(said)
 
 
-class Carries(Protocol):
+class ConnectionRunner(Protocol):
     """What takes clients on: this process, or several of its own."""
 
     async def start(self, host: str) -> None:
@@ -154,7 +154,7 @@ class _Client(NamedTuple):
     """By which it reaches the tap."""
 
 
-class Carrier:
+class LocalRunner:
     """Carries connections in this process.
 
     ``port_for`` gives the port of the tap's own that leads to a broker's address, or None.
@@ -169,7 +169,7 @@ class Carrier:
         on_end: Callable[[int], None] | None = None,
     ) -> None:
         self._stats = TapStatistics()
-        self._room = FrameRoom(config.most_held // config.processes)
+        self._room = FrameBudget(config.most_held // config.processes)
         self._config = config
         self._port_for = port_for
         self._on_end = on_end
@@ -184,10 +184,10 @@ class Carrier:
         # Accepted, and not yet begun: a task that is cancelled before it runs closes nothing.
         self._waiting: set[socket.socket] = set()
         self._closing = False
-        self._brokers = Brokers(self.stats)
+        self._brokers = BrokerConnector(self.stats)
         self._topics = TopicNames()
         self._said: set[str] = set()
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
         # Open connections of each client's host.
         self._clients: Counter[str] = Counter()
 
@@ -361,9 +361,11 @@ class Carrier:
         def route(address: HostPort) -> HostPort:
             return address if self._config.keep_addresses else self._route(address, client.host)
 
-        passing: Passing = AsTheyCome()
+        passing: Forwarder = DirectForwarder()
         if self._config.stamping is not None:
-            passing = Stamped(Stamper(self._config.stamping, str(near), number), self.stats)
+            passing = StampingForwarder(
+                Stamper(self._config.stamping, str(near), number), self.stats
+            )
         relay = Relay(
             client.end,
             broker,
@@ -387,17 +389,17 @@ class Carrier:
 
     def _begin_capture(
         self, writer: PcapngWriter, near: HostPort, far: HostPort
-    ) -> TappedConnection | Uncaptured | WhenKept:
+    ) -> TappedConnection | NoCapture | LazyCapture:
         if not is_drawn(self._config.sample):
             self.stats.unsampled_connections += 1
-            return Uncaptured(self.stats)
+            return NoCapture(self.stats)
         if self._config.only:
-            return WhenKept(lambda at_us: writer.open_connection(near, far, timestamp_us=at_us))
+            return LazyCapture(lambda at_us: writer.open_connection(near, far, timestamp_us=at_us))
         return writer.open_connection(near, far)
 
-    def _recorder(self, capture: TappedConnection | Uncaptured | WhenKept, name: str) -> Recorder:
+    def _recorder(self, capture: TappedConnection | NoCapture | LazyCapture, name: str) -> Recorder:
         kept = None
-        if isinstance(capture, WhenKept):
+        if isinstance(capture, LazyCapture):
             kept = FrameFilter(self._config.only, self._topics, self.stats)
         withholds = self._config.security.withholds
         return Recorder(

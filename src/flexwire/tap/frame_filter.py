@@ -21,7 +21,7 @@ from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessag
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import find_api
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.frames import FrameGroup, framed
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.spec_places import entity_paths, fields_with_paths
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.capture.files.pcapng import Direction, TappedConnection
     from flexwire.protocol import RequestFrame, Turn
-    from flexwire.protocol.frames import Beginning
+    from flexwire.protocol.frames import TruncatedFrame
     from flexwire.tap.metrics import TapStatistics
 
 # A cluster may have as many topics as it likes; each that a response names costs its name.
@@ -45,7 +45,7 @@ _NO_ID: Final = UUID(int=0)
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
-class _Place(NamedTuple):
+class _TopicFields(NamedTuple):
     """A structure that names topics: how one comes to it, and its fields for name and id."""
 
     path: tuple[str, ...]
@@ -53,7 +53,7 @@ class _Place(NamedTuple):
     topic_id: str = ""
 
 
-class _Named(NamedTuple):
+class _TopicReference(NamedTuple):
     """A topic as a structure names it: by its name, its id, or both."""
 
     name: str
@@ -80,7 +80,7 @@ class TopicNames:
                     if len(self._known) > _MOST_TOPICS:
                         self._known.popitem(last=False)
 
-    def of(self, one: _Named) -> str | None:
+    def of(self, one: _TopicReference) -> str | None:
         """The name of a topic, None where only an id is known."""
         return one.name or self._known.get(one.topic_id)
 
@@ -111,7 +111,7 @@ class FrameFilter:
         # Whether a request of an API was taken that named topics; some later ones name none.
         self._has_taken: dict[int, bool] = {}
 
-    def kept(self, frames: Frames, turns: Sequence[Turn]) -> tuple[Frames, list[bool]]:
+    def kept(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
         """The frames that are captured, and of all whether they are."""
         takes = [self._takes(*one) for one in zip(frames.payloads, turns, strict=True)]
         if all(takes):
@@ -120,9 +120,9 @@ class FrameFilter:
         whole = b"".join(map(framed, kept))
         self._statistics.filtered_frames += len(takes) - len(kept)
         self._statistics.filtered_bytes += len(frames.whole) - len(whole)
-        return Frames(whole, kept), takes
+        return FrameGroup(whole, kept), takes
 
-    def takes_beginning(self, direction: Direction, frame: Beginning, turn: Turn) -> bool:
+    def takes_beginning(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> bool:
         """Return whether the beginning of a frame is captured whose rest is not there."""
         if turn.request is not None:
             turn = turn._replace(kind=direction)
@@ -174,7 +174,7 @@ class FrameFilter:
         return takes
 
 
-class WhenKept:
+class LazyCapture:
     """A connection's capture that begins with the first frame that is captured."""
 
     def __init__(self, begin: Callable[[int | None], TappedConnection]) -> None:
@@ -214,7 +214,7 @@ class WhenKept:
 
 @per_catalog
 @cache
-def topic_places(name: str) -> tuple[_Place, ...]:
+def topic_places(name: str) -> tuple[_TopicFields, ...]:
     """Where a message names topics, in any of its versions."""
     ids = {
         path[:-1]: path[-1]
@@ -223,12 +223,12 @@ def topic_places(name: str) -> tuple[_Place, ...]:
         if one.name == _TOPIC_ID and one.type.name == "uuid"
     }
     named = [path for path, kind in entity_paths(name) if kind == _TOPIC]
-    places = [_Place(path[:-1], path[-1], ids.get(path[:-1], "")) for path in named]
+    places = [_TopicFields(path[:-1], path[-1], ids.get(path[:-1], "")) for path in named]
     without_name = ids.keys() - {one.path for one in places}
-    return (*places, *(_Place(path, topic_id=ids[path]) for path in sorted(without_name)))
+    return (*places, *(_TopicFields(path, topic_id=ids[path]) for path in sorted(without_name)))
 
 
-def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_Named]:
+def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_TopicReference]:
     """Return the topics that a message names; ``start`` is where its body begins in the payload.
 
     Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
@@ -244,4 +244,4 @@ def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_Nam
             topic_id = fields.get((*place.path, place.topic_id), _NO_ID)
             for one in names if isinstance(names, list) else [names]:
                 if one or topic_id != _NO_ID:
-                    yield _Named(one or "", topic_id)
+                    yield _TopicReference(one or "", topic_id)

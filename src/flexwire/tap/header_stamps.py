@@ -85,7 +85,7 @@ def parse_header_tag(text: str) -> HeaderTag:
     return HeaderTag(*split_header_tag(text))
 
 
-class Stamping:
+class StampConfig:
     """Which tags request headers get, on all connections.
 
     A tag stands once, and no release may give it a meaning. ``limit`` is the most bytes of a
@@ -117,7 +117,7 @@ def _defined_tags() -> set[int]:
     return {tag for schema in schemas for tag in (*schema.tagged, *schema.refused_tags)}
 
 
-class Stamped(NamedTuple):
+class StampedRequest(NamedTuple):
     """What a request is passed on as.
 
     ``added`` are the tagged fields that the client did not send. Where there are none, ``payload``
@@ -137,7 +137,7 @@ class Stamper:
 
     def __init__(
         self,
-        stamping: Stamping,
+        stamping: StampConfig,
         client: str,
         number: int,
         *,
@@ -149,7 +149,7 @@ class Stamper:
         # From here on a frame may be a token, whatever it reads as.
         self._is_over = False
 
-    def stamp(self, payload: bytes, turn: Turn) -> Stamped:
+    def stamp(self, payload: bytes, turn: Turn) -> StampedRequest:
         """Stamp a frame of the client; ``turn`` is what its conversation says it is.
 
         A frame that is not surely a request, and all that follow it, pass as they came.
@@ -158,21 +158,21 @@ class Stamper:
         if request is None or turn.kind != "request" or begins_raw_tokens(request):
             self._is_over = True
         if self._is_over or request is None or is_sasl(request):
-            return Stamped(payload, {}, "unstamped_sasl")
+            return StampedRequest(payload, {}, "unstamped_sasl")
         # What no release has is refused by brokers, and may be other bytes that read as a request.
         if not _has_tags(request) or not is_believable(request):
-            return Stamped(payload, {}, "unstamped_not_flexible")
+            return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header
         if any(one.tag in fields.unknown_tagged_fields for one in self._stamping.tags):
-            return Stamped(payload, {}, "unstamped_tag_taken")
+            return StampedRequest(payload, {}, "unstamped_tag_taken")
         added = self._added()
         header = copy.copy(fields)
         header.unknown_tagged_fields = fields.unknown_tagged_fields | added
         # What was read strictly is written as it was: only the tag section changes.
         head = header.encode(request.header_version)
         if len(head) + len(payload) - request.body_offset > self._stamping.limit:
-            return Stamped(payload, {}, "unstamped_too_large")
-        return Stamped(head + payload[request.body_offset :], added)
+            return StampedRequest(payload, {}, "unstamped_too_large")
+        return StampedRequest(head + payload[request.body_offset :], added)
 
     def _added(self) -> dict[int, bytes]:
         known = self._known | {"{trace_id}": self._new_trace_id()}

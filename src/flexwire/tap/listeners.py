@@ -21,7 +21,7 @@ from flexwire.client.notation import HIGHEST_PORT, HostPort, parse_host_port
 from flexwire.client.tls import HANDSHAKE_SECONDS
 from flexwire.errors import ArgumentError, TapError
 from flexwire.storage.local import writing
-from flexwire.tap.log_limit import Saying
+from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     import ssl
@@ -214,7 +214,7 @@ class Listeners:
         self._accepted = accepted
         self._first = HostPort("", 0)
         self._open_ones: dict[HostPort, Listener] = {}
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
 
     async def resolve(self, listen: HostPort) -> None:
         """Find out at which IP address to listen; raises `TapError`."""

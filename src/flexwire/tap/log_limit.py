@@ -14,14 +14,14 @@ SECONDS: Final = 1.0
 """Between two lines of one kind."""
 
 
-class _Left(NamedTuple):
+class _OmittedLines(NamedTuple):
     """What was not logged since the last line of a kind, and how important it was."""
 
     level: int
     things: int
 
 
-class Saying:
+class LogLimiter:
     """Logs a line of each kind at most every `SECONDS`, and how many it left out.
 
     Kinds are few: the connection or the reason stands in the text. What is left out is told with
@@ -33,7 +33,7 @@ class Saying:
         self._log = log
         self._clock = clock
         self._silent_until: dict[str, float] = {}
-        self._left: dict[str, _Left] = {}
+        self._left: dict[str, _OmittedLines] = {}
         self._telling: dict[str, asyncio.TimerHandle] = {}
 
     def say(
@@ -50,9 +50,9 @@ class Saying:
             return
         now = self._clock()
         until = self._silent_until.get(kind, now)
-        left = self._left.pop(kind, _Left(level, 0))
+        left = self._left.pop(kind, _OmittedLines(level, 0))
         if now < until:
-            self._left[kind] = _Left(max(level, left.level), left.things + count)
+            self._left[kind] = _OmittedLines(max(level, left.level), left.things + count)
             self._tell_later(kind, until - now)
             return
         self._silent_until[kind] = now + SECONDS

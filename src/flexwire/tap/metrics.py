@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from flexwire.client.notation import HostPort
 from flexwire.errors import TapError
 from flexwire.tap.listeners import Listener, begin, resolved
-from flexwire.tap.log_limit import Saying
+from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     import socket
@@ -214,7 +214,7 @@ class MetricsPort:
         self._seconds = seconds
         self._listener: Listener | None = None
         self._answering: dict[asyncio.Task[None], socket.socket] = {}
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
 
     @property
     def address(self) -> HostPort:

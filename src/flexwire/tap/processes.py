@@ -43,7 +43,7 @@ _EXIT_SECONDS: Final = 2.0
 _RESTART_SECONDS: Final = 5.0
 
 
-class _Process:
+class _WorkerHandle:
     """One process, as the tap knows it."""
 
     def __init__(self, process: BaseProcess, control: socket.socket, ask: socket.socket) -> None:
@@ -66,8 +66,8 @@ class _Process:
         return self.ready.done() and self.ready.exception() is None
 
 
-class Processes:
-    """Carries connections in several processes; ``port_for`` as for `Carrier`."""
+class ProcessRunner:
+    """Carries connections in several processes; ``port_for`` as for `LocalRunner`."""
 
     def __init__(self, config: TapConfig, port_for: Callable[[HostPort], int | None]) -> None:
         keep, count = config.keep, config.processes
@@ -86,12 +86,12 @@ class Processes:
         self._host = ""
         self._kept = KeptFiles(keep, growing=count)
         self._paths: list[Path] = []
-        self._running: list[_Process] = []
+        self._running: list[_WorkerHandle] = []
         # Counts of the tap itself, and of processes that have ended.
         self._own = TapStatistics()
         self._restarting: set[asyncio.Task[None]] = set()
         self._closing = False
-        self._heard: dict[str, Callable[[_Process, Any], None]] = {
+        self._heard: dict[str, Callable[[_WorkerHandle, Any], None]] = {
             "counts": self._hear_counts,
             "line": self._hear_line,
             "ended": self._hear_ended,
@@ -199,7 +199,7 @@ class Processes:
         finally:
             theirs.close()
             asking.close()
-        one = _Process(process, control, ask)
+        one = _WorkerHandle(process, control, ask)
         self._running.append(one)
         if self._closing:
             process.kill()
@@ -220,12 +220,12 @@ class Processes:
             ) from None
 
     def _say(
-        self, one: _Process, message: dict[str, Any], client: socket.socket | None = None
+        self, one: _WorkerHandle, message: dict[str, Any], client: socket.socket | None = None
     ) -> None:
         one.waiting.append((json.dumps(message).encode(), client))
         self._send(one)
 
-    def _send(self, one: _Process) -> None:
+    def _send(self, one: _WorkerHandle) -> None:
         """Send what waits; the rest once the process has taken that."""
         loop = asyncio.get_running_loop()
         while one.waiting and not one.gone.is_set():
@@ -243,7 +243,7 @@ class Processes:
         if not one.gone.is_set():
             loop.remove_writer(one.control)
 
-    def _hear(self, one: _Process) -> None:
+    def _hear(self, one: _WorkerHandle) -> None:
         try:
             data = one.control.recv(MESSAGE_BYTES)
         except BlockingIOError:
@@ -256,28 +256,30 @@ class Processes:
         kind, said = json.loads(data)
         self._heard[kind](one, said)
 
-    def _hear_counts(self, one: _Process, said: dict[str, int]) -> None:
+    def _hear_counts(self, one: _WorkerHandle, said: dict[str, int]) -> None:
         one.counts = TapStatistics(**said)
 
-    def _hear_line(self, _: _Process, said: tuple[int, str]) -> None:
+    def _hear_line(self, _: _WorkerHandle, said: tuple[int, str]) -> None:
         log.log(said[0], "%s", said[1])
 
-    def _hear_ended(self, one: _Process, said: list[int]) -> None:
+    def _hear_ended(self, one: _WorkerHandle, said: list[int]) -> None:
         for number in said:
             one.clients.pop(number, None)
 
-    def _hear_paths(self, one: _Process, said: list[str]) -> None:
+    def _hear_paths(self, one: _WorkerHandle, said: list[str]) -> None:
         self._paths += map(Path, said)
         if self._config.keep != NO_LIMIT:
             one.unfinished |= dict.fromkeys(map(Path, said))
 
-    def _hear_finished(self, one: _Process, said: list[tuple[str, list[int], int, int]]) -> None:
+    def _hear_finished(
+        self, one: _WorkerHandle, said: list[tuple[str, list[int], int, int]]
+    ) -> None:
         for path, (device, inode), size, frames in said:
             one.unfinished.pop(Path(path), None)
             self._kept.add(FinishedFile(Path(path), (device, inode), size, frames))
         self._make_room()
 
-    def _take_over(self, one: _Process) -> None:
+    def _take_over(self, one: _WorkerHandle) -> None:
         """Let files that a process left behind make room as all others do."""
         for path in one.unfinished:
             with suppress(OSError):
@@ -291,18 +293,18 @@ class Processes:
         for gone in self._kept.make_room(self._count * self._config.max_bytes):
             self._paths.remove(gone)
 
-    def _hear_failed(self, one: _Process, said: tuple[str, str]) -> None:
+    def _hear_failed(self, one: _WorkerHandle, said: tuple[str, str]) -> None:
         kind = CaptureError if said[0] == "capture" else TapError
         one.ready.set_exception(kind(said[1]))
 
-    def _hear_ready(self, one: _Process, _: None) -> None:
+    def _hear_ready(self, one: _WorkerHandle, _: None) -> None:
         one.ready.set_result(None)
 
-    def _hear_over(self, one: _Process, _: None) -> None:
+    def _hear_over(self, one: _WorkerHandle, _: None) -> None:
         one.is_over = True
         self._end(one)
 
-    def _answer(self, one: _Process) -> None:
+    def _answer(self, one: _WorkerHandle) -> None:
         try:
             data = one.ask.recv(MESSAGE_BYTES)
             if data:
@@ -315,7 +317,7 @@ class Processes:
         if not data:
             asyncio.get_running_loop().remove_reader(one.ask)
 
-    def _end(self, one: _Process) -> None:
+    def _end(self, one: _WorkerHandle) -> None:
         """A process has said all that it will say."""
         loop = asyncio.get_running_loop()
         for channel in (one.control, one.ask):

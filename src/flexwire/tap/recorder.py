@@ -31,7 +31,7 @@ from flexwire.protocol.credentials import (
 )
 from flexwire.protocol.frames import framed
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
-from flexwire.tap.log_limit import Saying
+from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import Direction, TappedConnection
     from flexwire.protocol.conversation import Turn
-    from flexwire.protocol.frames import Beginning, Frames
-    from flexwire.tap.frame_filter import FrameFilter, WhenKept
+    from flexwire.protocol.frames import FrameGroup, TruncatedFrame
+    from flexwire.tap.frame_filter import FrameFilter, LazyCapture
     from flexwire.tap.metrics import TapStatistics
 
 
@@ -76,7 +76,7 @@ def withheld(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> byte
     return payload if hidden is None else payload[:start] + hidden
 
 
-class Withholding:
+class CredentialMask:
     """Withholds the frames of one connection, and remembers which requests hold no credential.
 
     A broker's text may quote its request, so it stays only in the response to such a request.
@@ -163,7 +163,7 @@ def is_drawn(share: float) -> bool:
 
 
 @dataclass(slots=True)
-class Uncaptured:
+class NoCapture:
     """In the place of a connection's capture where there is none: counts, and keeps nothing."""
 
     statistics: TapStatistics
@@ -207,26 +207,26 @@ class Recorder:
 
     def __init__(
         self,
-        capture: TappedConnection | Uncaptured | WhenKept,
+        capture: TappedConnection | NoCapture | LazyCapture,
         statistics: TapStatistics,
         name: str,
         *,
         withholds: bool,
         kept: FrameFilter | None = None,
-        saying: Saying | None = None,
+        saying: LogLimiter | None = None,
     ) -> None:
         self._capture = capture
         self._statistics = statistics
         self._name = name
         self._withholds = withholds
-        self._withholding = Withholding()
+        self._withholding = CredentialMask()
         self._kept = kept
-        self._saying = saying or Saying(log)
+        self._saying = saying or LogLimiter(log)
 
     def frames(
         self,
         direction: Direction,
-        frames: Frames,
+        frames: FrameGroup,
         turns: Sequence[Turn],
         at_us: int,
         comments: Sequence[bytes] = (),
@@ -259,7 +259,7 @@ class Recorder:
         hidden = self._withholds and may_be_secret
         self._write(direction, filler(len(data)) if hidden else data, at_us)
 
-    def broken_off(self, direction: Direction, frame: Beginning, turn: Turn) -> None:
+    def broken_off(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> None:
         """Write what there is of a frame that will not be whole, and would be captured if it was.
 
         ``turn`` is what its conversation says of that.
@@ -275,7 +275,9 @@ class Recorder:
             frame = frame._replace(data=data)
         self._write_beginning(direction, frame, None)
 
-    def shortened(self, direction: Direction, frame: Beginning, turn: Turn, at_us: int) -> None:
+    def shortened(
+        self, direction: Direction, frame: TruncatedFrame, turn: Turn, at_us: int
+    ) -> None:
         """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
         if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
             return
@@ -286,7 +288,9 @@ class Recorder:
                 frame = frame._replace(data=data)
         self._write_beginning(direction, frame, at_us)
 
-    def _write_beginning(self, direction: Direction, frame: Beginning, at_us: int | None) -> None:
+    def _write_beginning(
+        self, direction: Direction, frame: TruncatedFrame, at_us: int | None
+    ) -> None:
         if not frame.missing:
             self._write(direction, frame.data, at_us)
             return

@@ -14,12 +14,12 @@ from flexwire.client.tls import said_after_end, why
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import Frames, framed
+from flexwire.protocol.frames import FrameGroup, framed
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
 from flexwire.tap.addresses import may_advertise, rewrite
-from flexwire.tap.ends import Calls
+from flexwire.tap.ends import EndCallbacks
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
-from flexwire.tap.log_limit import Saying
+from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.files.pcapng import Direction
     from flexwire.protocol import Turn
-    from flexwire.protocol.frames import Beginning, FrameRoom
+    from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
     from flexwire.tap.ends import End
     from flexwire.tap.header_stamps import Stamper
@@ -63,14 +63,14 @@ class Relay:
         client: End,
         broker: End,
         recorder: Recorder,
-        passing: Passing,
+        passing: Forwarder,
         *,
         route: Route,
         statistics: TapStatistics,
         frame_limit: int,
-        room: FrameRoom,
+        room: FrameBudget,
         name: str,
-        saying: Saying | None = None,
+        saying: LogLimiter | None = None,
     ) -> None:
         self.name = name
         self.asked_for_tickets = False
@@ -92,7 +92,7 @@ class Relay:
         self._has_answered = False
         self._client_ended = False
         self._said: set[str] = set()
-        self._saying = saying or Saying(log)
+        self._saying = saying or LogLimiter(log)
         self._over = asyncio.get_running_loop().create_future()
 
     async def run(self) -> None:
@@ -100,9 +100,11 @@ class Relay:
         client, broker = self._client, self._broker
         was_reset = False
         try:
-            client.call(Calls(self._client_said, self._end_requests, self._client_lost), broker)
+            client.call(
+                EndCallbacks(self._client_said, self._end_requests, self._client_lost), broker
+            )
             if not self._over.done():
-                calls = Calls(self._broker_said, self._end_responses, self._broker_lost)
+                calls = EndCallbacks(self._broker_said, self._end_responses, self._broker_lost)
                 broker.call(calls, client)
             was_reset = await self._over
             await client.tell_rest()
@@ -185,7 +187,7 @@ class Relay:
             self._recorder.shortened("request", over, self._shortened_request(over), at_us)
         return rest
 
-    def _shortened_request(self, frame: Beginning) -> Turn:
+    def _shortened_request(self, frame: TruncatedFrame) -> Turn:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
     def _say_once(self, told: str, reason: str) -> None:
@@ -300,7 +302,7 @@ class Relay:
             self._recorder.shortened("response", over, turn, at_us)
         return rest
 
-    def _shortened_response(self, frame: Beginning) -> Turn:
+    def _shortened_response(self, frame: TruncatedFrame) -> Turn:
         return self._conversation.damaged_response(_SHORTENED, frame.payload, is_placed=True)
 
     def _is_held(self, pending: int) -> bool:
@@ -387,11 +389,11 @@ class Relay:
         if not (self._requests_are_frames and self._conversation.unanswered()):
             self._broker.transport.close()
 
-    def _cut(self, splitter: FrameSplitter, data: bytes) -> Frames:
+    def _cut(self, splitter: FrameSplitter, data: bytes) -> FrameGroup:
         try:
             frames = splitter.cut(data)
         except FrameError:
-            frames = Frames(b"", [])
+            frames = FrameGroup(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
             told = f"{self.name}: from here on passed on as it comes: {splitter.error}"
@@ -432,17 +434,17 @@ class Relay:
         return not self._client_ended and (broker.has_ended or broker.error is not None)
 
 
-class Passed(NamedTuple):
+class ForwardedRequests(NamedTuple):
     """What goes on of whole requests, and the comment that the capture has of each, if any."""
 
     outgoing: bytes = b""
     comments: Sequence[bytes] = ()
 
 
-_NOTHING = Passed()
+_NOTHING = ForwardedRequests()
 
 
-class Passing(Protocol):
+class Forwarder(Protocol):
     """What goes on to the broker, and when: together it is all that came."""
 
     holds: bool
@@ -451,14 +453,14 @@ class Passing(Protocol):
     def at_once(self, data: bytes) -> bytes:
         """Of bytes that just came."""
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Of requests that are whole now."""
 
     def rest(self, data: bytes) -> bytes:
         """Of bytes that will not be a whole request."""
 
 
-class AsTheyCome:
+class DirectForwarder:
     """All goes on at once."""
 
     holds = False
@@ -467,16 +469,16 @@ class AsTheyCome:
         """As it is."""
         return data
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:  # noqa: ARG002  # as `Passing` has it
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:  # noqa: ARG002  # as `Forwarder` has it
         """They went on already."""
         return _NOTHING
 
-    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Passing` has it
+    def rest(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
         """It went on already."""
         return b""
 
 
-class Stamped:
+class StampingForwarder:
     """Requests go on once they are whole, with the header tags that the stamper adds."""
 
     holds = True
@@ -485,11 +487,11 @@ class Stamped:
         self._stamper = stamper
         self._statistics = statistics
 
-    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Passing` has it
+    def at_once(self, data: bytes) -> bytes:  # noqa: ARG002  # as `Forwarder` has it
         """Nothing: who knows what it is."""
         return b""
 
-    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> Passed:
+    def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Stamped where they can be, and comments that say with which tags."""
         stamped = [self._stamper.stamp(*one) for one in zip(payloads, turns, strict=True)]
         self._statistics.count_stamped(one.reason for one in stamped)
@@ -499,7 +501,7 @@ class Stamped:
             else b""
             for turn, one in zip(turns, stamped, strict=True)
         ]
-        return Passed(b"".join(framed(one.payload) for one in stamped), comments)
+        return ForwardedRequests(b"".join(framed(one.payload) for one in stamped), comments)
 
     def rest(self, data: bytes) -> bytes:
         """As it is: it is still what the client said."""

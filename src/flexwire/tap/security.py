@@ -172,7 +172,7 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _NAME: Final = "flexwire throwaway"
 
 
-class Throwaway(NamedTuple):
+class ThrowawayCa(NamedTuple):
     """What was made: the authority's certificate for clients, and the tap's own with its key."""
 
     ca: Path
@@ -190,7 +190,7 @@ def names_of(host: str) -> tuple[str, ...]:
     return (host,)
 
 
-def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
+def make_throwaway(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
     """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
 
     The authority's own key is not kept. Files of an earlier run are taken as they are, if they
@@ -201,7 +201,7 @@ def make_throwaway(directory: Path, hosts: Iterable[str]) -> Throwaway:
     from flexwire.tap.authority import Authority, holds_for  # noqa: PLC0415 - cryptography may lack
 
     hosts = tuple(hosts)
-    made = Throwaway(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
+    made = ThrowawayCa(*(Path(directory) / name for name in ("ca.pem", "tap.pem", "tap.key")))
     try:
         if made.certificate.exists():
             if not holds_for(made.certificate.read_bytes(), hosts):

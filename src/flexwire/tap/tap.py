@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Self, Type
 import flexwire
 from flexwire.client.notation import HostPort
 from flexwire.tap.config import TapConfig
-from flexwire.tap.connections import Carrier, Carries
+from flexwire.tap.connections import ConnectionRunner, LocalRunner
 from flexwire.tap.listeners import Listeners, StablePorts
 from flexwire.tap.metrics import openmetrics
-from flexwire.tap.processes import Processes
+from flexwire.tap.processes import ProcessRunner
 from flexwire.tap.security import PLAIN, secured
 
 if TYPE_CHECKING:
@@ -98,11 +98,11 @@ class Tap:
         config = TapConfig(HostPort(*listen), HostPort(*upstream), Path(out), **options)
         self._config = config
         self._listeners = Listeners(self._accepted)
-        self._carrier: Carries
+        self._carrier: ConnectionRunner
         if config.processes > 1:
-            self._carrier = Processes(config, self._listeners.port_for)
+            self._carrier = ProcessRunner(config, self._listeners.port_for)
         else:
-            self._carrier = Carrier(config, self._listeners.port_for)
+            self._carrier = LocalRunner(config, self._listeners.port_for)
         self._accepted_count = 0
 
     async def start(self) -> None:

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Final
 from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
-from flexwire.tap.connections import Carrier
-from flexwire.tap.log_limit import Saying
+from flexwire.tap.connections import LocalRunner
+from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ _MOST_LINES: Final = 1000
 _MOST_CHARACTERS: Final = 5000
 
 
-class ToldFiles(KeptFiles):
+class FileReporter(KeptFiles):
     """Remembers which files are finished, for the tap: the limit is that of all its processes.
 
     ``begun`` is called with each file that begins.
@@ -92,7 +92,7 @@ class ToldFiles(KeptFiles):
             self.finished.append(file)
 
 
-class _Lines(logging.Handler):
+class _LineBuffer(logging.Handler):
     """Keeps what is logged for the tap, whose log it is; beyond a bound it counts."""
 
     def __init__(self) -> None:
@@ -124,19 +124,19 @@ class Worker:
         config: TapConfig,
         control: socket.socket,
         ask: socket.socket,
-        lines: _Lines,
+        lines: _LineBuffer,
     ) -> None:
         self._control = control
         self._ask = ask
         self._lines = lines
         self._ports: dict[HostPort, int] = {}
-        self._files = ToldFiles(self._say_path, with_limit=config.keep != NO_LIMIT)
-        self._carrier = Carrier(config, self._port_for, self._files, self._note_end)
+        self._files = FileReporter(self._say_path, with_limit=config.keep != NO_LIMIT)
+        self._carrier = LocalRunner(config, self._port_for, self._files, self._note_end)
         self._asks_again = 0.0
         self._ended: list[int] = []
         self._told_paths = 0
         self._is_over = asyncio.Event()
-        self._saying = Saying(log)
+        self._saying = LogLimiter(log)
 
     async def run(self, host: str) -> None:
         """Carry until it is over; then all is captured and told."""
@@ -273,7 +273,7 @@ def work(
     for number in IGNORED_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, IGNORED_SIGNALS)
-    lines = _Lines()
+    lines = _LineBuffer()
     lines.setFormatter(logging.Formatter("%(message)s"))
     logging.basicConfig(handlers=[lines], level=level)
     keep_freed_memory()

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.labels import Labels
     from flexwire.measures.evidence import Evidence, Gathered, Key
-    from flexwire.protocol.audit import ClusterSeen, Conduct, Finding, Party
+    from flexwire.protocol.audit import ClientFinding, ClusterSeen, Conduct, Party
 
     Tables = Callable[[str], DataFrame | None]
 
@@ -111,7 +111,7 @@ _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
 """So many findings an audit has; what is left out of more is counted by verdict."""
-_Judged = list[tuple["Party", "Conduct", "Finding"]]
+_Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
 def gather_audit(
@@ -188,7 +188,7 @@ def _judged(
     return judged, left_out
 
 
-def _gravest_first(judged: tuple[Party, Conduct, Finding]) -> tuple[int, int]:
+def _gravest_first(judged: tuple[Party, Conduct, ClientFinding]) -> tuple[int, int]:
     # Sorting is stable, and clients come in an order that does not depend on how they were seen.
     return VERDICTS.index(judged[2].verdict), -judged[2].requests
 
@@ -196,7 +196,7 @@ def _gravest_first(judged: tuple[Party, Conduct, Finding]) -> tuple[int, int]:
 def _finding(
     party: Party,
     conduct: Conduct,
-    finding: Finding,
+    finding: ClientFinding,
     touched: Mapping[Key, Touched],
     labels: Labels,
 ) -> AuditFinding:

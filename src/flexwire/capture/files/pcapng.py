@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeepLimit, KeptFiles
 from flexwire.capture.files.packets import FRAME_COMMENTS, Endpoint, SegmentHeaders, endpoints
-from flexwire.closeable import Closing
+from flexwire.closeable import Closeable
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (
@@ -138,7 +138,7 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-class PcapngWriter(Closing):
+class PcapngWriter(Closeable):
     """A directory of pcapng files ``tap-00001.pcapng``, ``tap-00002.pcapng``, … .
 
     The next file begins when what is sent next, one frame or several that came together, would

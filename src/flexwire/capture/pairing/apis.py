@@ -19,7 +19,7 @@ from flexwire.protocol.credentials import METADATA_TOPIC, METADATA_TOPIC_ID, hid
 from flexwire.protocol.headers import request_header_version, request_name
 from flexwire.protocol.sasl import HANDSHAKES, NEGOTIATES
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.schema import Presence
 from flexwire.wire.segment_layout import CORRELATION_ID_IN_REQUEST
 from flexwire.wire.types import Integer, String
@@ -95,13 +95,13 @@ def apis() -> Apis:
 def _word(api_key: int, version: int, name: str) -> int:
     meaning = _class(name, version) << L.CLASS_SHIFT
     header_version = request_header_version(api_key, version)
-    written = _header(served_of("RequestHeader").schema(header_version))
+    written = _header(schemas_of("RequestHeader").schema(header_version))
     if written is None or not is_released(api_key, version):
         return meaning
     client, tags = written
     acks = L.ALWAYS
     if name == ASKS_FOR_RESPONSE[0]:
-        acks = _acks(served_of(name).schema(version), ASKS_FOR_RESPONSE[1])
+        acks = _acks(schemas_of(name).schema(version), ASKS_FOR_RESPONSE[1])
     return (
         L.IS_PLAIN
         | header_version << L.VERSION_SHIFT

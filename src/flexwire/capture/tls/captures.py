@@ -21,7 +21,7 @@ from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.tls.connections import Ends, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
 from flexwire.capture.tls.keys import primitives
-from flexwire.closeable import Closing
+from flexwire.closeable import Closeable
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
 from flexwire.wire.packet_layout import (
@@ -46,7 +46,7 @@ _UNKNOWN_LENGTH: Final = 0xFFFFFFFFFFFFFFFF
 _WRITTEN_AT_ONCE: Final = 1024 * 1024
 
 
-class PacketCopier(Closing):
+class PacketCopier(Closeable):
     """A pcapng file with packets of any links; it is made with the first of them."""
 
     def __init__(self, path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import kafka
 from kafka.errors import KafkaError
 
-from flexwire.demo.content import Sample, samples
-from flexwire.demo.outcome import Ledger
+from flexwire.demo.content import SampleRecord, samples
+from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
     from flexwire.demo.outcome import ClientOutcome
@@ -28,7 +28,7 @@ _PAIRS: tuple[tuple[str, str, tuple[int, ...] | None, str | None], ...] = (
 
 def run(bootstrap: str) -> ClientOutcome:
     """Produce and consume in a group, as a client of today, of 2018, of 2017 and of 2016."""
-    ledger = Ledger(
+    ledger = OutcomeRecorder(
         "kafka-python", kafka.__version__, part="a client of today, of 2018, of 2017 and of 2016"
     )
     servers = bootstrap.split(",")
@@ -45,7 +45,7 @@ def run(bootstrap: str) -> ClientOutcome:
 
 
 def _produce(
-    ledger: Ledger,
+    ledger: OutcomeRecorder,
     servers: list[str],
     client_id: str,
     topic: str,
@@ -82,7 +82,7 @@ def _produce(
 
 
 def _consume(
-    ledger: Ledger,
+    ledger: OutcomeRecorder,
     servers: list[str],
     client_id: str,
     topic: str,
@@ -99,14 +99,14 @@ def _consume(
         fetch_max_wait_ms=100,
     )
     try:
-        read: list[Sample] = []
+        read: list[SampleRecord] = []
         until = time.monotonic() + _SECONDS
         while len(read) < _RECORDS and time.monotonic() < until:
             # It gives what there is. One that ends while the group answers joins it once more, and
             # is let in when the session of the first time is over, after most of a minute.
             for records in consumer.poll(timeout_ms=int(_SECONDS * 1000)).values():
                 read.extend(
-                    Sample(record.topic, record.key, record.value, tuple(record.headers))
+                    SampleRecord(record.topic, record.key, record.value, tuple(record.headers))
                     for record in records
                 )
         ledger.consumed(read)

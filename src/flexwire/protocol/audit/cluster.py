@@ -68,7 +68,7 @@ _FEATURES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameSample:
     """The first names in alphabetical order, and how many there are."""
 
     names: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class ClusterSeen:
     """
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    configured: Mapping[tuple[ConfiguredKind, str], Named] = field(default_factory=dict)
+    configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
     described: Mapping[ConfiguredKind, int] = field(default_factory=dict)
     offered: frozenset[int] = frozenset()
     uses: Mapping[int, int] = field(default_factory=dict)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.schema.catalog import CatalogEntry
 
 
-Asked = Literal["here", "elsewhere", "never", "unseen"]
+NegotiationEvidence = Literal["here", "elsewhere", "never", "unseen"]
 """Where a client asked for ApiVersions: on this connection ("here"), on another one ("elsewhere"),
 nowhere although the capture saw this connection from its start ("never"), or perhaps before the
 capture began ("unseen")."""
@@ -45,12 +45,12 @@ class Use:
     requests: int
     first_us: int
     last_us: int
-    asked: Asked
+    asked: NegotiationEvidence
     offered: Versions | None = None
     closed: bool = False
 
 
-class Configured(NamedTuple):
+class ConfigurationUse(NamedTuple):
     """A configuration that a request sets: of what, by which API, and its name."""
 
     kind: ConfiguredKind
@@ -73,7 +73,7 @@ class Conduct:
     connections: int = 1
     mechanisms: frozenset[str] = frozenset()
     whole: bool = False
-    configured: frozenset[Configured] = frozenset()
+    configured: frozenset[ConfigurationUse] = frozenset()
 
     @property
     def requests(self) -> int:
@@ -87,7 +87,7 @@ class Conduct:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ClientFinding:
     """What one release means to one client: a verdict, and the evidence for it.
 
     ``evidence`` names the rule that gave the verdict, ``reason`` is a sentence with its figures.

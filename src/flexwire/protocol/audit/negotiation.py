@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _UNSTABLE = "unstable.api.versions.enable"
 
 
-class Told(NamedTuple):
+class UseVerdict(NamedTuple):
     """What a missing version says of a client: a verdict, the rule's name, and a sentence."""
 
     verdict: AuditVerdict
@@ -95,34 +95,38 @@ def goes_on_without(party: Party, use: Use, release: str) -> str:
     return "" if common_versions(party, use, release) else known.what
 
 
-def nothing_in_common(party: Party, use: Use, release: str) -> Told | None:
+def nothing_in_common(party: Party, use: Use, release: str) -> UseVerdict | None:
     """Return what it means that there is no version to negotiate; None where the client goes on."""
     if goes_on_without(party, use, release):
         return None
     lacks, evidence = _what_lacks(use, release)
     known = absent_of(use.api_key, party)
     if known is not None and known.outcome == "fails":
-        return Told("will break", evidence, f"{lacks}, and {known.what}")
+        return UseVerdict("will break", evidence, f"{lacks}, and {known.what}")
     if use.asked == "never":
         reason = "it never asked for ApiVersions on connections seen from their start"
-        return Told("will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless")
+        return UseVerdict(
+            "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
+        )
     first = heeds_offers_from(party)
     if first:
         reason = f"before {first} it does not heed what the broker offers"
-        return Told("will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless")
+        return UseVerdict(
+            "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
+        )
     if known is not None:
         reason = f"{known.what}, if the client asks for ApiVersions, which was not seen"
-        return Told("cannot say", evidence, f"{lacks}; {reason}")
+        return UseVerdict("cannot say", evidence, f"{lacks}; {reason}")
     reason = "whether the client does without it is not known"
-    return Told("cannot say", evidence, f"{lacks}, and {reason}")
+    return UseVerdict("cannot say", evidence, f"{lacks}, and {reason}")
 
 
-def unstable(party: Party, use: Use, release: str) -> Told | None:
+def unstable(party: Party, use: Use, release: str) -> UseVerdict | None:
     """Return what a version in early access means; None where the client may send another."""
     if common_versions(party, use, release) and negotiates(party, use):
         return None
     reason = f"Kafka {release} offers this version only with {_UNSTABLE}=true"
-    return Told("cannot say", "early access", reason)
+    return UseVerdict("cannot say", "early access", reason)
 
 
 def _what_lacks(use: Use, release: str) -> tuple[str, str]:

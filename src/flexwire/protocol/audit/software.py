@@ -80,7 +80,7 @@ LIBRARIES = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Absent:
+class MissingApi:
     """What a client does on a broker that lacks an API, or has no version of it in common.
 
     "goes on" is a documented fallback; "fails" means that it is known to have none.
@@ -104,13 +104,15 @@ class Absent:
 
 
 ABSENT = tuple(
-    Absent(**{**one, **{name: tuple(one[name]) for name in ("api_keys", "software", "sources")}})
+    MissingApi(
+        **{**one, **{name: tuple(one[name]) for name in ("api_keys", "software", "sources")}}
+    )
     for one in _FACTS["absent"]
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SoftwareFact:
     """What is known of a client on a release; without ``certain`` only if it uses a mechanism."""
 
     verdict: AuditVerdict
@@ -121,10 +123,10 @@ class Known:
     certain: bool = True
 
 
-def known_of(party: Party, conduct: Conduct, release: str) -> list[Known]:
+def known_of(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
     """What the list has about a client's software on a release, never about brokers."""
     return [
-        Known(
+        SoftwareFact(
             one["verdict"],
             one["id"],
             one["what"],
@@ -211,7 +213,7 @@ def libraries_are_about(release: str) -> bool:
     return first <= asked <= last
 
 
-def absent_of(api_key: int, party: Party) -> Absent | None:
+def absent_of(api_key: int, party: Party) -> MissingApi | None:
     """Return what is known of this client without an API; None where nothing is."""
     name, _ = software_of(party)
     of_api = [one for one in ABSENT if api_key in one.api_keys]

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_key_of, api_name
 from flexwire.protocol.audit.evidence import (
+    ClientFinding,
     Conduct,
-    Finding,
     Use,
     read_versions,
     refusal,
     stable_versions,
 )
 from flexwire.protocol.audit.negotiation import (
-    Told,
+    UseVerdict,
     common_versions,
     goes_on_without,
     negotiates,
@@ -33,7 +33,13 @@ from flexwire.protocol.audit.negotiation import (
     unstable,
 )
 from flexwire.protocol.audit.remedies import name_of, remedy_of
-from flexwire.protocol.audit.software import CHECKED, Known, heeds_offers_from, known_of, said
+from flexwire.protocol.audit.software import (
+    CHECKED,
+    SoftwareFact,
+    heeds_offers_from,
+    known_of,
+    said,
+)
 from flexwire.protocol.configurations import gone
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
@@ -42,14 +48,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from flexwire.parties import AuditVerdict, Party
-    from flexwire.protocol.audit.evidence import Configured
+    from flexwire.protocol.audit.evidence import ConfigurationUse
 
 
 @dataclass(frozen=True, slots=True)
-class ToldOfConfiguration:
+class ConfigurationVerdict:
     """What a release makes of one configuration that a client sets."""
 
-    configured: Configured
+    configured: ConfigurationUse
     verdict: AuditVerdict
     evidence: str
     reason: str
@@ -58,8 +64,8 @@ class ToldOfConfiguration:
 
 
 def judge_configured(
-    configured: frozenset[Configured], release: str
-) -> Iterator[ToldOfConfiguration]:
+    configured: frozenset[ConfigurationUse], release: str
+) -> Iterator[ConfigurationVerdict]:
     """Return what a release makes of configurations that it lacks, in the order of their names.
 
     Of a topic the release answers INVALID_CONFIG (40) to the whole request. Of a broker it accepts
@@ -73,12 +79,12 @@ def judge_configured(
         remedy = f"leave {one.name} out of the request"
         if one.kind == "topic":
             reason = f"{what}, and Kafka {release} answers INVALID_CONFIG (40)"
-            yield ToldOfConfiguration(
+            yield ConfigurationVerdict(
                 one, "will break", "configuration gone", reason, remedy, "KIP-724"
             )
         else:
             reason = f"{what}, which Kafka {release} accepts without effect; {since.last} has it"
-            yield ToldOfConfiguration(
+            yield ConfigurationVerdict(
                 one, "will do nothing", "configuration without effect", reason, remedy, ""
             )
 
@@ -97,7 +103,7 @@ _THREE_DIGITS, _ROUNDED_UP = 100, 0.9995
 
 def judge(
     party: Party, conduct: Conduct, release: str, *, brokers: Sequence[str] = ()
-) -> list[Finding]:
+) -> list[ClientFinding]:
     """All that a release means to a client, the gravest first; never empty, and never "safe".
 
     ``brokers`` are the releases that the captured brokers may be, empty where that is unknown.
@@ -106,7 +112,7 @@ def judge(
     release = catalog().release(release)
     if conduct.role != "client":
         reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
-        return [_whole(conduct, release, Told("not judged", conduct.role, reason))]
+        return [_whole(conduct, release, UseVerdict("not judged", conduct.role, reason))]
     found = [
         *_about_versions(party, conduct, release, brokers),
         *_about_software(party, conduct, release),
@@ -118,7 +124,7 @@ def judge(
     return found
 
 
-def _nothing(party: Party, conduct: Conduct, release: str) -> Told:
+def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     seen = len(conduct.api_keys)
     apis = "1 API" if seen == 1 else f"{seen} APIs"
     spread = "1 connection" if conduct.connections == 1 else f"{conduct.connections:,} connections"
@@ -126,7 +132,7 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> Told:
     span = f"{spread} in {_lasting(seen_us)}"
     lacking = "".join(f"; {one}" for one in _lacking(party, conduct, release))
     reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates"
-    return Told("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
+    return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 
 
 def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
@@ -157,7 +163,7 @@ def _lasting(microseconds: int) -> str:
 
 def _about_versions(
     party: Party, conduct: Conduct, release: str, brokers: Sequence[str]
-) -> list[Finding]:
+) -> list[ClientFinding]:
     uses: defaultdict[tuple[int, int], list[Use]] = defaultdict(list)
     for use in conduct.uses:
         uses[use.api_key, use.version].append(use)
@@ -170,7 +176,7 @@ def _about_versions(
             is_certain = gravest.verdict != "cannot say"
             remedy, source = remedy_of(party, use, release, is_certain=is_certain)
             found.append(
-                Finding(
+                ClientFinding(
                     release,
                     gravest.verdict,
                     gravest.evidence,
@@ -190,7 +196,9 @@ def _about_versions(
     return found
 
 
-def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) -> Told | None:
+def classify(
+    party: Party, use: Use, release: str, brokers: Sequence[str] = ()
+) -> UseVerdict | None:
     """Return what one use says of its client on a release; None if nothing is against it."""
     is_asking = use.api_key == api_key_of(NEGOTIATES)
     if is_asking or use.version in stable_versions(use.api_key, release):
@@ -199,7 +207,7 @@ def classify(party: Party, use: Use, release: str, brokers: Sequence[str] = ()) 
     if use.version in reads:
         return unstable(party, use, release)
     if use.closed and _refused_here(use, brokers):
-        return Told(
+        return UseVerdict(
             "broke",
             "closed without an answer",
             "the captured broker closed the connection without answering this version",
@@ -222,32 +230,32 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
     )
 
 
-def _gone(release: str) -> Told:
+def _gone(release: str) -> UseVerdict:
     reason = f"Kafka {release} does not have this API any more, so there is nothing to negotiate"
-    return Told("will break", "API removed", reason)
+    return UseVerdict("will break", "API removed", reason)
 
 
-def _too_old(use: Use) -> Told:
+def _too_old(use: Use) -> UseVerdict:
     offers = f"; the broker offers {use.offered}" if use.offered else ""
     if use.asked == "never":
         reason = f"it never asked for ApiVersions on connections seen from their start{offers}"
-        return Told("will break", "never asked", reason)
+        return UseVerdict("will break", "never asked", reason)
     if use.offered is not None and use.offered.highest > use.version:
         reason = f"the broker offered {use.offered}, so the limit is the client's or a setting's"
-        return Told("will break", "offered more", reason)
+        return UseVerdict("will break", "offered more", reason)
     if use.offered is None:
         reason = "no ApiVersions response of the broker was seen, nor a connection from its start"
         if use.asked != "unseen":
             reason = "it asked for ApiVersions, and what the broker offered was not seen"
-        return Told("cannot say", "range not seen", reason)
+        return UseVerdict("cannot say", "range not seen", reason)
     if not use.offered:
         reason = "the broker did not offer this API, and the client sent it nevertheless"
-        return Told("will break", "not offered", reason)
+        return UseVerdict("will break", "not offered", reason)
     reason = f"the broker offered {use.offered} and no more, so the limit may be the broker's"
-    return Told("cannot say", "offered no more", reason)
+    return UseVerdict("cannot say", "offered no more", reason)
 
 
-def _too_new(party: Party, use: Use, release: str) -> Told | None:
+def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
     if negotiates(party, use):
         # It sends the lower of both maxima, and there is a version that both speak.
         return None
@@ -255,18 +263,18 @@ def _too_new(party: Party, use: Use, release: str) -> Told | None:
     first = heeds_offers_from(party)
     if first and use.asked != "never":
         reason = f"{newer}, and before {first} it does not heed what the broker offers"
-        return Told("will break", "does not negotiate", reason)
+        return UseVerdict("will break", "does not negotiate", reason)
     if use.asked == "never":
         reason = f"{newer}, and it never asked for ApiVersions on connections seen from their start"
-        return Told("will break", "never asked", reason)
+        return UseVerdict("will break", "never asked", reason)
     reason = f"{newer}, and whether the client asks for ApiVersions was not seen"
-    return Told("cannot say", "asking not seen", reason)
+    return UseVerdict("cannot say", "asking not seen", reason)
 
 
-def _about_configurations(conduct: Conduct, release: str) -> list[Finding]:
+def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]:
     found = []
     for one in judge_configured(conduct.configured, release):
-        told = Told(one.verdict, one.evidence, one.reason)
+        told = UseVerdict(one.verdict, one.evidence, one.reason)
         finding = _whole(conduct, release, told, remedy=one.remedy, source=one.source)
         # Of the API alone: which of its requests set the configuration is not kept.
         own = [use for use in conduct.uses if use.api_key == one.configured.api_key]
@@ -281,24 +289,24 @@ def _about_configurations(conduct: Conduct, release: str) -> list[Finding]:
     return found
 
 
-def _about_software(party: Party, conduct: Conduct, release: str) -> list[Finding]:
+def _about_software(party: Party, conduct: Conduct, release: str) -> list[ClientFinding]:
     return [_known(conduct, release, one) for one in known_of(party, conduct, release)]
 
 
-def _known(conduct: Conduct, release: str, one: Known) -> Finding:
+def _known(conduct: Conduct, release: str, one: SoftwareFact) -> ClientFinding:
     verdict, what = one.verdict, one.what
     if not one.certain:
         verdict = "cannot say"
         what += "; whether it uses that was not seen"
-    told = Told(verdict, one.id, what)
+    told = UseVerdict(verdict, one.id, what)
     return _whole(conduct, release, told, remedy=one.remedy, source=said(one.sources, CHECKED))
 
 
 def _whole(
-    conduct: Conduct, release: str, told: Told, *, remedy: str = "", source: str = ""
-) -> Finding:
+    conduct: Conduct, release: str, told: UseVerdict, *, remedy: str = "", source: str = ""
+) -> ClientFinding:
     """A finding about the client as a whole."""
-    return Finding(
+    return ClientFinding(
         release,
         told.verdict,
         told.evidence,

@@ -32,7 +32,7 @@ _LENGTH_SIZE = 4
 
 
 @dataclass(slots=True)
-class Message:
+class Kip82Message:
     """A message with its offset: what a `Record` is to Kafka's own formats, with typed headers.
 
     ``timestamp`` is in milliseconds since the epoch, -1 where there is none; ``timestamp_type`` is
@@ -47,7 +47,7 @@ class Message:
     timestamp_type: TimestampType = TimestampType.CREATE_TIME
 
 
-class Entry(NamedTuple):
+class Kip82Entry(NamedTuple):
     """An entry of a message set as it is on the wire; the offset may be relative."""
 
     offset: int
@@ -71,7 +71,7 @@ class Entry(NamedTuple):
         return TimestampType.CREATE_TIME
 
 
-def read_entry(data: bytes) -> Entry:
+def read_entry(data: bytes) -> Kip82Entry:
     """Read the message of magic 2 that ``data`` is; the crc is not checked.
 
     Raises `RecordError` with an offset within ``data``: for a length that does not fit, for
@@ -95,7 +95,7 @@ def read_entry(data: bytes) -> Entry:
             raise reader.error(f"{reader.remaining} bytes remain after it")
     except DecodeError as error:
         raise RecordError(f"{error.path}: {error.reason}", offset=error.offset or 0) from None
-    return Entry(offset, crc, attributes, timestamp, key, headers, value)
+    return Kip82Entry(offset, crc, attributes, timestamp, key, headers, value)
 
 
 def _read_headers(reader: Reader) -> bytes:

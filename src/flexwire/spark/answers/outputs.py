@@ -22,13 +22,13 @@ from pyspark.sql import SparkSession
 
 from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.answer import AnalysisTables, LogTables
-from flexwire.answers.asking.asking import (
+from flexwire.answers.asking.results import (
     ALL,
     LONGEST_TEXT,
     MOST_ROWS,
     AnswerResult,
     ask,
-    chosen,
+    choose_answers,
 )
 from flexwire.answers.boundaries import boundary_notes
 from flexwire.arguments import DEFAULT_MEMORY, refuse
@@ -177,15 +177,15 @@ def answers_of(
     memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
 ) -> list[AnswerResult]:
-    """The answers ``asked``, as `chosen` has them, about the analysis in ``out``.
+    """The answers ``asked``, as `choose_answers` has them, about the analysis in ``out``.
 
     What the analysis has answered is read; Spark starts only for what it has not, for ``labels``,
     and where the tables have grown since. Of internal topics there is what it has answered: where
     all is asked, no more. Of tables that grow, ``notes`` say what was cut between analyses. Raises
-    as `open_tables` and `chosen` do, `ArgumentError` for one by name about internal topics that it
-    has not answered, and `AnalysisError` where one fails.
+    as `open_tables` and `choose_answers` do, `ArgumentError` for one by name about internal topics
+    that it has not answered, and `AnalysisError` where one fails.
     """
-    wanted, found = chosen(asked, ANSWERS_BY_NAME, labels), output_of(out)
+    wanted, found = choose_answers(asked, ANSWERS_BY_NAME, labels), output_of(out)
     facts = _facts(out)
     counts = {} if facts is None else {one.name: one.rows for one in facts.answers}
     kept = {one.name: _kept(one, found, counts) for one in wanted if labels is None or one.asks}
@@ -259,7 +259,7 @@ def _kept(answer: Answer, found: Output, counts: Mapping[str, int]) -> AnswerRes
     return AnswerResult(answer, rows.cast(schema), max(len(rows), counts.get(answer.name, 0)))
 
 
-def ask_or_tell(
+def ask_or_explain(
     answer: Answer, tables: AnalysisTables, memory: str | None = None
 ) -> AnswerResult | Unanswered:
     """Ask one answer; where that fails, say so. ``memory`` is what we gave Java, if we did."""

@@ -14,7 +14,7 @@ from flexwire.arguments import refuse, to_choice, to_list, to_text, to_version
 from flexwire.columnar import RECORD_COLUMNS
 from flexwire.columnar.decoding import column_names
 from flexwire.errors import AnalysisError
-from flexwire.schema.catalog import catalog, use_carried
+from flexwire.schema.catalog import catalog, use_packed_catalog
 from flexwire.schema.spec import snake_case
 from flexwire.spark.functions import messages, records
 from flexwire.spark.functions.headers import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.records.conventions import Convention
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
     from flexwire.spark.functions.messages import FunctionOptions, FunctionSettings
 
@@ -66,11 +66,11 @@ def arrow_function(name: str, task: Task, kind: pa.DataType) -> Callable[..., Co
     # Only here, as PySpark 4.0 does not have it.
     from pyspark.sql.pandas.functions import arrow_udf  # noqa: PLC0415 - see above
 
-    carried = catalog().carried
+    carried = catalog().packed
 
     def run(*columns: pa.Array) -> pa.Array:
         spare_modules()
-        use_carried(carried)
+        use_packed_catalog(carried)
         return task(*columns)
 
     run.__name__ = name

@@ -24,13 +24,13 @@ from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
 from flexwire.protocol import parse_response, read_request
 from flexwire.records.inflation import INFLATION, Inflation
-from flexwire.schema.served import SingleSpec, served_of
+from flexwire.schema.message_schemas import SingleSpec, schemas_of
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.limits import INT16_MAX
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
 
@@ -39,7 +39,7 @@ def portable(message: MessageLike) -> str | MessageSpec:
 
     Raises `UnknownMessageError` for a name that the catalog does not have.
     """
-    served = served_of(message)
+    served = schemas_of(message)
     if not isinstance(served.entry, SingleSpec):
         if served.release is not None:
             raise refuse("message", "a message of no one release", f"that of {served.release}")
@@ -50,7 +50,7 @@ def portable(message: MessageLike) -> str | MessageSpec:
 
 def check_version(message: MessageLike, version: int, options: FunctionSettings) -> None:
     """Raise `UnknownMessageError` for a version that a message does not have."""
-    served_of(message).schema(version, options.encoding)
+    schemas_of(message).schema(version, options.encoding)
 
 
 def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:

@@ -24,7 +24,7 @@ from flexwire.columnar.record_columns import Hints
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.types import validate
 from flexwire.errors import CodecError, FlexwireError, RecordError, UnknownMessageError
-from flexwire.schema.served import check_message
+from flexwire.schema.message_schemas import check_message
 from flexwire.spark.functions import headers, messages
 from flexwire.spark.functions.messages import with_error
 from flexwire.spark.functions.variant import VARIANT, struct_variants, variants

@@ -33,7 +33,7 @@ from pyspark.sql.datasource import DataSource, DataSourceArrowWriter, WriterComm
 
 from flexwire.errors import AnalysisError
 from flexwire.kernels import lacks_kernels
-from flexwire.schema.catalog import catalog, use_carried
+from flexwire.schema.catalog import catalog, use_packed_catalog
 from flexwire.spark.publishing.manifest import CommittedTask, WrittenFiles, check_owners
 from flexwire.spark.publishing.task_output import TaskOutput, as_it_is
 from flexwire.tasks import KEEPS_MEMORY, is_connect
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.schema.catalog import Carried
+    from flexwire.schema.catalog import PackedCatalog
     from flexwire.spark.publishing.task_output import Arrange
     from flexwire.storage.output_directory import OutputDirectory
 
@@ -112,7 +112,7 @@ def run_tasks(
     if count == 0:
         return []
     key = secrets.token_bytes(32)
-    job = _TaskJob(catalog().carried, work, task_output.directory, key, task_output.arrange).light()
+    job = _TaskJob(catalog().packed, work, task_output.directory, key, task_output.arrange).light()
     found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
     task_output.directory.remove([job.left])
     committed = _checked(found, count)
@@ -207,7 +207,7 @@ def _pickled(value: object) -> bytes:
 class _TaskJob:
     """What travels to the tasks of one action, and to its commit."""
 
-    carried: Carried | None
+    carried: PackedCatalog | None
     work: Callable[[int, TaskOutput], object]
     place: OutputDirectory
     key: bytes
@@ -237,7 +237,7 @@ class _TaskJob:
 
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
-        use_carried(self.carried)
+        use_packed_catalog(self.carried)
         with TaskOutput(self.place, arrange=self.arrange).open_attempt(number) as task_output:
             try:
                 value = self.work(number, task_output)

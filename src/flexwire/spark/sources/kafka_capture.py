@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from flexwire.errors import ArgumentError, EncodeError
-from flexwire.schema.catalog import using_carried
+from flexwire.schema.catalog import using_packed_catalog
 from flexwire.spark.functions.variant import VARIANT, struct_variants
 from flexwire.spark.settings import BATCH_BYTES, BATCH_ROWS
 from flexwire.spark.sources.kafka_capture_plan import plan, rows_of
@@ -136,13 +136,13 @@ class CaptureReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """One for each task."""
-        with using_carried(self._options.carried):
+        with using_packed_catalog(self._options.carried):
             return plan(self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
         # A worker may have had a query before that has another catalog.
-        with using_carried(self._options.carried):
+        with using_packed_catalog(self._options.carried):
             yield from CaptureRows(self._schema).batches(rows_of(partition, self._options))
 
 
@@ -205,7 +205,7 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """One for each task of a batch."""
-        with using_carried(self._options.carried):
+        with using_packed_catalog(self._options.carried):
             return [StretchTask(one) for one in self._follower.stretches(start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -214,6 +214,6 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # Spark has a task of its own where there is nothing to read.
         if isinstance(partition, StretchTask):
             asked, wanted = self._options.asked, self._options.wanted
-            with using_carried(self._options.carried):
+            with using_packed_catalog(self._options.carried):
                 found = (rows for _, rows in stretch_rows(asked, wanted, partition.stretch))
                 yield from CaptureRows(self._schema).batches(found)

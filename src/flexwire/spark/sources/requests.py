@@ -18,7 +18,7 @@ from flexwire.capture.reassembly.connections import Brokers
 from flexwire.errors import ArgumentError
 from flexwire.facts.units import microseconds_of
 from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
-from flexwire.schema.catalog import Catalog, catalog, using_carried
+from flexwire.schema.catalog import Catalog, catalog, using_packed_catalog
 from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
 from flexwire.spark.sources.options import SourceOptions
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from flexwire.logs.files import LogQuery
-    from flexwire.schema.catalog import Carried
+    from flexwire.schema.catalog import PackedCatalog
 
 
 CONNECTIONS, PACKETS = "connections", "packets"
@@ -73,7 +73,7 @@ class CaptureOptions:
     Rows are decoded by the catalog that is ``carried``, None for that of flexwire.
     """
 
-    carried: Carried | None
+    carried: PackedCatalog | None
     paths: list[str]
     kind: str
     asked: Asked
@@ -87,12 +87,12 @@ class CaptureOptions:
         """Read the options; `ArgumentError` for what they do not take."""
         options = SourceOptions(given, ACCEPTED)
         own = options.text("catalog")
-        carried = catalog().carried if own is None else Catalog(Path(own)).carried
-        with using_carried(carried):
+        carried = catalog().packed if own is None else Catalog(Path(own)).packed
+        with using_packed_catalog(carried):
             return cls._parse(options, carried)
 
     @classmethod
-    def _parse(cls, options: SourceOptions, carried: Carried | None) -> CaptureOptions:
+    def _parse(cls, options: SourceOptions, carried: PackedCatalog | None) -> CaptureOptions:
         kind = options.choice("rows", KINDS)
         release = options.text("capturedRelease")
         asked = Asked(
@@ -132,7 +132,7 @@ class CaptureOptions:
         """The columns of a read whose user gives no schema."""
         if self.message is not None:
             asked = self.asked
-            with using_carried(self.carried):
+            with using_packed_catalog(self.carried):
                 return table_schema(self.message, asked.release, record_bytes=asked.record_bytes)
         return _SCHEMAS[self.kind]
 

@@ -69,7 +69,7 @@ class BreakingChange:
         return f"{what}, {where}{semicolon}{remedy}"
 
 
-def changes(
+def find_changes(
     old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]
 ) -> list[BreakingChange]:
     """Compare a message in all the versions that old and new both have; None if it is gone.
@@ -133,7 +133,7 @@ def _differences(
                     yield rule, position, reason
 
 
-def match(old: Editions, new: Editions) -> Iterator[Matched]:
+def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
     """Pair the old messages with the new ones: by name, else by an api key under a new name.
 
     An old message that is gone has None; one that what was given need not hold is left out.
@@ -214,7 +214,7 @@ def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
     return after.given is InputKind.TREE and inside
 
 
-def stable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
+def without_unstable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
     """Return the messages by name, without the versions that their requests call unstable.
 
     A response without its request is left as it is, because nothing says what was unstable.

@@ -5,8 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from flexwire.specs.allow import AllowedFindings, allows
-from flexwire.specs.breaking.changes import BreakingChange, breaking_rules, changes, match, stable
+from flexwire.specs.allow_comments import AllowedFindings, find_allow_comments
+from flexwire.specs.breaking.changes import (
+    BreakingChange,
+    breaking_rules,
+    find_changes,
+    match_messages,
+    without_unstable,
+)
 from flexwire.specs.finding import Finding, Report, make_finding
 
 if TYPE_CHECKING:
@@ -45,7 +51,7 @@ def compare(
     cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
-    kept = stable(old)
+    kept = without_unstable(old)
     if unstable or kept == old:
         return everything
     judged = _compare(kept, new, texts, rules, config)
@@ -68,15 +74,15 @@ def _compare(
     ]
     findings: list[Finding] = []
     files = {_source(one) for one in new.values()}
-    for one, other in match(old, new):
+    for one, other in match_messages(old, new):
         # What is gone is reported where it was.
         text = texts.get(other.spec.name) if other else None
         source = _source(other or one)
         path = (other or one).path or source
-        allowed = AllowedFindings(allows(text) if text else ())
+        allowed = AllowedFindings(find_allow_comments(text) if text else ())
         told = (
             _finding(change, source, text)
-            for change in changes(one, other, wanted)
+            for change in find_changes(one, other, wanted)
             if not config.ignores(change.rule.id, path)
         )
         left = [finding for finding in told if not allowed.takes(finding)]

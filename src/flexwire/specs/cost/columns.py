@@ -19,7 +19,7 @@ from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
 from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
-from flexwire.schema.served import served_of
+from flexwire.schema.message_schemas import schemas_of
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
@@ -32,7 +32,7 @@ from flexwire.wire.types import Integer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from flexwire.schema.served import MessageLike
+    from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
 
     Words = np.ndarray[Any, Any]
@@ -121,7 +121,7 @@ def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
     """Give what is the same for two encodings that write a version in the same way."""
     try:
-        return None if version is None else id(served_of(message).schema(version, encoding))
+        return None if version is None else id(schemas_of(message).schema(version, encoding))
     except FlexwireError:
         return None
 
@@ -166,7 +166,7 @@ def _header_versions(message: str, versions: pa.Array, encoding: Encoding) -> pa
 @lru_cache(maxsize=4096)
 def _header_version(message: str, version: int, encoding: Encoding) -> int | None:
     try:
-        flexible = served_of(message).schema(version, encoding).flexible
+        flexible = schemas_of(message).schema(version, encoding).flexible
     except FlexwireError:
         return None
     return _header_of(message, version, flexible=flexible)
@@ -248,7 +248,7 @@ def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
 def _tagged_sizes(
     message: str, rows: pa.RecordBatch, body: pa.StructArray, tagged: _ErrorTaggedVersion
 ) -> pa.Int64Array:
-    flexible = served_of(tagged.spec).schema(tagged.version).flexible
+    flexible = schemas_of(tagged.spec).schema(tagged.version).flexible
     header = _header_of(message, tagged.version, flexible=flexible)
     headers = _header_sizes(message, rows, pa.repeat(header, rows.num_rows), Encoding.KAFKA)
     same = fitted(body, message_type(tagged.spec))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
 from flexwire.protocol.headers import header_version
-from flexwire.specs.cost.carry import ValueConverter, new_paths, renames
+from flexwire.specs.cost.conversion import ValueConverter, new_paths, renames
 from flexwire.specs.cost.sizes import Sizes, read_sizes
 from flexwire.specs.cost.tagging import Share, newly_tagged
 from flexwire.wire.cursor import Writer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.codec import Message
     from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
-    from flexwire.specs.cost.carry import Renames
+    from flexwire.specs.cost.conversion import Renames
     from flexwire.specs.cost.sides import SpecSet
     from flexwire.wire.schema import Schema
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import EncodeError
-from flexwire.specs.cost.carry import MatchedField, matched
+from flexwire.specs.cost.conversion import MatchedField, matched
 from flexwire.wire import types
 from flexwire.wire.cursor import Writer
 from flexwire.wire.schema import Presence
@@ -21,7 +21,7 @@ from flexwire.wire.tags import join
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from flexwire.specs.cost.carry import Renames
+    from flexwire.specs.cost.conversion import Renames
     from flexwire.wire.schema import Schema
 
 # Values for fields that the traffic never shows set. That a default is among them does no harm:

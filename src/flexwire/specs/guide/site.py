@@ -126,7 +126,7 @@ class GuidePage:
                 yield MessageChange(
                     message,
                     tuple(changed_facts(before, after, message)),
-                    tuple(tell(before.rows, after.rows, steps(before.rows, after.rows))),
+                    tuple(describe_steps(before.rows, after.rows, steps(before.rows, after.rows))),
                 )
 
 
@@ -170,7 +170,7 @@ def changed_facts(
             yield before.name, before.value, after.value
 
 
-def came(message: GuideMessage, row: FieldRow, oldest: str) -> str:
+def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     """Return the version that brought a field, with the first release that has it.
 
     "" where the ``oldest`` release that is known has it already, or none has. A version that is
@@ -183,7 +183,7 @@ def came(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     return "" if release == oldest else f"v{first.number}, in {release}"
 
 
-def tell(
+def describe_steps(
     old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[RowStep]
 ) -> Iterator[FieldChange]:
     """The steps that change something, in words."""
@@ -369,7 +369,12 @@ def _environment() -> Environment:
     )
     environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
     environment.filters["breakable"] = breakable
-    environment.globals.update(facts=facts, tell=tell, place_of=place_of, came=came)
+    environment.globals.update(
+        facts=facts,
+        describe_steps=describe_steps,
+        place_of=place_of,
+        first_appearance=first_appearance,
+    )
     return environment
 
 

@@ -5,6 +5,7 @@ read as far as it can be, every rule looks at what could be read, and all that t
 once, each finding at its line and column. A rule is a file: its name is the rule's id, its
 docstring the page that explains it, with an example that a test runs. `lint` runs `rules` over one
 set of specs, and `flexwire.specs.breaking` compares an old set with a new one by rules of its own.
-`config` and `flexwire.specs.allow` say what is not to be reported, `formats` print findings.
+`config` and `flexwire.specs.allow_comments` say what is not to be reported, and `formats` prints
+findings.
 Reading specs, and deciding what they mean on the wire, is left to `flexwire.schema`.
 """

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from flexwire.errors import FlexwireError
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.schema.parse import Mode
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.lint.rule import Category

@@ -10,7 +10,7 @@ from flexwire.schema.parse import parse_node
 from flexwire.schema.sources import LARGEST
 from flexwire.schema.spec import Position
 from flexwire.schema.text import MOST_PROBLEMS, SpecText
-from flexwire.specs.allow import AllowedFindings
+from flexwire.specs.allow_comments import AllowedFindings
 from flexwire.specs.finding import Report, make_finding
 from flexwire.specs.lint.message import CheckedMessage, Directory
 from flexwire.specs.lint.rules import rules

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.schema.spec import MessageType, Position
 from flexwire.schema.text import JsonArray, JsonObject
-from flexwire.specs.allow import allows
+from flexwire.specs.allow_comments import find_allow_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
     from flexwire.schema.spec import FieldSpec, MessageSpec, StructSpec
     from flexwire.schema.text import Node, SpecText
-    from flexwire.specs.allow import AllowComment
+    from flexwire.specs.allow_comments import AllowComment
     from flexwire.versions import Versions
 
 
@@ -132,9 +132,9 @@ class CheckedMessage:
                     yield one, structure
 
     @cached_property
-    def allows(self) -> tuple[AllowComment, ...]:
+    def find_allow_comments(self) -> tuple[AllowComment, ...]:
         """The comments that allow something, or try to."""
-        return allows(self.text)
+        return find_allow_comments(self.text)
 
     @cached_property
     def nesting(self) -> Nesting:

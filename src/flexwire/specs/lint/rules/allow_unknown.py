@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.lint.rule import Category, Rule
 from flexwire.specs.lint.rules import rules

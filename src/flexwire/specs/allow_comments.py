@@ -42,12 +42,12 @@ class AllowComment:
     at: Position
 
     @property
-    def allows(self) -> bool:
+    def find_allow_comments(self) -> bool:
         """Whether it allows anything, for which it must give a reason."""
         return self.verb == "allow" and bool(self.reason)
 
 
-def allows(text: SpecText) -> tuple[AllowComment, ...]:
+def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
     """Find the comments of a spec that speak to flexwire.
 
     Other comments, block comments included, do not count, whatever they say.

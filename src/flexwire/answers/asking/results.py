@@ -23,7 +23,7 @@ from flexwire.facts.answers import AnswerFacts, Unanswered
 from flexwire.facts.facts import rebinned
 from flexwire.facts.units import microseconds_of, shorten
 from flexwire.report.audit_files import plain, to_csv
-from flexwire.schema.coerce import nearest
+from flexwire.schema.coercion import nearest
 from flexwire.tables.schema import schema_of
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
 
 
-def chosen(
+def choose_answers(
     asked: str | Iterable[str | Answer],
     known: Mapping[str, Answer],
     labels: str | Path | None = None,
@@ -96,7 +96,7 @@ def are_named(asked: object) -> bool:
 
 
 def parse_names(text: str) -> str | list[str]:
-    """What `chosen` takes, as a command has it.
+    """What `choose_answers` takes, as a command has it.
 
     >>> parse_names("all"), parse_names("latency, errors")
     ('all', ['latency', 'errors'])
@@ -240,7 +240,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
     return AnswerResult(answer, rows.slice(0, most), asked.count())
 
 
-def without_logs(
+def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
 ) -> dict[str, Unanswered | None]:
     """The answers, by name, that cannot be asked as their logs are not among the files.

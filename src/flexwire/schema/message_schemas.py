@@ -89,7 +89,7 @@ def check_message(message: object) -> None:
         raise refuse("message", "a message's name, its spec or its class", message)
 
 
-def served_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
+def schemas_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
     """Give what serves a message, the same each time; a name may be asked for in a release.
 
     Raises `UnknownMessageError` for a name that the catalog does not have.

@@ -12,8 +12,8 @@ from flexwire.codec import message, message_of
 from flexwire.columnar import message_type
 from flexwire.errors import SpecError, UnknownMessageError
 from flexwire.schema.catalog import catalog
+from flexwire.schema.message_schemas import MessageSchemas, SingleSpec, schemas_of
 from flexwire.schema.parse import parse_spec
-from flexwire.schema.served import MessageSchemas, SingleSpec, served_of
 from flexwire.versions import Versions
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Schema, struct_of
@@ -52,12 +52,12 @@ def test_a_name_its_class_and_its_spec_are_served_by_the_same_schemas() -> None:
     made = message("MetadataRequest")
     older = message("MetadataRequest", "3.8.1")
     spec = spec_of("0-1", field("At", "int64"))
-    assert served_of("MetadataRequest") is served_of(made) is made.definition.served
-    assert served_of("MetadataRequest", "3.8.1") is served_of(older)
-    assert served_of(older) is not served_of(made)
-    assert served_of(spec) is served_of(message_of(spec))
+    assert schemas_of("MetadataRequest") is schemas_of(made) is made.definition.served
+    assert schemas_of("MetadataRequest", "3.8.1") is schemas_of(older)
+    assert schemas_of(older) is not schemas_of(made)
+    assert schemas_of(spec) is schemas_of(message_of(spec))
     # One that is laid out alike is one schema.
-    for served in (served_of(made), served_of(older)):
+    for served in (schemas_of(made), schemas_of(older)):
         assert served.schema(9) is served.schema(9, Encoding.FLEXIBLE)
         assert served.schema(9) is not served.schema(9, Encoding.FIXED)
 
@@ -65,13 +65,13 @@ def test_a_name_its_class_and_its_spec_are_served_by_the_same_schemas() -> None:
 def test_what_is_not_served_is_an_error() -> None:
     spec = spec_of("0-1", field("At", "int64"))
     with pytest.raises(UnknownMessageError, match="Foo has no version 2; it has 0-1"):
-        served_of(spec).schema(2)
+        schemas_of(spec).schema(2)
     with pytest.raises(UnknownMessageError, match="Foo is not a bundled message; it has no rel"):
         MessageSchemas(SingleSpec(spec), "4.0.2").schema(1)
     with pytest.raises(UnknownMessageError, match=r"is not in 2\.4\.1; it is in"):
         message("ShareFetchRequest", "2.4.1")
     with pytest.raises(TypeError, match="message: expected a message's name, its spec or"):
-        served_of(int)
+        schemas_of(int)
 
 
 def listed(schema: Schema, found: dict[str, list[str]]) -> dict[str, list[str]]:

@@ -1,0 +1,386 @@
+"""How costs are printed: tables for people, and JSON and CSV with all figures for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import textwrap
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flexwire.protocol.audit import OPENING_APIS
+from flexwire.schema.spec import MessageType
+from flexwire.specs.cost.sizes import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from flexwire.specs.cost.meter import CostMeter, MessageCost, SizePair
+    from flexwire.specs.cost.tagging import Share
+
+
+@dataclass(frozen=True, slots=True)
+class NewestRequests:
+    """How many requests were compared, and how many of them are at the old specs' newest version.
+
+    What a connection begins with (ApiVersions, SASL) and unstable versions are not counted.
+    """
+
+    requests: int = 0
+    at_newest: int = 0
+
+
+def newest_requests(meter: CostMeter) -> NewestRequests:
+    """Count the requests that were compared."""
+    requests = at_newest = 0
+    for row in meter.rows.values():
+        edition = meter.old.specs.find((row.name, None, None))
+        spec = None if edition is None else edition.spec
+        if spec and spec.type is MessageType.REQUEST and spec.api_key not in OPENING_APIS:
+            newest = spec.valid_versions.highest - spec.latest_version_unstable
+            requests += row.messages
+            at_newest += row.messages if row.version >= newest else 0
+    return NewestRequests(requests, at_newest)
+
+
+def newest_sentence(found: NewestRequests) -> str:
+    """One sentence about them; empty where there is no request.
+
+    >>> newest_sentence(NewestRequests(200, 50))
+    '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'
+    """
+    if not found.requests:
+        return ""
+    part = 100 * found.at_newest / found.requests
+    return (
+        f"{found.at_newest:,} of {found.requests:,} requests ({part:.1f} %) are at the newest "
+        "version: only their senders gain by a newer one"
+    )
+
+
+_SIDE = ("total", "min", "median", "max")
+CSV_COLUMNS = (
+    "message",
+    "version",
+    "old_version",
+    "new_version",
+    "part",
+    "field",
+    "messages",
+    *(f"old_{one}" for one in _SIDE),
+    *(f"new_{one}" for one in _SIDE),
+    "saved",
+)
+
+
+def sorted_rows(meter: CostMeter) -> list[MessageCost]:
+    """Give the rows that have messages, what saves most first."""
+    rows = (row for row in meter.rows.values() if row.messages)
+    return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
+
+
+def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
+    """Give the rows of requests and responses by their API, what saves most first."""
+    found: dict[str, list[MessageCost]] = defaultdict(list)
+    for row in rows:
+        if row.api is not None:
+            found[row.api].append(row)
+    order = sorted(found, key=lambda api: (-sum(row.whole.saved for row in found[api]), api))
+    return {api: found[api] for api in order}
+
+
+def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
+    """Write all that was measured; every size is in bytes."""
+    rows, newest = sorted_rows(meter), newest_requests(meter)
+    told = {
+        "question": question,
+        "total": _added_up(rows),
+        "apis": [{"api": api} | _added_up(of_api) for api, of_api in by_api(rows).items()],
+        "messages": [_row(row) for row in rows],
+        "newest": {"requests": newest.requests, "atNewest": newest.at_newest},
+        "uncompared": [
+            {
+                "what": what,
+                "reason": reason,
+                "times": one.times,
+                "bytes": one.bytes,
+                "example": one.example or None,
+            }
+            for (what, reason), one in meter.uncompared.items()
+        ],
+    }
+    return json.dumps(told, indent=2)
+
+
+def to_csv(meter: CostMeter) -> str:
+    """Write a line for each message and version as a whole, for its header, body, and fields."""
+    out = io.StringIO()
+    lines = csv.writer(out, lineterminator="\n")
+    lines.writerow(CSV_COLUMNS)
+    for row in sorted_rows(meter):
+        about = (row.name, row.version, row.old_version, row.new_version)
+        for part, field, pair in _parts(row):
+            old, new = (_stats(one, row.messages) for one in (pair.old, pair.new))
+            lines.writerow(
+                (*about, part, field, row.messages, *old.values(), *new.values(), pair.saved)
+            )
+    return out.getvalue()
+
+
+def _parts(row: MessageCost) -> Iterator[tuple[str, str, SizePair]]:
+    yield "whole", "", row.whole
+    yield "header", "", row.header
+    yield "body", "", row.body
+    for path, pair in sorted(row.fields.items()):
+        yield "field", path, pair
+
+
+def _added_up(rows: Iterable[MessageCost]) -> dict[str, Any]:
+    old, new, saved = Sizes(), Sizes(), Sizes()
+    sent = headers = changed = 0
+    for row in rows:
+        old.merge(row.whole.old)
+        new.merge(row.whole.new)
+        saved.merge(row.saved)
+        sent += row.sent
+        headers += row.header.old.total
+        changed += row.header.new.total
+    return {
+        "messages": old.count,
+        "sentBodies": sent,
+        "old": _stats(old, old.count),
+        "new": _stats(new, new.count),
+        "saved": _stats(saved, saved.count),
+        "headers": {"old": headers, "new": changed},
+    }
+
+
+def _row(row: MessageCost) -> dict[str, Any]:
+    return {
+        "message": row.name,
+        "version": row.version,
+        "oldVersion": row.old_version,
+        "newVersion": row.new_version,
+        "messages": row.messages,
+        "sentBodies": row.sent,
+        "whole": _pair(row.whole, row.messages),
+        "saved": _stats(row.saved, row.messages),
+        "header": _pair(row.header, row.messages),
+        "body": _pair(row.body, row.messages),
+        "fields": [
+            {"path": path, **_pair(pair, row.messages)} for path, pair in sorted(row.fields.items())
+        ],
+        "taggedNow": [_share(one) for one in row.shares],
+        "dropped": dict(row.lost),
+        "droppingMessages": row.losing,
+    }
+
+
+def _pair(pair: SizePair, messages: int) -> dict[str, Any]:
+    return {"old": _stats(pair.old, messages), "new": _stats(pair.new, messages)}
+
+
+def _stats(sizes: Sizes, messages: int) -> dict[str, float]:
+    # A message in which a field takes no bytes counts as 0.
+    whole = sizes.padded(messages)
+    return dict(zip(_SIDE, (whole.total, whole.least, whole.median, whole.most), strict=True))
+
+
+def _share(one: Share) -> dict[str, Any]:
+    return {
+        "path": one.field.at.path,
+        "tag": one.field.at.new.tag,
+        "values": one.values,
+        "set": one.set,
+        "share": one.share,
+        "breakEvenShare": one.break_even,
+        "old": one.old,
+        "new": one.new,
+    }
+
+
+_Table = list[tuple[str, ...]]
+SHOWN = 15
+"""So many lines of a table are shown unless all are asked for."""
+
+# Of these, the least and the median are what one message saves.
+_SAVING = ("messages", "old", "new", "saved", "%", "least", "median")
+_GAP = "  "
+_LEAST_WIDTH = 12
+
+
+def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
+    """Write the tables; ``width`` is that of the terminal in columns, ``whole`` shows every line.
+
+    A name that does not fit loses its middle.
+    """
+    rows = sorted_rows(meter)
+    losing = sum(row.losing for row in rows)
+    parts = [f"{question}\n", *_messages(rows, width, whole=whole)]
+    for title, table in (
+        ("by API", _apis(rows)),
+        ("fields that change", _fields(rows)),
+        ("tagged now: how often they are set, and up to which share that saves", _tagged(rows)),
+        (f"dropped by the change, from {losing:,} messages", _dropped(rows)),
+    ):
+        if len(table) > 1:
+            parts += [f"\n{title}\n", *_laid_out(table, width, whole=whole, texts=1)]
+    newest = newest_sentence(newest_requests(meter))
+    if newest:
+        parts += ["\n", textwrap.fill(newest, width), "\n"]
+    return "".join([*parts, *_uncompared(meter, width, whole=whole)])
+
+
+def _messages(rows: list[MessageCost], width: int, *, whole: bool) -> list[str]:
+    if not rows:
+        return ["no message was compared\n"]
+    table: _Table = [("message", "version", *_SAVING)]
+    for row in rows:
+        table.append((row.name, _versions(row), *_saving([row])))
+    total = ("total", "", *_saving(rows))
+    headers = sum(row.header.old.total for row in rows), sum(row.header.new.total for row in rows)
+    both = ("  headers", "", "", *_sums(*headers), "", "")
+    return _laid_out(table, width, whole=whole, texts=2, feet=(total, both))
+
+
+def _apis(rows: list[MessageCost]) -> _Table:
+    table: _Table = [("api", *_SAVING)]
+    apis = by_api(rows)
+    if len(apis) < len(rows):
+        table += [(api, *_saving(of_api)) for api, of_api in apis.items()]
+    return table
+
+
+def _saving(rows: list[MessageCost]) -> tuple[str, ...]:
+    """Give the cells of `_SAVING` for some rows together."""
+    saved = Sizes()
+    for row in rows:
+        saved.merge(row.saved)
+    old = sum(row.whole.old.total for row in rows)
+    new = sum(row.whole.new.total for row in rows)
+    return f"{saved.count:,}", *_sums(old, new), f"{saved.least:,}", f"{saved.median:,}"
+
+
+def _versions(row: MessageCost) -> str:
+    if row.version == row.old_version == row.new_version:
+        return str(row.version)
+    change = f"{row.old_version}→{row.new_version}"
+    return change if row.version == row.old_version else f"{row.version} as {change}"
+
+
+def _sums(old: int, new: int) -> tuple[str, ...]:
+    share = _percent((old - new) / old) if old else ""
+    return f"{old:,}", f"{new:,}", f"{old - new:,}", share
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def _fields(rows: Iterable[MessageCost]) -> _Table:
+    sums: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for row in rows:
+        for path, pair in row.fields.items():
+            sums[row.name, path][0] += pair.old.total
+            sums[row.name, path][1] += pair.new.total
+    changed = [(old - new, *key, old, new) for key, (old, new) in sums.items() if old != new]
+    table: _Table = [("message and field", "old", "new", "saved", "%")]
+    for _, name, path, old, new in sorted(changed, key=lambda one: (-abs(one[0]), one[1:])):
+        table.append((f"{name} {path}", *_sums(old, new)))
+    return table
+
+
+def _tagged(rows: Iterable[MessageCost]) -> _Table:
+    by_field: dict[str, list[Share]] = defaultdict(list)
+    by_name: dict[str, list[Share]] = defaultdict(list)
+    for row in rows:
+        for one in row.shares:
+            by_field[f"{row.name} {one.field.at.path}"].append(one)
+            by_name[f"every {one.field.at.new.name}"].append(one)
+    table: _Table = [("field", "values", "set", "%", "saves up to", "old", "new", "saved")]
+    fields = sorted(by_field.items(), key=lambda one: (-_saved(one[1]), one[0]))
+    for name, shares in [*sorted(by_name.items()), *fields]:
+        values, set_ = sum(one.values for one in shares), sum(one.set for one in shares)
+        if values:
+            old, new = sum(one.old for one in shares), sum(one.new for one in shares)
+            share = _percent(set_ / values)
+            counts = (f"{values:,}", f"{set_:,}", share, _break_even(shares))
+            table.append((name, *counts, *_sums(old, new)[:3]))
+    return table
+
+
+def _saved(shares: Iterable[Share]) -> int:
+    return sum(one.old - one.new for one in shares)
+
+
+def _break_even(shares: Iterable[Share]) -> str:
+    found = {_percent(one.break_even) for one in shares if one.break_even is not None}
+    ends = sorted(found, key=float)
+    return "-".join(dict.fromkeys((ends[0], ends[-1]))) if ends else ""
+
+
+def _dropped(rows: Iterable[MessageCost]) -> _Table:
+    table: _Table = [("values without a field on the new side", "times")]
+    for row in rows:
+        table += [(f"{row.name} {row.version} {path}", f"{n:,}") for path, n in row.lost.items()]
+    return table
+
+
+def _uncompared(meter: CostMeter, width: int, *, whole: bool) -> list[str]:
+    found = sorted(meter.uncompared.items(), key=lambda one: (-one[1].times, one[0]))
+    if not found:
+        return []
+    times = sum(one.times for _, one in found)
+    size = sum(one.bytes for _, one in found)
+    told = [f"\nnot compared: {times:,} ({size:,} bytes)\n"]
+    for (what, reason), one in found if whole else found[:SHOWN]:
+        example = f": {one.example}" if one.example else ""
+        line = f"{one.times:>8,}  {what}: {reason}{example}"
+        told.append(textwrap.fill(line, width, subsequent_indent=" " * 12) + "\n")
+    left = len(found) - len(told) + 1
+    if left > 0:
+        told.append(_more(left))
+    return told
+
+
+def _more(left: int) -> str:
+    return f"… and {left:,} more; --all shows them\n"
+
+
+def _laid_out(
+    table: _Table,
+    width: int,
+    *,
+    whole: bool,
+    texts: int,
+    feet: Sequence[tuple[str, ...]] = (),
+) -> list[str]:
+    """Lay out a table: ``texts`` columns of text, of which the widest gives way, then numbers."""
+    shown = table if whole else table[: 1 + SHOWN]
+    lines = [*shown, *feet]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    over = sum(widths) + len(_GAP) * (len(widths) - 1) - width
+    if over > 0:
+        widest = max(range(texts), key=widths.__getitem__)
+        widths[widest] = max(_LEAST_WIDTH, widths[widest] - over)
+    done = []
+    for line in lines:
+        cells = [
+            _cut(cell, size).ljust(size) if column < texts else cell.rjust(size)
+            for column, (cell, size) in enumerate(zip(line, widths, strict=True))
+        ]
+        done.append(_GAP.join(cells).rstrip() + "\n")
+    left = len(table) - len(shown)
+    if left:
+        done.insert(len(shown), _more(left))
+    return done
+
+
+def _cut(text: str, size: int) -> str:
+    if len(text) <= size:
+        return text
+    # Where a path ends says more than its middle.
+    end = size // 2
+    return f"{text[: size - end - 1]}…{text[len(text) - end :]}"

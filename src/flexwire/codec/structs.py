@@ -206,7 +206,7 @@ class ClassBuilder:
         if one.type.is_struct:
             if one.type.name not in self.fields:
                 raise SpecError(
-                    f"structure {one.type.name} is nowhere given fields", source=self.source
+                    f"structure {one.type.name} is never defined", source=self.source
                 )
             inner = self._class(one.type.name, MessageStruct, (*open_, struct))
             if default is not None:

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from flexwire.arguments import refuse
 from flexwire.errors import SpecError, UnknownMessageError
+from flexwire.schema.header_versions import header_versions
 from flexwire.schema.parse import parse_node
 from flexwire.schema.resolve import resolve
-from flexwire.schema.spec import MessageType, narrowed
+from flexwire.schema.spec import HeaderVersions, MessageType, narrowed
 from flexwire.schema.text import JsonArray, SpecText
 from flexwire.versions import Versions
 
@@ -154,10 +155,19 @@ class CatalogEntry:
         self.api_key: int | None = facts.get("apiKey")
         self.versions = Versions.parse_set(facts["versions"])
         self.flexible_versions = Versions.parse(facts["flexibleVersions"])
+        written = facts.get("headerVersions")
+        self._header_versions = None if written is None else HeaderVersions.parse(written)
         # For each spec in the message's file: the first and the last release, and the versions to
         # which it gives their layout there.
         self._serves: list[list[tuple[str, str, str]]] = facts["specs"]
         self._parsed: dict[int, MessageSpec] = {}
+
+    @cached_property
+    def header_versions(self) -> HeaderVersions:
+        """The header version of each version of a request or response, of later ones too."""
+        return header_versions(
+            self.type, self.api_key, self.flexible_versions, self._header_versions
+        )
 
     def __repr__(self) -> str:
         return f"CatalogEntry({self.name!r}, versions {self.versions})"

@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
+from flexwire.schema.spec import HeaderVersions
 from flexwire.schema.text import JsonArray, JsonObject, JsonScalar, ScalarKind
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from flexwire.schema.text import JsonMember, Node, SpecText
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_HEADER_VERSION = re.compile(r"[0-9]{1,5}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _SPELLINGS = {"": False, "true": True, "True": True, "TRUE": True}
 _SPELLINGS |= {"false": False, "False": False, "FALSE": False}
@@ -185,6 +187,47 @@ class Members:
         except ValueError as error:
             self.refuse("VERSIONS_INVALID", f"{key!r} of {self.what}: {error}", key)
             return Versions.ALL
+
+    def header_versions(self, key: str) -> HeaderVersions | None:
+        """An object whose keys are version ranges and whose values are header versions.
+
+        Numbers count as their digits, and the order of the ranges is free. None if it is absent.
+        """
+        node = self._nodes.get(key)
+        if node is None:
+            return None
+        if not isinstance(node, JsonObject) or not node.members:
+            example = '{"0-1": "1", "2+": "2"}'
+            got = "an empty object" if isinstance(node, JsonObject) else _got(node)
+            reason = f"{key!r} of {self.what} is an object such as {example}, got {got}"
+            self.refuse("HEADER_VERSIONS_INVALID", reason, key)
+            return None
+        ranges = [
+            self._header_version(key, text, member.value) for text, member in node.members.items()
+        ]
+        found = [item for item in ranges if item is not None]
+        if len(found) < len(ranges):
+            return None
+        return HeaderVersions(tuple(sorted(found, key=lambda item: item[0].lowest)))
+
+    def _header_version(self, key: str, text: str, node: Node) -> tuple[Versions, int] | None:
+        try:
+            versions = _versions(text.strip())
+        except ValueError:
+            versions = Versions.NONE
+        what = f"{key!r} of {self.what}"
+        at = self.text.position(node.offset)
+        if not versions:
+            reason = f"{what}: {short(text)} is no range of versions; write '0-1' or '2+'"
+            self.text.refuse("HEADER_VERSIONS_INVALID", reason, at, self.position)
+            return None
+        spelling = node.text.strip() if isinstance(node, JsonScalar) else ""
+        if not _HEADER_VERSION.fullmatch(spelling) or int(spelling) > HIGHEST:
+            got = short(node.text) if isinstance(node, JsonScalar) else _got(node)
+            reason = f"{what}: a header version is a number from 0 to {HIGHEST}, got {got}"
+            self.text.refuse("HEADER_VERSIONS_INVALID", reason, at, self.position)
+            return None
+        return versions, int(spelling)
 
     def items(self, key: str) -> list[Node]:
         """Return a list; a single value counts as a list of one, an absent one as empty."""

@@ -8,12 +8,14 @@ edited, so that its formatting and comments stay.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from flexwire.errors import SpecError
+from flexwire.schema.header_versions import raised_headers
 from flexwire.schema.parse import Mode, parse_node
 from flexwire.versions import HIGHEST, Versions
 
@@ -29,6 +31,7 @@ _ERROR_MESSAGE = ("ErrorMessage", "string")
 # Clients before 2.5 negotiate the version of SASL_HANDSHAKE wrongly.
 _EXCEPTED = {17: "KIP-636 leaves it alone, due to KAFKA-9577"}
 _LITERAL = re.compile(r'"(?:[^"\\]|\\.)*"')
+_FLAT_OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +130,7 @@ class _Edits:
         made_flexible = self.version not in self.spec.flexible_versions
         if made_flexible:
             self._replace(root, "flexibleVersions", f"{self.version}+")
+            self._raise_headers(root)
         self._fields(root, self.spec.fields)
         common = root.members.get("commonStructs")
         if common is not None:
@@ -191,6 +195,18 @@ class _Edits:
             # Before Kafka 3.0 a spec could leave out "flexibleVersions".
             _, end = self._literal(owner, "validVersions")
             self.edits.append((end, end, f', "{key}": "{value}"'))
+
+    def _raise_headers(self, owner: JsonObject) -> None:
+        """Have flexible versions a header with tagged fields, where the spec names headers."""
+        headers = raised_headers(self.spec, self.version)
+        if headers is None:
+            return
+        offset = owner.members["headerVersions"].value.offset
+        found = _FLAT_OBJECT.match(self.text.text, offset)
+        if found is None:
+            reason = "'headerVersions' holds a comment with a brace; move the comment"
+            raise self.text.error(reason, offset)
+        self.edits.append((*found.span(), json.dumps(headers.texts())))
 
     def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
         """Return where the string value of a key begins and ends."""

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
+from flexwire.schema.header_versions import header_versions, spec_header_versions
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
+from flexwire.schema.spec import HeaderVersions
 from flexwire.schema.write import write_spec
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -28,10 +30,14 @@ class CatalogSpec:
     _schemas: dict[int, tuple[object, Schema]] = field(default_factory=dict)
 
     def laid_out(self, version: int) -> tuple[object, Schema]:
-        """Return the version's layout, with the names of its fields, and its schema."""
+        """Return the version's layout with its header version, and its schema.
+
+        The layout has the names of fields in it.
+        """
         if version not in self._schemas:
             schema = resolve(self.spec, version)
-            self._schemas[version] = (schema.layout(), schema)
+            header = spec_header_versions(self.spec).of(version) if self.spec.type.is_api else None
+            self._schemas[version] = ((schema.layout(), header), schema)
         return self._schemas[version]
 
 
@@ -144,8 +150,35 @@ class History:
             facts["apiKey"] = newest.api_key
         facts["versions"] = str(Versions.of(self.versions))
         facts["flexibleVersions"] = str(newest.flexible_versions)
+        if newest.type.is_api and (headers := self._headers(newest)) is not None:
+            facts["headerVersions"] = headers.texts()
         facts["specs"] = [_runs(serving.serves, releases) for serving in self.kept]
         return facts
+
+    def _headers(self, newest: MessageSpec) -> HeaderVersions | None:
+        """Return the header versions where the flexible versions do not give them.
+
+        Each version has the header of the spec that serves it by default. A version that no
+        release had has the header that the newest spec gives it.
+        """
+        derived = header_versions(newest.type, newest.api_key, newest.flexible_versions)
+        highest = self.versions[-1] + 1
+        newest_headers = spec_header_versions(newest)
+        ranges: list[tuple[Versions, int]] = []
+        differs = False
+        for version in range(highest + 1):
+            kept = self._defaults.get(version)
+            headers = newest_headers if kept is None else spec_header_versions(kept.spec)
+            header = headers.of(version)
+            differs |= header != derived.of(version)
+            if ranges and ranges[-1][1] == header:
+                ranges[-1] = (Versions(ranges[-1][0].lowest, version), header)
+            else:
+                ranges.append((Versions(version, version), header))
+        if not differs:
+            return None
+        ranges[-1] = (Versions(ranges[-1][0].lowest, HIGHEST), ranges[-1][1])
+        return HeaderVersions(tuple(ranges))
 
 
 def _only(read: Collection[str], layouts: Iterable[set[str]]) -> bool:

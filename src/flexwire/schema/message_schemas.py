@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flexwire.arguments import refuse, to_version
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import spec_header_versions
 from flexwire.schema.pairs import former_names
 from flexwire.schema.resolve import effective, resolve, union
 from flexwire.schema.spec import MessageSpec
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from flexwire.schema.resolve import Fields, ServedSpec
+    from flexwire.schema.spec import HeaderVersions, MessageType
     from flexwire.wire.schema import Schema
 
 # The name of a message in the catalog, a spec of your own, or a class of either.
@@ -38,8 +40,16 @@ class SpecSource(Protocol):
         """The message's name."""
 
     @property
+    def type(self) -> MessageType:
+        """The message's type."""
+
+    @property
     def versions(self) -> Versions:
         """Every version that has a layout."""
+
+    @property
+    def header_versions(self) -> HeaderVersions:
+        """The header version of each version of a request or response."""
 
     @property
     def releases(self) -> Mapping[str, Versions]:
@@ -61,6 +71,7 @@ class SingleSpec:
         self.api_key = spec.api_key
         self.versions = self.current_versions = spec.valid_versions
         self.flexible_versions = spec.flexible_versions
+        self.header_versions = spec_header_versions(spec)
         self.releases: Mapping[str, Versions] = {}
         self._spec = spec
 

@@ -37,6 +37,7 @@ _MESSAGE_KEYS = (
     "flexibleVersions",
     "listeners",
     "latestVersionUnstable",
+    "headerVersions",
 )
 _STRUCT_KEYS = ("name", "versions", "deprecatedVersions", "fields")
 _FIELD_KEYS = (
@@ -57,7 +58,7 @@ _FIELD_KEYS = (
 )
 # KIP-482's first draft had other words for tagged fields, and no words for compact ones.
 _DRAFT_MESSAGE_KEYS = (
-    *(key for key in _MESSAGE_KEYS if key != "flexibleVersions"),
+    *(key for key in _MESSAGE_KEYS if key not in {"flexibleVersions", "headerVersions"}),
     "versionsWithOptional",
     "optionalFields",
 )
@@ -138,6 +139,7 @@ class _Parser:
             deprecated_versions=members.versions("deprecatedVersions", Versions.NONE),
             listeners=members.choices("listeners", _LISTENERS),
             latest_version_unstable=members.flag("latestVersionUnstable"),
+            header_versions=members.header_versions("headerVersions"),
             source=self.text.source,
         )
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 class MessageType(Enum):
@@ -202,8 +202,66 @@ class StructSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderVersions:
+    """The header version of each body version, as ranges in ascending order.
+
+    >>> headers = HeaderVersions.parse({"0-1": "1", "2+": "2"})
+    >>> headers.of(1), headers.of(2), str(headers)
+    (1, 2, '1 in 0-1, 2 in 2+')
+    """
+
+    ranges: tuple[tuple[Versions, int], ...]
+
+    @classmethod
+    def parse(cls, texts: Mapping[str, str]) -> HeaderVersions:
+        """Return what the key ``headerVersions`` of a spec says, in any order.
+
+        Raises `ValueError` for a key that is no range and for a value that is no number.
+        """
+        ranges = [(Versions.parse(versions), int(header)) for versions, header in texts.items()]
+        return cls(tuple(sorted(ranges, key=lambda item: item[0].lowest)))
+
+    def of(self, version: int) -> int:
+        """Return the header version of a body version that one of the ranges holds.
+
+        A version above all ranges has the header of the last range, as a version above the
+        catalog's has. Raises `ValueError` for a version below all ranges.
+        """
+        for versions, header in reversed(self.ranges):
+            if version >= versions.lowest:
+                return header
+        raise ValueError(f"no header version is known for version {version}: {self}")
+
+    def up_to(self, highest: int) -> HeaderVersions:
+        """Return the same without ranges that begin above a version; the last range is open.
+
+        >>> str(HeaderVersions.parse({"0": "1", "1-4": "2", "5+": "3"}).up_to(3))
+        '1 in 0, 2 in 1+'
+        """
+        kept = [part for part in self.ranges if part[0].lowest <= max(highest, 0)]
+        if not kept:
+            return self
+        (last, header) = kept[-1]
+        return HeaderVersions((*kept[:-1], (Versions(last.lowest, HIGHEST), header)))
+
+    def texts(self) -> dict[str, str]:
+        """Return the ranges as the key ``headerVersions`` holds them."""
+        return {str(versions): str(header) for versions, header in self.ranges}
+
+    def __iter__(self) -> Iterator[tuple[Versions, int]]:
+        return iter(self.ranges)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{header} in {versions}" for versions, header in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
 class MessageSpec:
-    """A whole message spec. ``source`` is the file that it was read from, for error texts."""
+    """A whole message spec. ``source`` is the file that it was read from, for error texts.
+
+    ``header_versions`` is None where the spec has no key ``headerVersions``; Kafka requires the key
+    since 4.5 (`flexwire.schema.header_versions`).
+    """
 
     name: str
     type: MessageType
@@ -215,6 +273,7 @@ class MessageSpec:
     deprecated_versions: Versions = Versions.NONE
     listeners: tuple[str, ...] = ()
     latest_version_unstable: bool = False
+    header_versions: HeaderVersions | None = None
     source: str = field(default="", compare=False)
 
     def structs(self) -> dict[str, tuple[FieldSpec, ...]]:
@@ -263,6 +322,7 @@ def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
         latest_version_unstable=spec.latest_version_unstable
         and bool(valid)
         and valid.highest == spec.valid_versions.highest,
+        header_versions=spec.header_versions and spec.header_versions.up_to(valid.highest),
     )
 
 

@@ -52,6 +52,7 @@ def _message(spec: MessageSpec, indent: str) -> Iterator[str]:
         ("validVersions", str(spec.valid_versions)),
         ("deprecatedVersions", _versions(spec.deprecated_versions)),
         ("flexibleVersions", str(spec.flexible_versions)),
+        ("headerVersions", spec.header_versions and spec.header_versions.texts()),
         ("latestVersionUnstable", spec.latest_version_unstable or None),
     )
     yield f"{indent}{{"

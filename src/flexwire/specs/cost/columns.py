@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import HEADER_NAMES, header_version
 from flexwire.schema.message_schemas import schemas_of
-from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
 from flexwire.specs.cost.tagging import newly_tagged
@@ -68,7 +67,6 @@ NEEDED: Final = (
 _LENGTH = 4
 # The stand-ins of record batches are memory that is reserved and never written.
 _MOST_BYTES = 64 * 1024 * 1024
-_HEADERS = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
 
 
 class _ErrorTaggedVersion(NamedTuple):
@@ -144,12 +142,12 @@ def _header_sizes(
 ) -> pa.Int64Array:
     """Return the sizes of the headers, with the four bytes of the frame's length."""
     kind = catalog().entry(message).type
-    header = message_type(_HEADERS[kind])
+    header = message_type(HEADER_NAMES[kind])
     columns = {"client_id": rows["client_id"]}
     fields = [_header_field(field, rows, columns) for field in header]
     structs = pa.StructArray.from_arrays(fields, fields=list(header))
     encoding = encoding if encoding in HEADER_ENCODINGS else Encoding.KAFKA
-    return pc.add(_body_sizes(_HEADERS[kind], structs, versions, encoding), _LENGTH)
+    return pc.add(_body_sizes(HEADER_NAMES[kind], structs, versions, encoding), _LENGTH)
 
 
 def _header_field(field: pa.Field, rows: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Array:
@@ -178,7 +176,8 @@ def _header_version(message: str, version: int, encoding: Encoding) -> int | Non
 
 def _header_of(message: str, version: int, *, flexible: bool) -> int:
     entry = catalog().entry(message)
-    return header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
+    header = entry.header_versions.of(version)
+    return header_version(entry.type, entry.api_key, header, flexible=flexible)
 
 
 def _by_version(versions: pa.Array, value_of: Any) -> pa.Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
-from flexwire.protocol.headers import header_version
+from flexwire.schema.header_versions import header_version, spec_header_versions
 from flexwire.specs.cost.conversion import ValueConverter, new_paths, renames
 from flexwire.specs.cost.sizes import Sizes, read_sizes
 from flexwire.specs.cost.tagging import Share, newly_tagged
@@ -342,7 +342,7 @@ def _write_form(
     schema = side.specs.schema(edition, version, side.encoding)
     header = None
     if sent.header is not None:
-        spec = edition.spec
-        assert spec.api_key is not None  # noqa: S101 - the parser asks for it in an RPC
-        header = header_version(spec.api_key, spec.type, version, flexible=schema.flexible)
+        spec = edition.at(version)
+        header = spec_header_versions(spec).of(version)
+        header = header_version(spec.type, spec.api_key, header, flexible=schema.flexible)
     return _WriteForm(schema, side.encoding, header)

@@ -142,6 +142,7 @@ def single_version(spec: MessageSpec, version: int) -> MessageSpec:
         spec,
         valid_versions=Versions(version, version),
         flexible_versions=_open(spec.flexible_versions, version),
+        header_versions=spec.header_versions and spec.header_versions.up_to(version),
         deprecated_versions=Versions.NONE,
         fields=_fields(spec.fields, version),
         common_structs=tuple(

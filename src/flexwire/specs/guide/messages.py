@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.editions import Edition
+from flexwire.schema.header_versions import header_version, spec_header_versions
 from flexwire.schema.merge import merge
 from flexwire.schema.pairs import same_bytes
 from flexwire.schema.resolve import resolve
@@ -253,7 +253,8 @@ def _header(spec: MessageSpec, number: int, *, flexible: bool) -> int | None:
     """Return the header version of a request or response, with Kafka's exceptions."""
     if not spec.type.is_api or spec.api_key is None:
         return None
-    return header_version(spec.api_key, spec.type, number, flexible=flexible)
+    header = spec_header_versions(spec).of(number)
+    return header_version(spec.type, spec.api_key, header, flexible=flexible)
 
 
 def _catalog_support(

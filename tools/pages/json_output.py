@@ -17,7 +17,7 @@ import pyarrow as pa
 from click.testing import CliRunner
 
 from flexwire.answers.asking.results import AnswerResult
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
@@ -26,7 +26,7 @@ from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import LogFacts, RequestLogFacts
-from flexwire.kernels import Running
+from flexwire.kernels import KernelStatus
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
 from flexwire.storage.output_directory import OutputDirectory
@@ -81,14 +81,17 @@ def _printed() -> dict[str, list[Any]]:
             # Names that differ in spaces only are several runs of one command.
             found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
-    counts.damaged.append(Unreadable("a", 0, "a reason"))
+    counts.damaged.append(UnreadableBytes("a", 0, "a reason"))
     found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]  # noqa: SLF001 - its run would need a key log
     found["analyze"] = [_of_analysis(facts) for facts in (SAMPLE, _LOGS, _ASKED)]
     found["demo"] = [_of_demo()]
     found["answers"] = [_of_answers()]
     found |= _of_calls()
     found["tap, each line"] = tap_output()
-    ran_on = [Running("Cython", None, True, "a reason"), Running("nothing", None, False, "")]
+    ran_on = [
+        KernelStatus("Cython", None, True, "a reason"),
+        KernelStatus("nothing", None, False, ""),
+    ]
     found["warmup"] = [
         warmup._as_json(running, seconds)  # noqa: SLF001 - its run would compile
         for running, seconds in zip(ran_on, (1.0, None), strict=True)

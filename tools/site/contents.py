@@ -9,6 +9,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "docs/tutorial",
         "docs/cookbook",
+        "docs/glossary",
         "docs/cli",
         "docs/json",
         "docs/formats",
@@ -64,6 +65,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "CONTRIBUTING",
         "ARCHITECTURE",
         "docs/decisions",
+        "docs/notes/performance",
         "CHANGELOG",
         "SECURITY",
     ),

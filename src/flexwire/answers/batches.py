@@ -70,7 +70,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")
     )
     middle = F.percentile_approx("size", 0.5, _ACCURACY)
-    found = each.groupBy(*_BY).agg(
+    rows = each.groupBy(*_BY).agg(
         F.count("*").alias("batches"),
         F.sum("records").alias("records"),
         F.avg("records").alias("mean_records"),
@@ -81,7 +81,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
     )
     of_topic = Window.partitionBy(*_BY[:-1])
     share = F.col("batches") / F.sum("batches").over(of_topic)
-    return found.withColumn("batch_share", share).select(*(one.name for one in COLUMNS))
+    return rows.withColumn("batch_share", share).select(*(column.name for column in COLUMNS))
 
 
 ANSWER: Final = Answer(

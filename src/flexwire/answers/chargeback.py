@@ -125,9 +125,9 @@ def _with_principal(tables: AnalysisTables) -> DataFrame:
     if _PRINCIPAL not in connections.columns:
         return nobody
     key = connection_key(frames.columns)
-    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
+    authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
     # Frames of captures, of which there may be very many, are not to be joined for nothing.
-    return nobody if known.isEmpty() else frames.join(known, [*key], "left")
+    return nobody if authenticated.isEmpty() else frames.join(authenticated, [*key], "left")
 
 
 def _frames(frames: DataFrame, who: list[str]) -> DataFrame:

@@ -156,8 +156,8 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
         F.count_if(~F.array_contains("isr", F.col("broker"))).alias("out_of_isr"),
         F.count_if(F.col("in_sync") == F.array("broker")).alias("last_in_isr"),
     )
-    known = brokers(state).withColumn("is_registered", F.lit(True))
-    both = known.withColumn("endpoints", listeners("endpoints")).join(each, "broker", "full")
+    registered = brokers(state).withColumn("is_registered", F.lit(True))
+    both = registered.withColumn("endpoints", listeners("endpoints")).join(each, "broker", "full")
     return both.na.fill(0, [*_COUNTS]).na.fill(False, ["is_registered"])
 
 

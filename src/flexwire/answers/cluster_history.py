@@ -61,10 +61,12 @@ def partition_history(state: ClusterState) -> DataFrame:
         }
     )
     rows = rows.where("begins or elects or isr is distinct from previous_isr")
-    return rows.select(*(one.name for one in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed())
+    return rows.select(
+        *(column.name for column in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed()
+    )
 
 
-_VIEW: Final = {one.name: one for one in VIEW_COLUMNS}
+_VIEW: Final = {column.name: column for column in VIEW_COLUMNS}
 _NO_TIME: Final = "where it has none"
 COLUMNS = (
     Column(

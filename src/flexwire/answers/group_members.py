@@ -72,8 +72,8 @@ def group_members(tables: AnalysisTables) -> DataFrame | None:
     count = F.when(F.col("assigned").isNotNull(), F.size("assigned")).cast("bigint")
     none = F.array().cast("array<string>")
     pairs = F.when(F.col("assigned").isNotNull(), F.coalesce("pairs", none))
-    made = members.join(lists, [*_KEY], "left")
-    return made.withColumns({"partitions": count, "assigned": pairs})
+    rows = members.join(lists, [*_KEY], "left")
+    return rows.withColumns({"partitions": count, "assigned": pairs})
 
 
 ANSWER = Answer(

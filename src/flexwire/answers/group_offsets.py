@@ -85,9 +85,9 @@ def group_offsets(tables: AnalysisTables) -> DataFrame | None:
         return None
     # Of null, which is not known, the size is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
-    greatest = F.array_max(F.transform("pending", lambda one: one["offset"]))
-    made = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
-    return made.withColumns({"pending": count, "pending_offset": greatest})
+    greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
+    rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
+    return rows.withColumns({"pending": count, "pending_offset": greatest})
 
 
 ANSWER = Answer(

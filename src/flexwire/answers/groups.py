@@ -16,11 +16,11 @@ from flexwire.answers.asking.groups import (
     classic_beats,
     classic_exchanges,
     events,
-    expired,
     heartbeat_epochs,
     heartbeat_exchanges,
     joined_causes,
-    with_what_was_before,
+    session_expiry,
+    with_history,
 )
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
@@ -82,46 +82,48 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
     member with another subscription than before, and nobody had been told to. Otherwise it is
     "unknown": what happened on connections that were not captured, and inside the broker.
     """
-    wanted = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
-    if not wanted:
+    filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
+    if not filters:
         return None
     others = [*heartbeat_epochs(tables)]
-    if wanted[0].api_name == JOIN:
+    if filters[0].api_name == JOIN:
         others += classic_beats(tables)
-    known = with_what_was_before(events(tables, wanted, others))
-    rows = _with_generation(_proven(known)).groupBy(*_GROUP, "generation").agg(*_sums())
+    group_events = with_history(events(tables, filters, others))
+    rows = _with_generation(_proven(group_events)).groupBy(*_GROUP, "generation").agg(*_sums())
     return rows.where("is_there")
 
 
-def _proven(known: DataFrame) -> DataFrame:
+def _proven(group_events: DataFrame) -> DataFrame:
     """A row for each generation that an event names, and each cause that it proves."""
     kind, number = F.col("kind"), F.col("generation")
     is_named = (kind == event.JOIN_EVENT) | (
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
     )
-    found = [
-        F.when(is_named, _told(number, F.col("at"))),
-        F.when(kind == event.LEAVE_EVENT, _told(F.lit(None), F.col("asked"), _LEFT)),
-        F.when((kind == event.COME) & F.col("is_good"), _told(number, F.col("asked"), _NEW)),
+    proofs = [
+        F.when(is_named, _is_told(number, F.col("at"))),
+        F.when(kind == event.LEAVE_EVENT, _is_told(F.lit(None), F.col("asked"), _LEFT)),
+        F.when((kind == event.COME) & F.col("is_good"), _is_told(number, F.col("asked"), _NEW)),
     ]
-    found += [
-        F.when((kind == event.JOIN_EVENT) & proof, _told(number, F.col("asked"), cause))
+    proofs += [
+        F.when((kind == event.JOIN_EVENT) & proof, _is_told(number, F.col("asked"), cause))
         for cause, proof in joined_causes().items()
     ]
-    ended = expired()
-    found.append(
-        F.when((kind == event.JOIN_EVENT) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
+    ended = session_expiry()
+    proofs.append(
+        F.when(
+            (kind == event.JOIN_EVENT) & ended.isNotNull(), _is_told(number + 1, ended, _EXPIRED)
+        )
     )
-    each = known.select(
+    each = group_events.select(
         *_GROUP, kind, "member_id", "asked", "answered", "listed", "reason",
-        F.inline(F.array_compact(F.array(*found))),
+        F.inline(F.array_compact(F.array(*proofs))),
     )  # fmt: skip
     is_there = F.col("cause").isNull()
     gives_reason = is_there | (F.col("kind") == event.LEAVE_EVENT)
     return each.withColumns({"is_there": is_there, "reason": F.when(gives_reason, F.col("reason"))})
 
 
-def _told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
+def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
     return F.struct(
         generation.cast("bigint").try_cast("int").alias("generation"),
         time.alias("sign_time"),
@@ -149,8 +151,8 @@ def _sums() -> list[SparkColumn]:
     )
     listed = F.max(F.when(joins, F.col("listed")))
     named = F.collect_set(F.when(is_there & ~is_classic, F.col("member_id")))
-    told = F.when(listed.isNotNull(), F.size(listed))
-    number = F.when(F.first("protocol") == PROTOCOL, told)
+    topic_count = F.when(listed.isNotNull(), F.size(listed))
+    number = F.when(F.first("protocol") == PROTOCOL, topic_count)
     earliest = F.when(~is_there, F.struct("sign_time", "cause"))
     return [
         F.max("is_there").alias("is_there"),

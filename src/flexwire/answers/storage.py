@@ -107,12 +107,12 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     each = _of_batches(logs.batches)
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
-    found = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
-    found = found.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
+    rows = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
+    rows = rows.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
     # Between two analyses nobody has looked for later records of the same keys.
-    known = {one: F.when(F.col(_IS_WHOLE), F.col(one)) for one in _OF_KEYS[1:]}
-    found = found.withColumns(known)
-    return found.withColumns(
+    exact_counts = {column: F.when(F.col(_IS_WHOLE), F.col(column)) for column in _OF_KEYS[1:]}
+    rows = rows.withColumns(exact_counts)
+    return rows.withColumns(
         {
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
             "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
@@ -139,7 +139,9 @@ def _of_keys(keys: DataFrame) -> DataFrame:
     run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
     times = F.size(F.collect_set(F.struct("partition", run)))
     is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
-    return keys.groupBy("topic").agg(is_whole, *(F.sum(one).alias(one) for one in _OF_KEYS))
+    return keys.groupBy("topic").agg(
+        is_whole, *(F.sum(column).alias(column) for column in _OF_KEYS)
+    )
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
@@ -194,7 +196,8 @@ def _of_transactions(
         "unsettled_records": F.when(is_unsettled, records),
     }
     return tuple(
-        F.when(is_said, F.coalesce(F.sum(one), F.lit(0))).alias(name) for name, one in sums.items()
+        F.when(is_said, F.coalesce(F.sum(column), F.lit(0))).alias(name)
+        for name, column in sums.items()
     )
 
 

@@ -48,12 +48,12 @@ def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """
     logs = tables.internal
-    found = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
-    if found is None:
+    segments = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
+    if segments is None:
         return None
     state, size = F.col("state"), F.coalesce("size_bytes", F.lit(0)).cast("bigint")
     is_copied, is_copying = state == _COPIED, state == _COPYING
-    return found.groupBy("topic", "topic_id").agg(
+    return segments.groupBy("topic", "topic_id").agg(
         F.count_distinct("partition").alias("partitions"),
         F.count_if(is_copied).alias("segments"),
         F.sum(F.when(is_copied, size).otherwise(0)).alias("bytes"),

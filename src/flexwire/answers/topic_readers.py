@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 
-class _Named(NamedTuple):
+class _TopicPlace(NamedTuple):
     """Where a message names topics: an array in its body, and what a topic is called there."""
 
     message: str
@@ -34,12 +34,12 @@ class _Named(NamedTuple):
 _COUNTED: Final = ("requests", "responses", "commits")
 # In a fetch session a request names what changed, and a response what has something new (KIP-227).
 _PLACES: Final = (
-    _Named("FetchRequest", "topics", "topic", "requests"),
-    _Named("FetchResponse", "responses", "topic", "responses"),
-    _Named("ShareFetchRequest", "topics", None, "requests", "group_id"),
-    _Named("ShareFetchResponse", "responses", None, "responses"),
-    _Named("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
-    _Named("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _TopicPlace("FetchRequest", "topics", "topic", "requests"),
+    _TopicPlace("FetchResponse", "responses", "topic", "responses"),
+    _TopicPlace("ShareFetchRequest", "topics", None, "requests", "group_id"),
+    _TopicPlace("ShareFetchResponse", "responses", None, "responses"),
+    _TopicPlace("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _TopicPlace("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
 )
 _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
@@ -78,13 +78,15 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     A topic without a row may be read nevertheless: by a client that was not captured, at another
     time, or in a fetch session that began before the capture and had nothing new.
     """
-    found = [one for place in _PLACES if (one := _named(tables, place)) is not None]
-    if not found:
+    readers = [
+        named_topics for place in _PLACES if (named_topics := _topics_of(tables, place)) is not None
+    ]
+    if not readers:
         return None
-    every = with_topic_names(reduce(DataFrame.unionByName, found), tables)
+    every = with_topic_names(reduce(DataFrame.unionByName, readers), tables)
     each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
         F.array_sort(F.collect_set("group")).alias("groups"),
-        *(F.count_if(F.col("counted") == one).alias(one) for one in _COUNTED),
+        *(F.count_if(F.col("counted") == column).alias(column) for column in _COUNTED),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
@@ -96,7 +98,7 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
 
 
-def _named(tables: AnalysisTables, place: _Named) -> DataFrame | None:
+def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
     """Return the topics that a message's table names, a row each; None where there is no table."""
     table = tables.message(place.message)
     if table is None:
@@ -126,9 +128,9 @@ def _followers(tables: AnalysisTables) -> DataFrame | None:
     if table is None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
-    found = table.where(replica >= 0).select(*_who()).distinct()
+    followers = table.where(replica >= 0).select(*_who()).distinct()
     # By other names: Spark takes columns of one table for each other when it joins them.
-    return found.select(
+    return followers.select(
         F.col("client_id").alias("its_id"),
         F.col("address").alias("its_host"),
         F.lit(True).alias("is_follower"),

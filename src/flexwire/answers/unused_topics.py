@@ -12,7 +12,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import TOPICS
 from flexwire.answers.cluster_configs import configs
 from flexwire.answers.state import group_members, groups, last_commits
-from flexwire.answers.state.log import is_older, passed
+from flexwire.answers.state.log import elapsed_us, is_older
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import AnswerPicture
@@ -91,34 +91,36 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     # Where no record says when, it may have been now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
-    found = used.agg(
+    uses = used.agg(
         F.count_distinct("group").alias("groups"),
         F.max("commit_time").alias("last_commit_time"),
         F.bool_or(alive | ~is_settled | is_recent).alias("is_used"),
     )
-    wanted = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
-    wanted = wanted.withColumn("is_wanted", F.lit(True))
-    made = _topics(logs).join(found, "topic", "left").join(wanted, "topic", "left")
-    made = made.join(_compacted(logs), "topic", "left")
-    made = made.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
+    expected = _expected_topics(logs).unionByName(_fetched(tables, logs)).distinct()
+    expected = expected.withColumn("is_wanted", F.lit(True))
+    rows = _topics(logs).join(uses, "topic", "left").join(expected, "topic", "left")
+    rows = rows.join(_compacted_topics(logs), "topic", "left")
+    rows = rows.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
         {
             "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
-            "unread_us": passed("last_commit_time", now),
+            "unread_us": elapsed_us("last_commit_time", now),
             "is_known": F.lit(logs.has_all(_TOPIC)),
             "software": _software(F.col("topic")),
             "is_compacted": _if_known(logs, F.coalesce("is_compacted", F.lit(False))),
         }
     )
     is_apart = F.col("software").isNotNull() | F.coalesce("is_compacted", F.lit(False))
-    return made.withColumn("is_apart", is_apart)
+    return rows.withColumn("is_apart", is_apart)
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
     """Return whose topic it is by its name; null where the name says nothing."""
-    found = F.lit(None).cast("string")
-    for one in reversed(SOFTWARE_TOPICS):
-        found = F.when(topic.rlike(f"^(?:{one.pattern})$"), one.software).otherwise(found)
-    return found
+    software = F.lit(None).cast("string")
+    for topic_kind in reversed(SOFTWARE_TOPICS):
+        software = F.when(
+            topic.rlike(f"^(?:{topic_kind.pattern})$"), topic_kind.software
+        ).otherwise(software)
+    return software
 
 
 def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
@@ -126,11 +128,11 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
     readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
     names = logs.topic_names().withColumnRenamed("topic", "named")
     named = readers.join(names, "topic_id", "left")
-    found = named.select(F.coalesce("topic", "named").alias("topic"))
-    return found.where("topic is not null").distinct()
+    topics = named.select(F.coalesce("topic", "named").alias("topic"))
+    return topics.where("topic is not null").distinct()
 
 
-def _compacted(logs: InternalLogs) -> DataFrame:
+def _compacted_topics(logs: InternalLogs) -> DataFrame:
     """Return the topics whose own configuration has them compacted."""
     state = _state(logs)
     if state is None:
@@ -153,16 +155,20 @@ def _state(logs: InternalLogs) -> ClusterState | None:
         return None
 
 
-def _wanted(logs: InternalLogs) -> DataFrame:
+def _expected_topics(logs: InternalLogs) -> DataFrame:
     """The topics that members want or have."""
     members = logs.view(_TOPIC, group_members)
     if members is None:
         return logs.topic_names().select("topic").where("false")
-    wanted = members.select(F.explode("topics").alias("topic"))
-    held = members.select(F.explode("assigned").alias("one")).select("one.topic", "one.topic_id")
+    subscribed = members.select(F.explode("topics").alias("topic"))
+    assigned = members.select(F.explode("assigned").alias("one")).select(
+        "one.topic", "one.topic_id"
+    )
     names = logs.topic_names().withColumnRenamed("topic", "named")
-    named = held.join(names, "topic_id", "left").select(F.coalesce("topic", "named").alias("topic"))
-    return wanted.unionByName(named).where("topic is not null").distinct()
+    named = assigned.join(names, "topic_id", "left").select(
+        F.coalesce("topic", "named").alias("topic")
+    )
+    return subscribed.unionByName(named).where("topic is not null").distinct()
 
 
 def _topics(logs: InternalLogs) -> DataFrame:
@@ -172,7 +178,10 @@ def _topics(logs: InternalLogs) -> DataFrame:
     batches = logs.batches if batches is None else batches
     of_logs = batches.groupBy("topic").agg(
         F.count_distinct("partition").alias("read"),
-        *(F.when(F.lit(is_known), F.expr(one)).alias(name) for name, one in _WRITTEN.items()),
+        *(
+            F.when(F.lit(is_known), F.expr(expression)).alias(name)
+            for name, expression in _WRITTEN.items()
+        ),
     )
     try:
         placed = logs.partitions()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.capture.reassembly.connections import Brokers
+    from flexwire.capture.reassembly.connections import BrokerEnds
     from flexwire.facts.audit import Audit
     from flexwire.tables.records import Rows
 
@@ -188,7 +188,7 @@ class AnalysisSums:
         self._skipped += other._skipped
         self.audit.merge(other.audit)
 
-    def parts(self, given_brokers: Brokers) -> TableFacts:
+    def parts(self, given_brokers: BrokerEnds) -> TableFacts:
         """Return the facts of all tables; ``given_brokers`` are ends that the user named."""
         frames = self._frames
         undecodable = self._records.undecodable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 import numpy as np
 
 from flexwire.columnar import value_hash as L  # noqa: N812 - it precedes ten constants
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.measures.groups import changes
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def hash_of(value: bytes) -> int:
 
 def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     """Return the hash of each value, and whether it is UTF-8; for null, any result."""
-    hashing = extension("hashing")
+    hashing = load_kernel("hashing")
     if hashing is None:
         return _by_objects(values)
     rows = len(values)

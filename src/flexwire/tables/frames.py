@@ -7,7 +7,7 @@ Kafka's Java reads it), "failed", or what the frame was without a body to decode
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED
-from flexwire.columnar.record_columns import Hints
+from flexwire.columnar.record_columns import SizeHints
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.tables.records import Rows
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -161,33 +162,6 @@ def ends_of(connection: str) -> tuple[str, str]:
 _RENAMED = {"first_time": "first_us", "last_time": "last_us"}
 
 
-class UnusedPacketCounts(Protocol):
-    """How many packets were not used, by reason, and the bytes of one of each, if they are told."""
-
-    @property
-    def packets(self) -> Mapping[str, int]:
-        """By reason."""
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        """By reason."""
-
-
-class PacketNotes(Protocol):
-    """What is told of a capture file: how many packets it has, and those that were not used."""
-
-    @property
-    def file(self) -> str:
-        """Which file it is."""
-
-    @property
-    def packets(self) -> int:
-        """All of them."""
-
-    def unused(self) -> UnusedPacketCounts:
-        """Return those that were not used."""
-
-
 def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch:
     """Return the rows of the table of connections, in their order."""
     rows = [msgspec.structs.asdict(connection) for connection in connections]
@@ -198,7 +172,7 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
-def packet_rows(notes: Iterable[PacketNotes]) -> pa.RecordBatch:
+def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
     """Return the rows of the table of packets: of each file one for all, then one for each reason."""
     rows: list[tuple[str, str | None, int, bytes | None]] = []
     for file_notes in notes:
@@ -235,7 +209,7 @@ class TableRows:
         self._inflation = inflation
         self._wanted = row_filter
         # Of this range alone, so that it gives the same batches each time.
-        self._hints = {name: Hints() for name in _OF_RECORDS}
+        self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
         self, batch: pa.RecordBatch, names: dict[str, str], software: Mapping[str, Software]

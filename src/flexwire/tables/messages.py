@@ -25,13 +25,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import withheld_tagged_fields
-from flexwire.capture.reassembly.frames import gathered
+from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import carries_credentials, parse_response, response_header_version, withhold
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.message_schema import (
@@ -126,7 +126,7 @@ def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray
     begins = carried.begins[rows] + starts[rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
-    data = gathered(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
+    data = gather_bytes(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
 
@@ -345,7 +345,7 @@ def message_rows(
     """
     carried = CarrierFrames(frames.select(NEEDED.names), rows)
     parts = _RowParts(len(carried))
-    if extension("columns_read") is not None and (
+    if load_kernel("columns_read") is not None and (
         show_credentials or not carries_credentials(name)
     ):
         _put_columns(parts, carried, name, release, show_credentials=show_credentials)

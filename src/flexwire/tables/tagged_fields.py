@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -271,7 +271,7 @@ class _ColumnWalk:
 
 def _path(path: str, field: Field) -> str:
     within = f"{path}.{field.json_name}" if path else field.json_name
-    return f"{within}[]" if isinstance(field.type, Array) else within
+    return f"{within}[]" if isinstance(field.type, ArrayType) else within
 
 
 def _alike(
@@ -284,7 +284,7 @@ def _alike(
     groups: list[tuple[tuple[Any, ...], list[int]]] = []
     for version, field in fields.items():
         where = structures[version]
-        inner = None if isinstance(field.type, Array) else struct_of(field.type)
+        inner = None if isinstance(field.type, ArrayType) else struct_of(field.type)
         identity = (
             field.tag,
             field.json_name,

@@ -2,7 +2,7 @@
 
 The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
 files in their order. What a range has to be told goes with its task, and so has bounds: where it
-would pass them, ranges are joined (`Kept`).
+would pass them, ranges are joined (`SurveyStore`).
 
 It goes with the tasks. Where all of it is too much, each range is joined with the one after it, and
 again, until it is not: the larger ranges are those that a survey of larger ranges would have found,
@@ -21,13 +21,13 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
-from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.inputs import CaptureMarks, UnreadableFiles, capture_sources
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
-from flexwire.survey.request import NAMES, Known, known_name, start_name
+from flexwire.survey.request import NAMES, RangeContext, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.spark.sources.requests import CaptureOptions
-    from flexwire.survey.survey import Asked, Survey
+    from flexwire.survey.survey import AnalysisRequest, Survey
     from flexwire.tables.records import Rows
 
 
@@ -47,7 +47,7 @@ MOST_OF_PLAN: Final = 256 << 20
 """So many bytes go with all tasks of a query, which Java holds while it runs."""
 
 
-class Kept:
+class SurveyStore:
     """Takes what a survey keeps, by its name, and gives it to tasks, compressed."""
 
     def __init__(self) -> None:
@@ -111,8 +111,8 @@ class Kept:
         if len(some) == 1:
             return some[0]
         # They were pickled by the survey of this very query.
-        known: list[Known] = [pickle.loads(decompress(one)) for one in some]  # noqa: S301 - see above
-        return compress(pickle.dumps(Known.joined(known), pickle.HIGHEST_PROTOCOL))
+        known: list[RangeContext] = [pickle.loads(decompress(one)) for one in some]  # noqa: S301 - see above
+        return compress(pickle.dumps(RangeContext.joined(known), pickle.HIGHEST_PROTOCOL))
 
 
 _INFLATION: Final = 10
@@ -123,14 +123,14 @@ _REMEDY: Final = "set skipUnreadable to true to read the rest"
 class WholeTask(InputPartition):
     """A capture that one task reads."""
 
-    asked: Asked
+    asked: AnalysisRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
     """A range of a capture, and what its survey kept for it, compressed, by its name."""
 
-    asked: Asked
+    asked: AnalysisRequest
     number: int
     kept: dict[str, bytes]
 
@@ -143,7 +143,7 @@ def plan(options: CaptureOptions) -> list[InputPartition]:
     )
     if options.kind in {CONNECTIONS, PACKETS} or total <= asked.range_bytes:
         return [WholeTask(asked)]
-    kept = Kept()
+    kept = SurveyStore()
     survey = _surveyed(asked, kept)
     # Each task has its own files.
     how, ranges = replace(asked, files=()), kept.ranges(survey.ranges)
@@ -160,8 +160,8 @@ def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
         yield from _range_rows(task, options)
 
 
-def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
-    kept = Kept()
+def _whole_rows(asked: AnalysisRequest, options: CaptureOptions) -> Iterator[Rows]:
+    kept = SurveyStore()
     survey = _surveyed(replace(asked, range_bytes=INT64_MAX), kept)
     if options.kind == PACKETS:
         yield packet_rows(survey.notes)
@@ -180,10 +180,10 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
         yield rows
 
 
-def _surveyed(asked: Asked, kept: Kept) -> Survey:
+def _surveyed(asked: AnalysisRequest, kept: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
     survey = Surveyor(asked, kept.keep).run()
-    unreadable = Unreadable.of(survey.unreadable)
+    unreadable = UnreadableFiles.of(survey.unreadable)
     unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
     sampled = CaptureMarks.of(survey.marks).sampled
     if sampled and not asked.takes_sampled:

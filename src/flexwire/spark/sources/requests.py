@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flexwire.arguments import refuse
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import ArgumentError
 from flexwire.facts.units import microseconds_of
 from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
 from flexwire.schema.catalog import Catalog, catalog, using_packed_catalog
 from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.sources.options import Options
-from flexwire.survey.request import Asked
+from flexwire.spark.sources.options import SourceOptions
+from flexwire.survey.request import AnalysisRequest
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.row_filter import FRAMES, MESSAGES, RECORDS, RowFilter
@@ -76,7 +76,7 @@ class CaptureOptions:
     carried: PackedCatalog | None
     paths: list[str]
     kind: str
-    asked: Asked
+    asked: AnalysisRequest
     wanted: RowFilter
     bytes_per_trigger: int | None
     files_per_trigger: int | None
@@ -85,19 +85,19 @@ class CaptureOptions:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> CaptureOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = Options(given, ACCEPTED)
+        options = SourceOptions(given, ACCEPTED)
         own = options.text("catalog")
         carried = catalog().packed if own is None else Catalog(Path(own)).packed
         with using_packed_catalog(carried):
             return cls._parse(options, carried)
 
     @classmethod
-    def _parse(cls, options: Options, carried: PackedCatalog | None) -> CaptureOptions:
+    def _parse(cls, options: SourceOptions, carried: PackedCatalog | None) -> CaptureOptions:
         kind = options.choice("rows", KINDS)
         release = options.text("capturedRelease")
-        asked = Asked(
+        asked = AnalysisRequest(
             (),
-            Brokers.parse(options.partitions("ports") or (), options.words("brokers") or ()),
+            BrokerEnds.parse(options.partitions("ports") or (), options.words("brokers") or ()),
             None if release is None else catalog().release(release),
             show_credentials=options.flag("showCredentials"),
             record_bytes=options.flag("includeRecordBytes"),
@@ -154,14 +154,14 @@ _NARROWED: Final = {
 """Of which rows an option says which are wanted."""
 
 
-def _at_least_one(options: Options, name: str) -> int | None:
+def _at_least_one(options: SourceOptions, name: str) -> int | None:
     number = options.number(name)
     if number == 0:
         raise refuse(name, "1 or more", number)
     return number
 
 
-def _wanted(options: Options, kind: str) -> RowFilter:
+def _wanted(options: SourceOptions, kind: str) -> RowFilter:
     for name, kinds in _NARROWED.items():
         if kind not in kinds and options.text(name) is not None:
             raise ArgumentError(f"{name} is for rows of {', '.join(kinds)}, and not of {kind}")

@@ -1,4 +1,4 @@
-"""A value from the fields of one schema to those of another, and what is lost on the way."""
+"""Convert a value from one schema to another, and count what is lost on the way."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from flexwire.errors import SpecError
 from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.specs.cost.sizes import TAGGED_FIELDS, UNKNOWN, field_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -18,52 +18,53 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
     from flexwire.wire.tags import TagForm
 
-    # By the names of two structures: the attributes that have another name in the new one.
+    # By the names of two structures: the attributes that have another name in the new structure.
     Renames = Mapping[tuple[str, str], Mapping[str, str]]
     _Steps = tuple[str, ...]
 
 MOST_FIELDS = 100_000
-"""So many fields a message may have with those inside; a spec can double them at every level."""
+"""The highest number of fields in a message; a spec can double the fields at every level."""
 
 
 def renames(
     old: tuple[MessageSpec, int], new: tuple[MessageSpec, int]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Find the fields that changed nothing but their names, between two specs at their versions.
+    """Find the fields of which only the names changed, between two specs at their versions.
 
-    Raises `SpecError` for what cannot be laid out.
+    Raises `SpecError` for a spec that cannot be laid out.
     """
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    renamed: dict[tuple[str, str], dict[str, str]] = {}
     for pair in structure_pairs(SpecVersion(*old), SpecVersion(*new)):
         changed = {
-            one.field.attribute: other.field.attribute
-            for one, other in pair.both()
-            if one.field.attribute != other.field.attribute
+            old_member.field.attribute: new_member.field.attribute
+            for old_member, new_member in pair.both()
+            if old_member.field.attribute != new_member.field.attribute
         }
         if changed:
-            found[pair.old.name, pair.new.name] = changed
-    return found
+            renamed[pair.old.name, pair.new.name] = changed
+    return renamed
 
 
 def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Field, Field | None]]:
-    """Pair the fields that the old schema has on the wire with the new schema's of the same name.
+    """Pair the fields on the old side's wire with the new schema's fields of the same name.
 
-    None where the new one has no such field; one that only its encoding cannot carry it has.
+    A field that the new schema lacks is paired with None. A field that only the new encoding cannot
+    carry counts as there.
     """
     names = renamed.get((old.name, new.name), {})
-    for one in old.fields:
-        if _is_missing(one):
+    for field in old.fields:
+        if _is_missing(field):
             continue
-        match = new.by_attribute.get(names.get(one.attribute, one.attribute))
-        yield one, None if match is None or _is_missing(match) else match
+        match = new.by_attribute.get(names.get(field.attribute, field.attribute))
+        yield field, None if match is None or _is_missing(match) else match
 
 
-def _is_missing(one: Field) -> bool:
-    return one.presence is Presence.ABSENT and one.tag is None
+def _is_missing(field: Field) -> bool:
+    return field.presence is Presence.ABSENT and field.tag is None
 
 
 class MatchedField(NamedTuple):
-    """A field of both schemas: its path on either side, and the attributes to its structure."""
+    """A field of both schemas: its path on either side, and the attributes that lead to it."""
 
     steps: tuple[str, ...]
     old_path: str
@@ -74,7 +75,7 @@ class MatchedField(NamedTuple):
 
 
 def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
-    """Give every field that both schemas have, at every depth; ``form`` is the new side's.
+    """Yield every field that both schemas have, at every depth; ``form`` is that of the new side.
 
     Raises `SpecError` for a message of more than 100,000 fields.
     """
@@ -82,36 +83,36 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField
     count = 0
     while pending:
         inside, beside, steps, before, path = pending.pop()
-        for one, match in fields_of(inside, beside, renamed):
+        for field, match in fields_of(inside, beside, renamed):
             if match is None:
                 continue
             count += 1
             if count > MOST_FIELDS:
                 raise SpecError(f"more than {MOST_FIELDS} fields", source=old.name)
-            was, here = (*before, one.json_name), (*path, match.json_name)
-            yield MatchedField(steps, field_path(was), field_path(here), one, match, beside.form)
-            inner, other = struct_of(one.type), struct_of(match.type)
+            was, here = (*before, field.json_name), (*path, match.json_name)
+            yield MatchedField(steps, field_path(was), field_path(here), field, match, beside.form)
+            inner, other = struct_of(field.type), struct_of(match.type)
             if inner is not None and other is not None:
-                index = ("[]",) * isinstance(one.type, Array)
-                deeper = (*steps, one.attribute), (*was, *index), (*here, *index)
+                index = ("[]",) * isinstance(field.type, ArrayType)
+                deeper = (*steps, field.attribute), (*was, *index), (*here, *index)
                 pending.append((inner, other, *deeper))
 
 
 def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
-    """Give the new path by the old one, for fields that are renamed or stand in such a field."""
-    found = {}
-    for one in matched(old, new, renamed) if renamed else ():
-        if one.old_path != one.path:
-            found[one.old_path] = one.path
-            index = "[]" * isinstance(one.old.type, Array)
+    """Return new paths by old ones, for renamed fields and the fields inside them."""
+    paths = {}
+    for match in matched(old, new, renamed) if renamed else ():
+        if match.old_path != match.path:
+            paths[match.old_path] = match.path
+            index = "[]" * isinstance(match.old.type, ArrayType)
             for inside in (TAGGED_FIELDS, UNKNOWN):
-                # What a structure has besides its fields.
-                found[f"{one.old_path}{index}.{inside}"] = f"{one.path}{index}.{inside}"
-    return found
+                # The parts of a structure that are not fields.
+                paths[f"{match.old_path}{index}.{inside}"] = f"{match.path}{index}.{inside}"
+    return paths
 
 
 class ValueConverter:
-    """Carries values of one schema over to another."""
+    """Converts values of one schema into values of another."""
 
     def __init__(self, old: Schema, new: Schema, renamed: Renames) -> None:
         self._old = old
@@ -120,10 +121,11 @@ class ValueConverter:
         self._is_same = not renamed and _has_all(old, new)
 
     def carry(self, value: dict[str, Any], lost: Counter[str]) -> dict[str, Any]:
-        """Give the value with the fields that the new schema has.
+        """Return the value with the fields that the new schema has.
 
-        Counts in ``lost``, by path, the values that are not their field's default and have no
-        place there. A value that the new field cannot hold stays: writing it raises.
+        ``lost`` counts by path the values that differ from their field's default and have no place
+        in the new schema. A value that the new field cannot hold stays, and writing it raises an
+        error.
         """
         if self._is_same:
             return value
@@ -137,32 +139,32 @@ class ValueConverter:
         lost: Counter[str],
         path: tuple[str, ...],
     ) -> dict[str, Any]:
-        made = {}
-        for one, match in fields_of(old, new, self._renamed):
-            if one.attribute not in value:
+        converted = {}
+        for field, match in fields_of(old, new, self._renamed):
+            if field.attribute not in value:
                 continue
-            given, here = value[one.attribute], (*path, one.json_name)
+            field_value, here = value[field.attribute], (*path, field.json_name)
             if match is None:
-                if not one.is_default(given):
+                if not field.is_default(field_value):
                     lost[field_path(here)] += 1
                 continue
-            inner, other = struct_of(one.type), struct_of(match.type)
-            if inner is None or other is None or given is None:
-                made[match.attribute] = given
-            elif isinstance(one.type, Array):
+            inner, other = struct_of(field.type), struct_of(match.type)
+            if inner is None or other is None or field_value is None:
+                converted[match.attribute] = field_value
+            elif isinstance(field.type, ArrayType):
                 steps = (*here, "[]")
-                made[match.attribute] = [
-                    self._carried(item, inner, other, lost, steps) for item in given
+                converted[match.attribute] = [
+                    self._carried(item, inner, other, lost, steps) for item in field_value
                 ]
             else:
-                made[match.attribute] = self._carried(given, inner, other, lost, here)
+                converted[match.attribute] = self._carried(field_value, inner, other, lost, here)
         if UNKNOWN_TAGGED_FIELDS in value:
-            made[UNKNOWN_TAGGED_FIELDS] = value[UNKNOWN_TAGGED_FIELDS]
-        return made
+            converted[UNKNOWN_TAGGED_FIELDS] = value[UNKNOWN_TAGGED_FIELDS]
+        return converted
 
 
 def _has_all(old: Schema, new: Schema) -> bool:
-    """Whether the new schema has every field of the old one, under the same name."""
+    """Return whether the new schema has every field of the old one, under the same name."""
     seen = set()
     pending = [(old, new)]
     while pending:
@@ -170,10 +172,10 @@ def _has_all(old: Schema, new: Schema) -> bool:
         if (inside.name, beside.name) in seen:
             continue
         seen.add((inside.name, beside.name))
-        for one, match in fields_of(inside, beside, {}):
+        for field, match in fields_of(inside, beside, {}):
             if match is None:
                 return False
-            inner, other = struct_of(one.type), struct_of(match.type)
+            inner, other = struct_of(field.type), struct_of(match.type)
             if inner is not None and other is not None:
                 pending.append((inner, other))
     return True

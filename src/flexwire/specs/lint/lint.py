@@ -1,4 +1,4 @@
-"""Lint: every rule over every spec, and all that they find."""
+"""Run every rule of lint over every spec, and collect the findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNUSED = "ALLOW_UNUSED"
 
 
 def lint(sources: Iterable[SpecFile], config: Config) -> Report:
-    """Check specs, directory by directory: api keys and partners are those of one directory.
+    """Check specs directory by directory; api keys and partners belong to one directory.
 
     At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """
@@ -55,15 +55,17 @@ def _lint_directory(
         message, problems = read_message(source, config.mode)
         if message is None:
             broken = True
-            yield from (one for one in problems if _is_asked_for(one.rule, source, ids, config))
+            yield from (
+                problem for problem in problems if _is_asked_for(problem.rule, source, ids, config)
+            )
             continue
         messages[message] = source
         comments = allowed[message] = AllowedFindings(message.allows)
-        problems += [one for rule in chosen for one in _found_in(message, rule)]
+        problems += [each_finding for rule in chosen for each_finding in _found_in(message, rule)]
         yield from (
-            one
-            for one in problems
-            if _is_asked_for(one.rule, source, ids, config) and not comments.takes(one)
+            problem
+            for problem in problems
+            if _is_asked_for(problem.rule, source, ids, config) and not comments.takes(problem)
         )
     whole = all(source.whole for source in sources) and not broken
     directory = Directory(tuple(messages), whole)
@@ -74,14 +76,19 @@ def _lint_directory(
             asked_for = _is_asked_for(rule.id, messages[message], ids, config)
             if asked_for and not allowed[message].takes(finding):
                 yield finding
-    # What was not looked for may be there.
+    # A rule that did not run may have had findings.
     judged = {rule.id for rule in chosen if whole or not rule.directory}
     for message, source in messages.items():
         if _is_asked_for(_UNUSED, source, ids, config):
             yield from (
-                _finding(message.text, _UNUSED, f"no finding of {one.rule} here; remove it", one.at)
-                for one in islice(allowed[message].unused(), MOST_PROBLEMS)
-                if _is_asked_for(one.rule, source, judged, config)
+                _finding(
+                    message.text,
+                    _UNUSED,
+                    f"no finding of {comment.rule} here; remove it",
+                    comment.at,
+                )
+                for comment in islice(allowed[message].unused(), MOST_PROBLEMS)
+                if _is_asked_for(comment.rule, source, judged, config)
             )
 
 
@@ -90,7 +97,7 @@ def _is_asked_for(rule: str, source: SpecFile, ids: Collection[str], config: Con
 
 
 def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, list[Finding]]:
-    """Read a spec as far as it can be read; gives what the parser has against it, too."""
+    """Read a spec as far as possible; return it with the parser's findings."""
     if len(source.content) > LARGEST:
         reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
         return None, [make_finding(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]
@@ -106,14 +113,16 @@ def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, l
     try:
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
-        damaged = frozenset(one.owner for one in problems if one.owner and _damages(one))
+        damaged = frozenset(
+            problem.owner for problem in problems if problem.owner and _damages(problem)
+        )
         message = CheckedMessage(spec, text, root, mode, damaged)
     except SpecError as error:
         if len(problems) < MOST_PROBLEMS:
             at = Position(error.line, error.column)
             unreadable = _finding(text, "TEXT_NOT_JSON", error.reason, at)
-    told = [_finding(text, one.rule, one.reason, one.at) for one in problems]
-    return message, told + ([unreadable] if unreadable else [])
+    findings = [_finding(text, problem.rule, problem.reason, problem.at) for problem in problems]
+    return message, findings + ([unreadable] if unreadable else [])
 
 
 def _damages(problem: Problem) -> bool:

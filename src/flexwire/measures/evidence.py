@@ -192,7 +192,7 @@ def configured_of(text: str) -> ConfigurationUse:
     """Return the configuration that a client was seen to set.
 
     >>> configured_of("topic:19:message.format.version")
-    Configured(kind='topic', api_key=19, name='message.format.version')
+    ConfigurationUse(kind='topic', api_key=19, name='message.format.version')
     """
     kind, api_key, name = text.split(":", 2)
     return ConfigurationUse("topic" if kind == "topic" else "broker", int(api_key), name)

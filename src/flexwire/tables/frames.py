@@ -1,7 +1,7 @@
 """The rows of the tables of frames, connections and packets.
 
-``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, and decodes as
-Kafka's Java reads it), "failed", or what the frame was without a body to decode.
+``outcome`` is "decoded", "lenient" (the body breaks its spec, as ``error`` says, but Kafka's Java
+reads it), "failed", or what the frame was if it had no body to decode.
 """
 
 from __future__ import annotations
@@ -45,28 +45,33 @@ OF_BODY = (
     "error",
     "bytes",
 )
-"""The columns that a message table gives the table of frames."""
+"""The columns that the message tables supply to the table of frames."""
 BODY_OUTCOMES = pa.schema(
     [("row", pa.int32()), *((name, FRAMES_TABLE.field(name).type) for name in OF_BODY)]
 )
-"""What the message tables say of bodies: of which row of the paired frames, and what."""
+"""What the message tables say of bodies, with the row of the paired frame."""
 
 _CONNECTION = re.compile(r"(.*)>(.*?)(#[0-9]+)?")
 _API_WORDS = "(Request|Response)$"
 
 
+PARTIES = ("client", "broker", "client_software_name", "client_software_version")
+"""The columns that say who is at the ends of a frame's connection."""
+
+
 def frame_rows(
-    paired: pa.RecordBatch, outcomes: pa.RecordBatch, software: Mapping[str, Software]
+    paired: pa.RecordBatch, outcomes: pa.RecordBatch, parties: Mapping[str, pa.Array]
 ) -> pa.RecordBatch:
     """Return the rows of the table of frames, one for each of the paired frames, in their order.
 
-    ``outcomes`` is a batch of `BODY_OUTCOMES` in any order, with a row for each frame that has a
-    ``body``. ``software`` is that of connections' clients, where it is known.
+    All sources of frames end here: captures, streams of captures, and request logs. ``paired`` has
+    the columns of `PAIRED`. ``outcomes`` is a batch of `BODY_OUTCOMES` in any order, with a row for
+    each frame whose body was read. ``parties`` has the columns `PARTIES` of each frame.
     """
     place = np.full(len(paired), -1)
     place[outcomes["row"].to_numpy()] = np.arange(len(outcomes))
     columns_by_name = _of_bodies(paired, outcomes, place)
-    columns_by_name |= _of_connections(paired["connection"], software)
+    columns_by_name |= parties
     columns_by_name["api_name"] = _api_names(paired["message"])
     columns = [
         columns_by_name[name] if name in columns_by_name else paired[name]
@@ -78,17 +83,17 @@ def frame_rows(
 def _of_bodies(
     paired: pa.RecordBatch, outcomes: pa.RecordBatch, place: Words
 ) -> dict[str, pa.Array]:
-    """Return what a frame's body says of it, and its header and framing where it has none."""
+    """Return the columns that a frame's body decides; header and framing decide if it has none."""
     has_body = place >= 0
     if has_body.all() and outcomes["error"].null_count == len(outcomes):
         return _all_decoded(outcomes, place)
-    # A null takes a null.
+    # Taking a null gives a null.
     theirs, own = _indices(place, has_body), _indices(np.arange(len(paired)), ~has_body)
     error, version = outcomes["error"].take(theirs), outcomes["body_version"].take(theirs)
     broken = pc.if_else(version.is_null(), FAILED, LENIENT)
     outcome = pc.if_else(error.is_null(), DECODED, broken)
     outcome = pc.if_else(pa.array(has_body), outcome, paired["outcome"])
-    # The bytes of what is decoded are in no column, and are not copied.
+    # A decoded frame shows no bytes, so its bytes are not copied.
     is_shown = pc.fill_null(pc.not_equal(outcome, DECODED), fill_value=False).to_numpy(
         zero_copy_only=False
     )
@@ -111,7 +116,7 @@ def _of_bodies(
 
 
 def _all_decoded(outcomes: pa.RecordBatch, place: Words) -> dict[str, pa.Array]:
-    """Return the same where each frame has a body that decoded, as nearly always."""
+    """Return the same columns if the body of every frame decoded, which is the usual case."""
     body_columns = outcomes.select([name for name in OF_BODY if name != "bytes"]).take(
         pa.array(place)
     )
@@ -128,37 +133,37 @@ def _indices(place: Words, mask: Words) -> pa.Array:
 
 def _api_names(messages: pa.StringArray) -> pa.StringArray:
     """Return the name of each message's API."""
-    # Of the few messages each is looked at once.
+    # Messages repeat, so each different one is looked at once.
     different = messages.dictionary_encode()
     names = pc.replace_substring_regex(different.dictionary, _API_WORDS, "")
     return names.take(different.indices)
 
 
-def _of_connections(
+def connection_parties(
     connections: pa.StringArray, software: Mapping[str, Software]
 ) -> dict[str, pa.Array]:
-    """Return what is known of each frame's connection: its ends, and the software of its client."""
+    """Return the columns `PARTIES` of captured frames, from the names of their connections.
+
+    ``software`` is that of each connection's client, if it is known.
+    """
     different = connections.dictionary_encode()
     names = different.dictionary.to_pylist()
     ends = [ends_of(name) for name in names]
     software_of = [software.get(name, (None, None)) for name in names]
     return {
         name: pa.array([pair[at] for pair in values], pa.string()).take(different.indices)
-        for values, columns in (
-            (ends, ("client", "broker")),
-            (software_of, ("client_software_name", "client_software_version")),
-        )
+        for values, columns in ((ends, PARTIES[:2]), (software_of, PARTIES[2:]))
         for at, name in enumerate(columns)
     }
 
 
 def ends_of(connection: str) -> tuple[str, str]:
-    """Return the client's end and the broker's of a connection, by its name."""
+    """Return the client's end and the broker's end of a connection, from its name."""
     match = _CONNECTION.fullmatch(connection)
     return (match[1], match[2]) if match else ("", "")
 
 
-# What a connection's row calls by another name than the connection does.
+# Columns that a captured connection calls by another name.
 _RENAMED = {"first_time": "first_us", "last_time": "last_us"}
 
 
@@ -173,7 +178,7 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
 
 
 def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
-    """Return the rows of the table of packets: of each file one for all, then one for each reason."""
+    """Return the rows of the table of packets: one for each file, then one for each reason."""
     rows: list[tuple[str, str | None, int, bytes | None]] = []
     for file_notes in notes:
         unused = file_notes.unused()
@@ -192,7 +197,7 @@ _OF_RECORDS = {where.message: where for where in RECORDS_FIELDS}
 
 
 class TableRows:
-    """Makes the rows of paired frames, batch after batch."""
+    """Builds the rows of paired frames, batch after batch."""
 
     def __init__(
         self,
@@ -208,7 +213,7 @@ class TableRows:
         self._record_bytes = record_bytes
         self._inflation = inflation
         self._wanted = row_filter
-        # Of this range alone, so that it gives the same batches each time.
+        # The hints belong to this range alone, so its batches are the same each time.
         self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
@@ -216,8 +221,8 @@ class TableRows:
     ) -> Iterator[tuple[str, Rows]]:
         """Yield the rows of some frames, each batch with the name of its table.
 
-        ``names`` are those of topics by their ids; ``software`` is what the client of a connection
-        is.
+        ``names`` are the names of topics by id, and ``software`` is that of each connection's
+        client.
         """
         row_filter, shows = self._wanted, self._show_credentials
         outcomes: list[pa.RecordBatch] = []
@@ -246,10 +251,11 @@ class TableRows:
                 if outcomes
                 else pa.RecordBatch.from_pylist([], BODY_OUTCOMES)
             )
-            yield FRAMES, frame_rows(batch, body_outcomes, software)
+            parties = connection_parties(batch["connection"], software)
+            yield FRAMES, frame_rows(batch, body_outcomes, parties)
 
 
 def _outcomes(rows: Array, messages: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what the rows of message tables say of the frames that stand in these rows."""
+    """Return what the rows of message tables say of the frames in these rows."""
     columns = [messages[name] for name in BODY_OUTCOMES.names[1:]]
     return pa.RecordBatch.from_arrays([pa.array(rows, pa.int32()), *columns], schema=BODY_OUTCOMES)

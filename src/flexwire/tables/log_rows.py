@@ -4,8 +4,8 @@
 keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by hash ─▶ the last of each key
      batch_digests        in memory         files beside the output, read by ranges of hashes
 ```
-Of two records of one key the one with the lower offset is superseded, and counted where they meet:
-among those in memory, or between runs. What is held is bounded, however many keys there are.
+Of two records with one key, the record with the lower offset is superseded. It is counted where the
+two meet: in memory, or between runs. Memory is bounded, however many keys there are.
 """
 
 from __future__ import annotations
@@ -49,28 +49,28 @@ if TYPE_CHECKING:
 
 
 MOST_HELD: Final = 1 << 21
-"""So many keys are held, 64 MB of them; as many again while they are sorted."""
+"""At most this many keys are held: 64 MB, and as much again while they are sorted."""
 PARTS: Final = 1024
-"""A run is read in so many parts at the most, by the first bits of hashes."""
+"""A run is read in at most this many parts, by the first bits of hashes."""
 _SHIFT: Final = np.uint64(64 - PARTS.bit_length() + 1)
 _INDEX: Final = np.dtype("<i8")
 _INDEX_BYTES: Final = (PARTS + 1) * _INDEX.itemsize
 
 
 class SupersededCounts(NamedTuple):
-    """How many records were looked at, how many of them a later one supersedes, and their bytes."""
+    """The number of records with keys, how many of them a later one supersedes, and their bytes."""
 
     keyed_records: int = 0
     records: int = 0
     bytes: int = 0
 
     def plus(self, other: SupersededCounts) -> SupersededCounts:
-        """Both together."""
+        """Return the sum of both."""
         return SupersededCounts(*(mine + two for mine, two in zip(self, other, strict=True)))
 
 
 def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
-    """Return the keys in order of their hashes, of each only that with the highest offset."""
+    """Return the keys in the order of their hashes, only the highest offset of each key."""
     ordered = _taken(keys, _by_hash(keys["hash"]))
     is_same = _is_same(ordered)
     if not is_same.any() and not (ordered["hash"][1:] == ordered["hash"][:-1]).any():
@@ -78,7 +78,7 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
     is_alike = ordered["hash"][1:] == ordered["hash"][:-1]
     is_later = ordered["offset"][1:] >= ordered["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
-        # Hashes that are half the same, or offsets that go back.
+        # Hashes agree only in their first half, or offsets go back.
         ordered = keys[np.lexsort((keys["offset"], keys["other"], keys["hash"]))]
         is_same = _is_same(ordered)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
@@ -87,9 +87,9 @@ def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
 
 
 def _by_hash(hashes: Words) -> Words:
-    """Return the order of hashes; of two that are the same the first comes first."""
-    # To sort words takes a seventh of what finding an order takes. The row stands in the last bits
-    # of each, and seldom do two hashes differ in these alone.
+    """Return the order of hashes; equal hashes keep their order."""
+    # Sorting words takes a seventh of the time that an argsort takes. The row number replaces the
+    # last bits of each hash, and two hashes seldom differ only in these.
     rows = np.uint64((1 << len(hashes).bit_length()) - 1)
     words = (hashes & ~rows) | np.arange(len(hashes), dtype=np.uint64)
     words.sort()
@@ -101,7 +101,7 @@ def _by_hash(hashes: Words) -> Words:
 
 
 def _taken(keys: Words, rows: Words) -> Words:
-    """Return some rows; without looking at their fields, in half the time."""
+    """Return some rows. Treating a row as opaque bytes takes half the time."""
     whole = np.ascontiguousarray(keys).view(f"V{KEYS_DTYPE.itemsize}")
     return whole.take(rows).view(KEYS_DTYPE)
 
@@ -113,11 +113,11 @@ def _is_same(keys: Words) -> Words:
 
 
 class KeyRuns:
-    """The keys of one partition that a task sees; what it cannot hold goes to ``spill``, in runs.
+    """The keys of one partition that a task sees; keys beyond the memory go to ``spill``, in runs.
 
     Attributes:
-        spilled: how many keys each run has.
-        superseded: what was superseded so far.
+        spilled: the number of keys in each run.
+        superseded: the counts of superseded records so far.
     """
 
     def __init__(self, spill: Callable[[bytes], None]) -> None:
@@ -128,7 +128,7 @@ class KeyRuns:
         self._count = 0
 
     def add(self, keys: Words) -> None:
-        """Take in keys, which may be written over afterwards."""
+        """Add keys; their array may be overwritten afterwards."""
         self._add(keys)
         self.superseded = self.superseded.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:
@@ -138,7 +138,7 @@ class KeyRuns:
         last_keys, superseded = last_of_each(keys)
         self.superseded = self.superseded.plus(superseded)
         if len(last_keys) > MOST_HELD // 4:
-            # Most of them stand once, and to sort them again with others would find little.
+            # Most of these keys occur once, so sorting them again with others would find little.
             self._write(last_keys)
         else:
             self._held.append(last_keys)
@@ -154,7 +154,7 @@ class KeyRuns:
         self.spilled.append(len(keys))
 
     def close(self, *, is_whole: bool) -> None:
-        """Be done. A partition that is ``whole`` has no keys but these: no run may be needed."""
+        """Finish. If ``is_whole``, the partition has no other keys, so a run may be unnecessary."""
         self._merge()
         if not is_whole or self.spilled:
             for keys in self._held:
@@ -163,7 +163,7 @@ class KeyRuns:
 
 
 def packed(keys: Words) -> bytes:
-    """Return keys that are in order of their hashes as a run: an index of its parts, and the keys."""
+    """Return keys in the order of their hashes as a run: an index of its parts, and the keys."""
     starts = np.arange(PARTS, dtype=np.uint64) << _SHIFT
     index = np.append(np.searchsorted(keys["hash"], starts), len(keys)).astype(_INDEX)
     return bytes(index.tobytes() + np.ascontiguousarray(keys).tobytes())
@@ -185,7 +185,7 @@ class _KeyRun:
 
 
 def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> SupersededCounts:
-    """Count what is superseded between the runs of a partition, in their parts up to ``last``."""
+    """Count what is superseded between the runs of a partition, in parts up to ``last``."""
     read = [_KeyRun(run) for run in runs]
     counts = np.diff(sum(run.index for run in read))
     superseded = SupersededCounts()
@@ -196,7 +196,7 @@ def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> Supe
 
 
 def _spans(counts: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
-    """Yield spans of parts that have no more keys than can be held, or are one part."""
+    """Yield spans of parts that fit into memory, or consist of one part."""
     start, size = first, 0
     for part, count in enumerate(counts, first):
         if size and size + count > MOST_HELD:
@@ -216,7 +216,7 @@ class KeyWork(NamedTuple):
 
     @classmethod
     def of(cls, partition: int, keys: int, most: int) -> list[Self]:
-        """Cut a partition of so many keys into works of about ``most``."""
+        """Cut the keys of a partition into pieces of work of about ``most`` keys."""
         count = min(PARTS, -(-keys // most))
         ends = [PARTS * part // count for part in range(count + 1)]
         return [cls(partition, *pair) for pair in pairwise(ends)]
@@ -240,23 +240,24 @@ _TYPES: Final = [
 ]
 _TIMESTAMP_TYPES = pa.array([str(timestamp_type.value) for timestamp_type in _TYPES])
 _OUTCOMES = pa.array([OUTCOMES.get(outcome) for outcome in TransactionOutcome], pa.string())
-# Kafka's log cleaner leaves records of aborted transactions out when it looks for the last record
-# of each key, and it does not come to those of a transaction that is open.
+# When it looks for the last record of each key, Kafka's log cleaner ignores records of aborted
+# transactions. It does not process those of open transactions at all.
 _SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
 
 
 @dataclass(frozen=True, slots=True)
 class LogWork:
-    """What one task reads.
+    """The input of one task.
 
     Attributes:
-        pieces: with the number of its partition each, those of one together and in order.
-        shared: numbers of partitions of which other tasks have pieces too.
-        windows: where pieces are to be sampled, by their number among these.
-        seed: what hashes of keys begin with.
-        transactions: how the transactions of each partition ended, by its number; a partition that
-            has no transaction need not be there.
+        pieces: each with the number of its partition; pieces of a partition are adjacent and in
+            order.
+        shared: numbers of partitions that other tasks read too.
+        windows: where to sample pieces, by their number among these.
+        seed: the start value of hashes of keys.
+        transactions: how the transactions of each partition ended, by its number; a partition
+            without transactions may be missing.
     """
 
     pieces: tuple[tuple[int, LogPiece], ...]
@@ -267,14 +268,14 @@ class LogWork:
 
 
 class LogTableRows:
-    """Gives the rows of a task. ``spill`` is given runs of keys, each with its partition's number.
+    """Yields the rows of a task; ``spill`` gets runs of keys with their partition's number.
 
-    ``inflation`` bounds what the batches inflate to. As soon as all of them take more than the
-    bytes that are read allow, `BeyondAllowanceError` is raised. A batch that inflates beyond its
-    own bound is damage.
+    ``inflation`` bounds what the batches inflate to. If all batches together exceed the allowance
+    for the bytes read, `BeyondAllowanceError` is raised. A batch that inflates beyond its own bound
+    is damage.
 
     Attributes:
-        spilled: how many keys each run of a partition has.
+        spilled: the number of keys in each run, by partition.
     """
 
     def __init__(
@@ -298,7 +299,7 @@ class LogTableRows:
         starts = [
             at for at, (number, _) in enumerate(pieces) if not at or pieces[at - 1][0] != number
         ]
-        # Of a log without a byte there is no piece.
+        # A log without a byte has no piece.
         for start, stop in pairwise([*starts, len(pieces)]):
             yield from self._partition(start, stop)
 
@@ -329,7 +330,7 @@ class LogTableRows:
 
 
 class _PieceRows:
-    """Reads a piece, and has its `extents` then: of every batch there is."""
+    """Reads a piece; afterwards ``extents`` has the place of every batch."""
 
     def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
@@ -340,7 +341,7 @@ class _PieceRows:
 
     @property
     def extents(self) -> BatchExtents:
-        """Where its batches stand."""
+        """The places of its batches."""
         return BatchExtents(
             *(np.concatenate(columns) for columns in zip(*self._extents, strict=True))
         )
@@ -373,7 +374,7 @@ class _PieceRows:
         return _placed(self._piece, BATCHES, columns_by_name, digests.num_rows)
 
     def _damage(self) -> pa.RecordBatch:
-        """Return a row for each error, and for whatever else no batch has: no byte is left out."""
+        """Return a row for each error, and for every other byte outside a batch."""
         positions, sizes = self._covered()
         starts = np.concatenate([[self._piece.start], positions + sizes])
         gaps = np.concatenate([positions, [self._piece.stop]]) - starts
@@ -397,7 +398,7 @@ class _PieceRows:
         return _placed(self._piece, BATCHES, columns_by_name, len(rows))
 
     def _covered(self) -> tuple[Words, Words]:
-        """Return where all batches stand, those that are another segment's too, and their bytes."""
+        """Return the places and sizes of all batches, even those that count for another segment."""
         extents = self.extents
         parts = [np.stack([extents.positions, extents.sizes]), *self._digests.skipped]
         self._digests.skipped.clear()
@@ -407,7 +408,7 @@ class _PieceRows:
 
 
 def _facts(columns: dict[str, Words]) -> dict[str, pa.Array]:
-    """Return the columns that are made of several words, or of some bits of one."""
+    """Return the columns that are built from several words, or from some bits of one."""
     attributes, magic = columns["attributes"], columns["magic"]
     is_batch = magic == RECORD_BATCH
     is_append = attributes & TIMESTAMP_TYPE_MASK != 0
@@ -432,7 +433,7 @@ def _moments(milliseconds: Words) -> pa.Array:
 def _placed(
     piece: LogPiece, table: str, columns_by_name: dict[str, pa.Array], rows: int
 ) -> pa.RecordBatch:
-    """Return rows of a table with the columns of their place; what is not made is null."""
+    """Return rows of a table with the columns of their place; missing columns are null."""
     place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -458,7 +459,7 @@ def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
 
 
 def key_row(partition: Partition, superseded: SupersededCounts) -> pa.RecordBatch:
-    """Return the row of what was found of a partition; none where nothing was looked at."""
+    """Return the row with the counts of a partition; none if no record had a key."""
     row = {
         **partition._asdict(),
         "keyed_records": superseded.keyed_records,

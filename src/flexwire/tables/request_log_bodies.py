@@ -1,12 +1,12 @@
-"""The bodies of request logs, in columns, or as objects where columns refuse them.
+"""The bodies of request logs, decoded in columns, or as objects if columns refuse them.
 
-A broker writes a body in the form of Kafka's JSON converters, with the names of its release, how
-many bytes records are in their place, and without what it leaves out. What is left out is null, or
-an empty array, and counted; what does not fit the spec has no body, and the reason.
+A broker writes a body in the form of Kafka's JSON converters, with the names of its release. It
+replaces records with their size, and leaves some fields out. A field that is left out becomes null,
+or an empty array, and is counted. A body that does not fit its spec is dropped with the reason.
 
-It is told the fields of one version, so an unknown name, a wrong type and a number beyond its field
-are refused, and so is a field that the broker left out: all bodies that were read together then go
-through `flexwire.tables.request_log_bodies`, which words what is wrong.
+Arrow's reader is given the fields of one version. It refuses unknown names, wrong types, numbers
+out of range, and missing fields. In these cases all bodies that were read together are read again
+as objects, which also words the errors.
 """
 
 from __future__ import annotations
@@ -60,15 +60,17 @@ if TYPE_CHECKING:
 
 
 SIZE_SUFFIX: Final = "SizeInBytes"
-"""What a broker puts after the name of a field of records, and its size in the field's place."""
+"""A broker appends this to the name of a field of records, and writes the size instead."""
 
 _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
 MOST_STRUCTURES: Final = 1 << 17
-"""So many structures a body may have: a line has 128 bytes for each, at the most that it has."""
+"""A body may have at most this many structures: one for each 128 bytes of the longest line."""
 MOST_VALUES: Final = 3 << 19
-"""So many values: those of 100,000 partitions are fewer, and more have hardly room in a line."""
-# Bodies with so many structures become objects at once; one takes about 1 kB.
+"""A body may have at most this many values. The values of 100,000 partitions are fewer, and more
+hardly fit into a line.
+"""
+# Bodies with this many structures become objects at once; a structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
@@ -83,9 +85,9 @@ _NOT_JSON: Final = "the body is not JSON"
 class LoggedBody:
     """A body, or the reason why there is none.
 
-    ``sizes`` are those of the records of its partitions, in order. One is None where the records
-    are null, and where the broker writes no size of them. ``left_out`` is how many fields that are
-    mandatory in this version the broker left out.
+    ``sizes`` are those of its partitions' records, in order. A size is None if the records are
+    null, or if the broker writes no size. ``left_out`` is the number of mandatory fields of this
+    version that the broker left out.
     """
 
     message: Message | None = None
@@ -105,7 +107,7 @@ def read_body(
     try:
         _read(body, msgspec.json.decode(text), message_class, version)
     except (CodecError, UnknownMessageError) as error:
-        # An error quotes what it got.
+        # An error may quote the body.
         is_quiet = carries_credentials(message_class.entry.name) and not show_credentials
         return LoggedBody(error=_UNFIT if is_quiet else str(error))
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -116,7 +118,7 @@ def read_body(
 
 
 def is_too_large(text: bytes) -> bool:
-    """Return whether a body may have more than is read: an empty structure is three bytes, and a row.
+    """Return whether a body may exceed the limits; an empty structure takes three bytes, and a row.
 
     >>> is_too_large(b"[" + b"{}," * 100_000 + b"]"), is_too_large(b"[" + b"{}," * 200_000 + b"]")
     (False, True)
@@ -125,7 +127,7 @@ def is_too_large(text: bytes) -> bool:
 
 
 def structures(text: bytes) -> int:
-    """Return how many structures a body may have; those in strings count too."""
+    """Return an upper bound of a body's structures; braces in strings count too."""
     return text.count(b"{")
 
 
@@ -140,7 +142,7 @@ def _read(body: LoggedBody, obj: Any, message_class: type[Message], version: int
 
 
 def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
-    """Return a structure's JSON form with what the broker left out."""
+    """Return a structure's JSON form, with the missing fields filled in."""
     if not isinstance(obj, dict):
         return obj
     old = names.get(schema.name, {})
@@ -168,7 +170,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Take the size of a field's records from a structure's JSON form; False if it has none."""
+    """Take the size of a field's records out of a structure; return False if there is none."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)
@@ -176,15 +178,15 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody
         filled.setdefault(name, None)
         return True
     if kind in _RECORDS and not filled.get(name):
-        # A broker never writes the bytes of records. For some messages (ShareFetch) it writes no
-        # size either, and an empty text instead: no records and many records look alike.
+        # A broker never writes the bytes of records. For some messages (ShareFetch) it writes an
+        # empty text instead, and no size. Then no records and many records look alike.
         body.sizes.append(None)
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedBodyRows:
-    """What rows of a message's table have from bodies, and how many fields brokers left out."""
+    """The columns that bodies supply to a message's table, and the number of left-out fields."""
 
     columns: dict[str, pa.Array]
     left_out: int = 0
@@ -196,7 +198,7 @@ OF_BODY: Final = ("body_version", "withheld_credentials", "tagged_fields", "erro
 def rows_by_objects(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Return the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    """Return the columns of `OF_BODY` for bodies of one version; None is a missing body."""
     parts = [
         _rows(name, version, part, show_credentials=show_credentials) for part in _parts(texts)
     ]
@@ -209,7 +211,7 @@ def rows_by_objects(
 
 
 def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
-    """Cut bodies into as many as become objects at once."""
+    """Cut bodies into parts that become objects at once."""
     start = weights = 0
     for at, text in enumerate(texts):
         weight = 0 if text is None else structures(text)
@@ -246,7 +248,7 @@ def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructA
     try:
         return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-        # A number beyond its field; alone it is found which body has it.
+        # A number is out of range. Reading each body alone shows which body has it.
         for body in bodies:
             try:
                 _sized_column(name, version, [body])
@@ -269,16 +271,16 @@ def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.S
     return found.column(0)
 
 
-# Fewer take longer in columns than as objects.
+# Fewer bodies take longer in columns than as objects.
 _FEWEST: Final = 4
-# Each byte of base64url that a uuid is made of, without padding.
+# The base64url form of a uuid, without padding.
 _UUID: Final = "^[A-Za-z0-9_-]{22}$"
 
 
 def body_rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Return the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    """Return the columns of `OF_BODY` for bodies of one version; None is a missing body."""
     there = [text for text in texts if text is not None]
     is_plain = show_credentials or not carries_credentials(name)
     is_plain = is_plain and not any(map(is_too_large, there))
@@ -294,7 +296,7 @@ def body_rows(
 
 
 def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
-    """Return what is said of bodies of a version that no release has."""
+    """Return the columns for bodies of a version that no release has."""
     count = len(texts)
     outcomes: dict[str, list[Any]] = {
         "body_version": [None] * count,
@@ -308,7 +310,7 @@ def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyR
 
 @dataclass(frozen=True, slots=True)
 class _BodyPlan:
-    """How bodies of a version are read: what they are in JSON, by the names of a release."""
+    """How to read bodies of a version: their JSON schema, with the names of a release."""
 
     name: str
     version: int
@@ -326,7 +328,7 @@ def _table_type(name: str) -> pa.StructType:
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
-    """The ways to read a version: by the newest names, and by those of other releases."""
+    """Return the ways to read a version: with the newest names, and with those of each release."""
     message_class = message(name)
     try:
         schema = message_class.definition.schema(version)
@@ -335,7 +337,7 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
     plans = []
     former = message_class.definition.served.former_names(version)
     for names in ({}, former) if former else ({},):
-        # The names there by those here.
+        # The names of that release, by today's names.
         turned = {
             struct: {new: old for old, new in pairs.items()} for struct, pairs in names.items()
         }
@@ -346,7 +348,7 @@ def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
 
 
 def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.StructType | None:
-    """The type of a structure in JSON; None where it has what columns do not read."""
+    """Return the type of a structure in JSON; None if columns cannot read it."""
     fields = []
     for wire_field in schema.fields:
         if wire_field.presence is Presence.ABSENT:
@@ -361,7 +363,7 @@ def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.Struct
             and wire_field.nullable
             and wire_field.default is not None
         ):
-            # That it is null and that it is not there would look alike.
+            # A null field and a missing field would look alike.
             return None
         inner = _json_type(wire_field.type, kind.field(wire_field.attribute).type, names)
         if inner is None:
@@ -382,11 +384,11 @@ def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | Non
 
 
 class _RefusedError(Exception):
-    """What is not plain was found: its row is not known."""
+    """Columns cannot read a body, and do not know which one."""
 
 
 def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
-    """Return the columns; None where anything is not plain."""
+    """Return the columns; None if columns cannot read a body."""
     data = b"\n".join(texts)
     if data.count(b"\n") != len(texts) - 1:
         return None
@@ -415,9 +417,9 @@ def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] 
 def _struct(
     schema: Schema, columns: Sequence[pa.Array], kind: pa.StructType, count: int, nulls: Any
 ) -> pa.StructArray:
-    """Return a structure's column as the table has it, of the columns that JSON has.
+    """Return a structure's column in the table's form, from the columns of its JSON.
 
-    ``nulls`` says which are null: of those nothing is missing.
+    ``nulls`` marks null structures, whose fields are not missing.
     """
     columns_by_name: dict[str, pa.Array] = {}
     present = [
@@ -471,7 +473,7 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
-    """Return a tagged field, which is not in JSON where it has its default."""
+    """Return a tagged field; JSON leaves it out if it has its default."""
     if not column.null_count or wire_field.default is None:
         return _value(wire_field.type, column, kind)
     wire = (
@@ -491,7 +493,7 @@ def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) 
 
 
 def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
-    """Return a column with the field's default where it is missing."""
+    """Return a column with the field's default in the missing rows."""
     if isinstance(wire_field.type, Schema | NullableStruct):
         raise _RefusedError
     if not isinstance(wire_field.type, ArrayType):
@@ -501,7 +503,7 @@ def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) ->
         return column
     if column.null_count > missing.true_count:
         raise _RefusedError
-    # An array that is not there takes no value, so its offsets are those of an empty one.
+    # A missing array has no elements, so its offsets are those of an empty one.
     layout = 0, column.offset, [column.values]
     return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *layout)
 

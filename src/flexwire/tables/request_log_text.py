@@ -1,9 +1,9 @@
-"""Bodies as Kafka 2.7 and earlier write them, which is text, as the JSON that later ones write.
+"""Bodies in the text form of Kafka 2.7 and earlier, converted to the JSON of later releases.
 
 ``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}``
-The fields are those of the version, in the order of the wire. Strings are not quoted: one that
-holds what separates fields cannot be told from fields, and then there is no body. Bytes are not in
-the text, so they are left out; of records there is the size.
+The fields are those of the version, in the order of the wire. Strings are not quoted. If a string
+contains a character that separates fields, the text is ambiguous, and the body is dropped. The text
+does not contain bytes, so these are left out. For records it contains the size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 def body_of_text(text: str, name: str, version: int) -> bytes | None:
-    """Return the JSON of a body; None where the text is not surely that of the version, or too large.
+    """Return the JSON of a body; None if the text may not be of this version, or is too large.
 
     >>> body_of_text("{group_id=g,generation_id=1,member_id=m}", "HeartbeatRequest", 0)
     b'{"groupId":"g","generationId":1,"memberId":"m"}'
@@ -55,13 +55,13 @@ def body_of_text(text: str, name: str, version: int) -> bytes | None:
 
 
 class _UnsureError(Exception):
-    """The text is not what the version has."""
+    """The text does not match the version."""
 
 
 @per_catalog
 @lru_cache(maxsize=4096)
 def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Return what a field may be called in text: by structure and its name in JSON."""
+    """Return the names that a field may have in text, by structure and JSON name."""
     definition = message(name).definition
     former = definition.served.former_names(version)
     names: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -135,7 +135,7 @@ class _TextReader:
         self.at = matched.end()
 
     def _tagged(self, schema: Schema, values: dict[str, Any]) -> None:
-        """Read tagged fields, which stand by their tags."""
+        """Read tagged fields, which are named by their tags."""
         tagged = {field.tag: field for field in schema.fields if field.presence is Presence.TAGGED}
         is_first = True
         while not self._takes("}"):
@@ -178,7 +178,7 @@ class _TextReader:
             return _TRUTH[text]
         if isinstance(kind, Integer) and _INTEGER.fullmatch(text):
             return int(text)
-        # Doubles are nowhere in these releases but in quotas.
+        # In these releases only quotas have doubles.
         if isinstance(kind, Boolean | Integer | Float64 | Bytes):
             raise _UnsureError
         return text
@@ -196,6 +196,6 @@ class _TextReader:
             if self.at == before and not self._text.startswith(("]", ","), self.at):
                 raise _UnsureError
             if self.at == before and self._text.startswith("]", self.at) and len(items) > 1:
-                # After a comma something stands.
+                # A comma must be followed by an element.
                 raise _UnsureError
         return items

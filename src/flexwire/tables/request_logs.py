@@ -1,11 +1,11 @@
-"""Lines of request logs as rows of all tables, as if a capture had their frames.
+"""Lines of request logs as rows of all tables, as if their frames had been captured.
 
-A line is a request and, where there was one, its response. Sizes of frames are not in it, and bytes
-of records neither, so ``size`` is null and there are no rows of ``records``. Forwarded requests,
-which a broker passes on to the controller for a client, are rows of a table of their own.
+A line holds a request and, usually, its response. It lacks the sizes of frames and the bytes of
+records, so ``size`` is null and the table ``records`` stays empty. A broker forwards some requests
+to the controller for a client. Forwarded requests are rows of a table of their own.
 
-A log may be anybody's, and name as many as it likes. Which ones are kept does not depend on how the
-lines were cut into tasks: those that come first in the alphabet.
+Anybody can write a log, with any number of names. The names that are kept do not depend on how the
+lines are cut into tasks: they are the first in alphabetical order.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import FAILED
 from flexwire.logs.request_log import LoggedRequest, RefusedRequest
 from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.headers import request_name
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import per_catalog
-from flexwire.tables.frames import DECODED
+from flexwire.tables.frames import BODY_OUTCOMES, PARTIES, frame_rows
 from flexwire.tables.message_schema import COPIED, table_schema
 from flexwire.tables.request_log_bodies import body_rows
 from flexwire.tables.request_log_text import body_of_text
 from flexwire.tables.row_filter import FRAMES, MESSAGES
-from flexwire.tables.schema import FORWARDED_TABLE, FRAMES_TABLE, OUTCOMES
+from flexwire.tables.schema import FORWARDED_TABLE, OUTCOMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,19 +44,19 @@ if TYPE_CHECKING:
 
 
 MOST_LISTENERS: Final = 1_000
-"""So many are told apart; a cluster has a handful."""
+"""At most this many listeners are counted separately; a cluster has a handful."""
 LONGEST_NAME: Final = 200
-"""Of a longer name so many characters are kept."""
+"""A longer name is cut to this many characters."""
 
 Listener: TypeAlias = tuple[str | None, str | None]
-"""A listener's name and its security protocol; None where a line does not say them."""
+"""A listener's name and its security protocol; None if the line does not have them."""
 
 
 @dataclass(slots=True)
 class ListenerCounts:
-    """Requests by listener, and the fetches of replicas among them.
+    """Requests by listener, and among them the fetches of replicas.
 
-    ``beyond`` are the requests to listeners that are too many to be told apart.
+    ``beyond`` counts the requests to listeners beyond the limit.
     """
 
     requests: Counter[Listener] = field(default_factory=Counter)
@@ -63,18 +64,18 @@ class ListenerCounts:
     beyond: int = 0
 
     def add(self, listeners: Iterable[Listener]) -> None:
-        """Count a request of each."""
+        """Count one request for each listener."""
         self.requests.update(map(_shortened, listeners))
         self._prune()
 
     def add_replicas(self, listener: Listener, fetches: int) -> None:
-        """Count fetches of replicas among the requests that were counted."""
+        """Count fetches of replicas, among requests that were already counted."""
         name = _shortened(listener)
         if name in self.requests:
             self.replicas[name] += fetches
 
     def merge(self, other: ListenerCounts) -> None:
-        """Take in what others counted."""
+        """Add the counts of another task."""
         self.requests.update(other.requests)
         self.replicas.update(other.replicas)
         self.beyond += other.beyond
@@ -104,13 +105,15 @@ def _order(listener: Listener) -> tuple[tuple[bool, str], ...]:
 
 FORWARDED: Final = "forwarded_requests"
 HEADER_ONLY: Final = "header"
-"""The outcome of what a line gives but the header of."""
+"""The outcome if a line gives only the header."""
 
 _REQUEST, _RESPONSE = "request", "response"
 _NO_API: Final = "no Kafka release in the catalog has this api key"
-# A line's place in its file has so many bits of a ``frame_index``, and the file's number the rest.
+# The low bits of a ``frame_index`` are the line's offset in its file; the rest is the file's
+# number.
 _OFFSET_BITS: Final = 40
-# What an ApiVersions response says in version 0, whatever was asked: UNSUPPORTED_VERSION (KIP-511).
+# The response to an unsupported version of ApiVersions is always of version 0: it says
+# UNSUPPORTED_VERSION (KIP-511).
 _FALLBACK: Final = b'{"errorCode":35,'
 _TEXT_FALLBACK: Final = b"{error_code=35,"
 
@@ -122,12 +125,12 @@ LOGGED: Final = pa.schema(
         *((name, pa.int64()) for name in ("first_us", "last_us", "requests", "responses")),
     ]
 )
-"""What lines say of connections: a row for each that some lines are about, or several."""
+"""What lines say of connections: one or more rows for each connection."""
 
 
 @dataclass(slots=True)
 class RequestLogCounts:
-    """What lines said besides rows, counted.
+    """Counts of lines, beside their rows.
 
     ``listeners`` counts requests by listener and security protocol.
     """
@@ -142,33 +145,33 @@ class RequestLogCounts:
     listeners: ListenerCounts = field(default_factory=ListenerCounts)
 
     def merge(self, other: RequestLogCounts) -> None:
-        """Take in what others said."""
+        """Add the counts of another task."""
         for name in ("requests", "forwarded", "refused", "cut", "text", "deprecated", "left_out"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.listeners.merge(other.listeners)
 
 
 class FileItem(NamedTuple):
-    """What a line says, and the file that it stands in."""
+    """The content of a line, with the file that holds the line."""
 
     file: RequestLogFile
     item: LoggedRequest | RefusedRequest
 
     @property
     def number(self) -> int:
-        """A number that no other line has; of two lines of a file the later has the greater."""
+        """A number that no other line has; a later line of a file has a greater one."""
         return self.file.number << _OFFSET_BITS | max(0, self.item.offset)
 
 
 class RequestLogRows:
-    """Makes the rows of lines, batch after batch."""
+    """Builds the rows of lines, batch after batch."""
 
     def __init__(self, *, show_credentials: bool = False) -> None:
         self._shows = show_credentials
         self.counts = RequestLogCounts()
 
     def of(self, lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of some lines by table; those of `LOGGED` have the name of no table, ""."""
+        """Yield the rows of some lines by table; rows of `LOGGED` have "" as their table."""
         own: list[FileItem] = []
         forwarded: list[FileItem] = []
         refused: list[FileItem] = []
@@ -225,7 +228,7 @@ class RequestLogRows:
 
 
 class _RequestColumns:
-    """Lines of requests that are no forwarded ones, as columns."""
+    """Lines of requests that were not forwarded, as columns."""
 
     def __init__(self, lines: Sequence[FileItem]) -> None:
         items: list[Any] = [line.item for line in lines]
@@ -266,7 +269,7 @@ class _RequestColumns:
         return item.request if is_request else item.response
 
     def groups(self, rows: Array, *, is_request: bool) -> dict[tuple[str, int], Array]:
-        """Return which of ``rows`` have a body, by message and the version that it is in."""
+        """Return which of ``rows`` have a body, by message and version of the body."""
         places_of: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         for place, row in enumerate(rows.tolist()):
             item: LoggedRequest = self._items[row]
@@ -285,7 +288,7 @@ class _RequestColumns:
         return {key: np.array(places) for key, places in places_of.items()}
 
     def facts(self, rows: Array, *, is_request: bool) -> dict[str, pa.Array]:
-        """Return what rows of all tables have of their lines."""
+        """Return the columns that rows of all tables take from their lines."""
         everything = len(rows) == len(self)
         taken = pa.array(rows)
         facts = {
@@ -295,15 +298,13 @@ class _RequestColumns:
         suffix = "Request" if is_request else "Response"
         names = [self._names[row] for row in rows.tolist()]
         stems = [None if name is None else name.removesuffix("Request") for name in names]
-        api_names = pa.array(stems, pa.string())
         total, has_response = self.total[rows], np.isin(rows, self.answered)
         time = self.written[rows] - (total if is_request else 0)
         count = len(rows)
         facts |= {
-            "time": pa.array(time).cast(FRAMES_TABLE.field("time").type),
+            "time": pa.array(time).cast(PAIRED.field("time").type),
             "direction": pa.repeat(_REQUEST if is_request else _RESPONSE, count),
-            "api_name": api_names,
-            "message": pc.binary_join_element_wise(api_names, suffix, ""),
+            "message": pc.binary_join_element_wise(pa.array(stems, pa.string()), suffix, ""),
             "size": pa.nulls(count, pa.int64()),
             "latency_us": pa.nulls(count, pa.int64()) if is_request else pa.array(total),
             "answered": (
@@ -315,7 +316,7 @@ class _RequestColumns:
         return facts
 
     def connections(self) -> pa.RecordBatch:
-        """The rows of `LOGGED`: one for each line."""
+        """Return the rows of `LOGGED`, one for each line."""
         count = len(self)
         has_response = np.zeros(count, np.int64)
         has_response[self.answered] = 1
@@ -332,7 +333,7 @@ class _RequestColumns:
 
 
 def _read_text(item: LoggedRequest | RefusedRequest) -> None:
-    """Return what text has of bodies the form of JSON, as far as it is sure."""
+    """Convert bodies from text to JSON, if the text is unambiguous."""
     if isinstance(item, LoggedRequest) and item.is_text:
         key, version = item.header.request_api_key, item.header.request_api_version
         name = _name(key, version) or ""
@@ -352,13 +353,13 @@ _SOFTWARE: Final = msgspec.json.Decoder(_Software)
 
 
 def _read_software(item: LoggedRequest | RefusedRequest) -> None:
-    """Take what software a client is from where it says so: the broker knows it from then on."""
+    """Take the client's software from the request that names it, as the broker does."""
     if not isinstance(item, LoggedRequest):
         return
     if item.header.request_api_key != api_key_of(NEGOTIATES):
         return
     if item.software_name is None and item.request is not None:
-        # What is not so is told where the body is read.
+        # A body that does not fit is reported when it is read.
         with suppress(msgspec.MsgspecError, ValueError, RecursionError):
             software = _SOFTWARE.decode(item.request)
             item.software_name = software.client_software_name or None
@@ -396,47 +397,37 @@ def _message_rows(
     )
 
 
+def _body_outcomes(bodies: Sequence[tuple[Array, dict[str, pa.Array]]]) -> pa.RecordBatch:
+    """Return what became of bodies; each item has the rows of some bodies, and their columns."""
+    batches = [
+        _filled({"row": pa.array(rows, pa.int32()), **columns}, len(rows), BODY_OUTCOMES)
+        for rows, columns in bodies
+    ]
+    return pa.concat_batches([pa.RecordBatch.from_pylist([], BODY_OUTCOMES), *batches])
+
+
 def _frame_rows(
     facts: dict[str, pa.Array], bodies: Sequence[tuple[Array, dict[str, pa.Array]]]
 ) -> pa.RecordBatch:
+    """Return the rows of the table of frames; lines give the columns of `PAIRED` that they have."""
     count = len(facts["time"])
-    # A row for each body, in the order of ``told``; those without one have none.
-    place = np.full(count, -1)
-    done = 0
-    for places, _ in bodies:
-        place[places] = np.arange(done, done + len(places))
-        done += len(places)
-    has_body = place >= 0
-    taken = pa.array(place, mask=~has_body)
-
-    def of_body(name: str) -> pa.Array:
-        kind = OUTCOMES.field(name).type
-        columns = [columns[name] for _, columns in bodies]
-        return (pa.concat_arrays(columns) if columns else pa.nulls(0, kind)).take(taken)
-
-    error = pc.coalesce(facts["error"], of_body("error"))
-    no_api = facts["api_name"].is_null()
-    error = pc.if_else(no_api, _NO_API, error)
-    failed = pc.or_(no_api, pc.and_(pa.array(has_body), error.is_valid()))
-    outcome = pc.if_else(failed, FAILED, pc.if_else(pa.array(has_body), DECODED, HEADER_ONLY))
-    columns_by_name = facts | {
-        "body_version": of_body("body_version"),
-        "header_version": pa.nulls(count, pa.int32()),
-        "withheld_credentials": of_body("withheld_credentials").fill_null(0),
-        "outcome": outcome,
-        "error": error,
+    no_api = facts["message"].is_null()
+    columns = {
+        "outcome": pc.if_else(no_api, FAILED, HEADER_ONLY),
+        "error": pc.if_else(no_api, _NO_API, facts["error"]),
+        "withheld_credentials": pa.array(np.zeros(count, np.int32)),
     }
-    return _as_frames(columns_by_name, count)
+    paired = _filled(facts | columns, count, PAIRED)
+    return frame_rows(paired, _body_outcomes(bodies), {name: facts[name] for name in PARTIES})
 
 
-def _as_frames(columns_by_name: dict[str, pa.Array], count: int) -> pa.RecordBatch:
+def _filled(columns: dict[str, pa.Array], count: int, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch of ``schema``; columns that are missing are null."""
     arrays = [
-        columns_by_name[column.name]
-        if column.name in columns_by_name
-        else pa.nulls(count, column.type)
-        for column in FRAMES_TABLE
+        columns[column.name] if column.name in columns else pa.nulls(count, column.type)
+        for column in schema
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=FRAMES_TABLE)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
@@ -468,7 +459,7 @@ def _forwarded(lines: Sequence[FileItem]) -> pa.RecordBatch:
 
 
 def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Rows of frames that a broker did not read, on connections that it closed for that."""
+    """Return rows of frames that a broker refused to read, and of the connections it closed."""
     frames, connections = [], []
     for line in lines:
         item = line.item
@@ -486,7 +477,6 @@ def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
                 "direction": _REQUEST,
                 "frame_index": line.number,
                 "message": name,
-                "api_name": None if name is None else name.removesuffix("Request"),
                 "api_key": item.api_key,
                 "api_version": item.api_version,
                 "answered": False,
@@ -500,5 +490,8 @@ def _refused(lines: Sequence[FileItem]) -> Iterator[tuple[str, pa.RecordBatch]]:
         connections.append(
             {**shared, **times, "closed_by": "broker", "requests": 1, "responses": 0}
         )
-    yield FRAMES, pa.RecordBatch.from_pylist(frames, FRAMES_TABLE)
+    texts = {name: [row.get(name) for row in frames] for name in PARTIES}
+    parties = {name: pa.array(values, pa.string()) for name, values in texts.items()}
+    no_bodies = pa.RecordBatch.from_pylist([], BODY_OUTCOMES)
+    yield FRAMES, frame_rows(pa.RecordBatch.from_pylist(frames, PAIRED), no_bodies, parties)
     yield "", pa.RecordBatch.from_pylist(connections, LOGGED)

@@ -1,6 +1,6 @@
-"""Which rows of a capture are wanted: of which tables, and of which frames.
+"""The choice of rows: of which tables, and of which frames.
 
-What is not wanted is left out before it is decoded, where that can be said of a frame's header.
+Rows that are not chosen are left out before they are decoded, if the frame's header decides it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CARRY_RECORDS: Final = frozenset(field.message for field in RECORDS_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """What is asked of the rows of frames.
+    """Which rows of frames are chosen.
 
     Attributes:
         table: `FRAMES`, `MESSAGES` or `RECORDS`; None for all three.
@@ -44,15 +44,15 @@ class RowFilter:
     before_us: int | None = None
 
     def gives(self, table: str) -> bool:
-        """Return whether rows of a table are wanted: `FRAMES`, `MESSAGES` or `RECORDS`."""
+        """Return whether rows of a table are chosen: `FRAMES`, `MESSAGES` or `RECORDS`."""
         return self.table is None or self.table == table
 
     def reads(self, message: str) -> bool:
-        """Return whether bodies of a message are decoded; the rows of frames say what became of them."""
+        """Return whether bodies of a message must be decoded; frames need their outcomes."""
         return self.table != RECORDS or message in _CARRY_RECORDS
 
     def frames(self, paired: pa.RecordBatch) -> pa.RecordBatch:
-        """Return those of some paired frames that are wanted."""
+        """Return the chosen frames among paired frames."""
         masks = []
         for name, values in (("message", self.messages), ("client_id", self.client_ids)):
             if values is not None:
@@ -69,7 +69,7 @@ class RowFilter:
         return paired.filter(masks[0])
 
     def records(self, rows: Rows) -> Rows:
-        """Return those of some rows of records that are wanted."""
+        """Return the chosen rows among rows of records."""
         if self.topics is None:
             return rows
         topics = pa.array(sorted(self.topics), pa.string())

@@ -1,4 +1,4 @@
-"""Where messages hold groups, topics, error codes, records and throttle times, as specs say."""
+"""The places of groups, topics, error codes, records and throttle times in messages, by specs."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 _ENTITIES = {"groupId": "groups", "topicName": "topics"}
 KINDS = tuple(_ENTITIES.values())
-"""What `entity_paths` tells apart."""
+"""The kinds of `entity_paths`."""
 
 
 @per_catalog
 @cache
 def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Return where in a message's body the name of one of `KINDS` stands: paths of columns, and the kind.
+    """Return the paths of columns that hold the name of one of `KINDS`, each with its kind.
 
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)
@@ -43,7 +43,7 @@ def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
 def fields_with_paths(
     fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
-    """The fields with those in their structures, and by which columns one comes to each."""
+    """Yield the fields, including those of structures, with the path of columns to each."""
     for field in fields:
         path = (*above, field.attribute)
         yield path, field
@@ -53,9 +53,9 @@ def fields_with_paths(
 
 @dataclass(frozen=True, slots=True)
 class RecordsField:
-    """Where a message has the records of partitions: its names, outer before inner.
+    """The place of record bytes in a message: names of fields, outer before inner.
 
-    ``topic_name`` and ``topic_id`` are beside the array of partitions, either may be missing.
+    ``topic_name`` and ``topic_id`` stand beside the array of partitions; either may be missing.
     """
 
     message: str
@@ -69,12 +69,13 @@ class RecordsField:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The way to the records: through the topics, then their partitions."""
+        """The path to the records, through topics and their partitions."""
         return self.topics, self.partitions, self.records
 
 
 # The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# at any byte, so its "unaligned records" are no record batches and stay in its message table.
+# from any byte on, so its "unaligned records" are no record batches. They stay in its message
+# table.
 RECORDS_FIELDS = (
     RecordsField(
         "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
@@ -93,13 +94,13 @@ RECORDS_FIELDS = (
 CARRYING_RESPONSES: Final = tuple(
     field.message for field in RECORDS_FIELDS if field.message.endswith("Response")
 )
-"""The responses that carry records. A broker may wait for these before it responds."""
+"""The responses that carry records. A broker may wait for records before it sends them."""
 
-# Where the names of topics stand beside their ids.
+# The message that holds the names of topics beside their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
 
 KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
-"""By id, as text, the name of each topic that always has this id: Metadata does not tell it."""
+"""The names of topics that always have the same id, by id as text: Metadata does not list them."""
 
 Path = tuple[str, ...]
 
@@ -109,10 +110,10 @@ _TOPIC_ID = ("TopicId", "uuid")
 
 @dataclass(frozen=True, slots=True)
 class ErrorPlace:
-    """An error code in a message's body, by columns, and the topic that it is about.
+    """The path of an error code in a message's body, and the topic that it refers to.
 
-    ``topic`` and ``topic_id`` stand in the same structure, or in the next one around it that has
-    them; None where there is none.
+    ``topic`` and ``topic_id`` stand in the same structure, or in the nearest one around it. None if
+    there is none.
     """
 
     path: Path
@@ -123,7 +124,7 @@ class ErrorPlace:
 @per_catalog
 @cache
 def error_places(message: str) -> tuple[ErrorPlace, ...]:
-    """Return where a response has error codes, in any of its versions; nowhere in other messages.
+    """Return the places of error codes in a response, in any version; other messages have none.
 
     >>> [".".join(one.path) for one in error_places("MetadataResponse")]
     ['topics.error_code', 'topics.partitions.error_code', 'error_code']
@@ -152,7 +153,7 @@ def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
 
 
 THROTTLE: Final = "throttle_time_ms"
-"""The field of a response's body with the time in milliseconds: Kafka has no other name for it."""
+"""The field of a response with the throttle time in milliseconds; Kafka uses no other name."""
 
 
 @per_catalog

@@ -1,12 +1,11 @@
 """The tagged fields in a column of messages, counted by row.
 
-A known field counts where its value is not its default, which is when Kafka writes it; how many
-bytes it took on the wire is not known. An unknown field always counts, with its bytes unless they
-are withheld.
+A known field counts if its value is not its default, because Kafka writes no defaults. Its size on
+the wire is unknown. An unknown field always counts, with its size unless it is withheld.
 
-One walk over the columns of a batch. Nearly always no row has a tagged field, or all have the same
-few: a column is compared with its default as a whole, and which rows its values belong to is looked
-at only where one differs. Rows of several versions are walked together, each by its own schema.
+One pass over the columns of a batch is enough. Usually no row has a tagged field, or all rows have
+the same few. So a whole column is compared with its default, and rows are looked up only if a value
+differs. Rows of several versions are processed together, each by its own schema.
 """
 
 from __future__ import annotations
@@ -43,18 +42,18 @@ TAGGED_FIELD_USES = pa.list_(
         ]
     )
 )
-"""The column of tagged fields: in which structure, its tag, its name, how often, its bytes."""
+"""The column of tagged fields: the path of the structure, tag, name, number of uses and bytes."""
 
 
 def differs(values: pa.Array, field: Field, message_class: type[Message]) -> pa.BooleanArray:
-    """Return whether each value is there and not the default of a tagged field."""
+    """Return whether each value is present and differs from the default of a tagged field."""
     if field.default is None:
         return values.is_valid()
     inner = struct_of(field.type)
     if pa.types.is_struct(values.type) and inner is not None:
         default = message_class.definition.classes[inner.name]()
         return pc.and_(values.is_valid(), pc.invert(_equals(values, inner, default)))
-    # The default of an array is the empty one.
+    # The default of an array is an empty one.
     is_array = pa.types.is_list(values.type)
     is_default = _is(values, () if is_array else in_column(field.default))
     return pc.and_(values.is_valid(), pc.invert(is_default))
@@ -77,7 +76,7 @@ def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanA
 
 
 def _is(values: pa.Array, value: Any) -> pa.BooleanArray:
-    """Return whether each value is this one; an empty sequence stands for an empty array."""
+    """Return whether each value equals ``value``; an empty sequence means an empty array."""
     if value is None:
         return values.is_null()
     if pa.types.is_list(values.type):
@@ -95,16 +94,17 @@ _TAG_BITS = 32
 def tagged_field_uses(
     column: pa.StructArray, versions: Words, layouts: Mapping[int, type[Message]]
 ) -> pa.ListArray:
-    """Return the uses in each message of a column, a column of `TAGGED_FIELD_USES`.
+    """Return the uses of each message in a column, as a column of `TAGGED_FIELD_USES`.
 
-    ``versions`` are those of the rows, ``layouts`` the class that reads each; a null has no uses.
+    ``versions`` has the version of each row, and ``layouts`` the class that reads each version. A
+    null has no uses.
     """
     walk = _ColumnWalk(versions, layouts)
     schemas = {
         version: message_class.definition.schema(version)
         for version, message_class in layouts.items()
     }
-    # A message has tag sections in all its structures or in none.
+    # Either all structures of a message have tag sections, or none has.
     structures = {
         version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()
@@ -116,7 +116,7 @@ def tagged_field_uses(
 
 
 class _TaggedStructures(NamedTuple):
-    """What stands in a column in one version: structures of a message's class, and their path."""
+    """The structures in a column for one version: their schema, class and path."""
 
     schema: Schema
     message_class: type[Message]
@@ -125,7 +125,7 @@ class _TaggedStructures(NamedTuple):
 
 @dataclass(frozen=True)
 class _Items:
-    """Values that stand side by side in a column; ``outer`` are those whose lists they stand in."""
+    """Adjacent values of a column; ``outer`` are the values whose lists hold them."""
 
     values: pa.Array
     outer: _Items | None
@@ -139,18 +139,18 @@ class _Items:
         return np.repeat(self.outer.rows, self.lengths)
 
     def at(self, values: pa.Array) -> _Items:
-        """Other values of the same rows, one for each."""
+        """Return other values of the same rows, one for each."""
         return _Items(values, self.outer, self.lengths)
 
     def elements(self) -> _Items:
-        """The elements of the lists that these are."""
+        """Return the elements of these lists."""
         offsets = np.asarray(self.values.offsets)
         first, last = int(offsets[0]), int(offsets[-1])
         return _Items(self.values.values.slice(first, last - first), self, np.diff(offsets))
 
 
 class _TaggedRows(NamedTuple):
-    """One tagged field in some rows, ascending, or an unknown one; ``sizes`` of an unknown one."""
+    """The uses of one tagged field, by ascending row; only an unknown field has ``sizes``."""
 
     rows: Words
     path: str
@@ -161,7 +161,7 @@ class _TaggedRows(NamedTuple):
 
 
 class _ColumnWalk:
-    """Goes through columns in their order, and keeps what it finds in the order of the objects."""
+    """Visits columns in their order, and keeps uses in the order of the objects."""
 
     def __init__(self, versions: Words, layouts: Mapping[int, type[Message]]) -> None:
         self.versions = versions
@@ -169,7 +169,7 @@ class _ColumnWalk:
         self.uses: list[_TaggedRows] = []
 
     def structs(self, items: _Items, structures: dict[int, _TaggedStructures]) -> None:
-        """Count the tagged fields of structures and of all that is in them."""
+        """Count the tagged fields of structures, and of everything inside them."""
         if not len(items.values):
             return
         for number, name in enumerate(child.name for child in items.values.type):
@@ -219,7 +219,7 @@ class _ColumnWalk:
     ) -> None:
         counts = differs(values.values, field, where.message_class)
         if field.nullable and field.default is not None:
-            # A null is not the default, where there is a structure that has it.
+            # If the structure is present, a null differs from the default.
             nulls = pc.and_(values.values.is_null(), items.values.is_valid())
             counts = pc.or_(counts, nulls)
         if not counts.true_count:
@@ -248,7 +248,7 @@ class _ColumnWalk:
             self._add_unknown(path, fields.rows[of], tags[of], np.where(shown, lengths, -1)[of])
 
     def _add_unknown(self, path: str, rows: Words, tags: Words, sizes: Words) -> None:
-        """Count fields by row and tag, in the order in which a row has them; -1 is no size."""
+        """Count fields by row and tag, in the order of a row's fields; -1 means no size."""
         _, first, which = np.unique(
             rows << _TAG_BITS | tags, return_index=True, return_inverse=True
         )
@@ -263,7 +263,7 @@ class _ColumnWalk:
         self.uses.append(_TaggedRows(rows[first], path, tags[first], None, times, total_shown))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
-        """Return those of the values, each with its row, whose message has one of the versions."""
+        """Return the values whose message has one of the versions; ``rows`` has the row of each."""
         if len(versions) == self.count:
             return values
         return values[np.isin(self.versions[rows], versions)]
@@ -277,9 +277,9 @@ def _path(path: str, field: Field) -> str:
 def _alike(
     fields: Mapping[int, Field], structures: Mapping[int, _TaggedStructures]
 ) -> list[list[int]]:
-    """Return together the versions in which a field has the same tag, name, path and default.
+    """Group the versions in which a field has the same tag, name, path and default.
 
-    The default of a structure is that of all its fields.
+    The default of a structure depends on all its fields.
     """
     groups: list[tuple[tuple[Any, ...], list[int]]] = []
     for version, field in fields.items():
@@ -309,7 +309,7 @@ def _to_arrow(uses_by_field: Sequence[_TaggedRows], rows: int) -> pa.ListArray:
         uses = pa.array([], _USE)
     else:
         owners = np.concatenate([use.rows for use in uses_by_field])
-        # A row's uses stay in the order in which the walk met them.
+        # The uses of a row keep the order of the pass.
         order = pa.array(np.argsort(owners, kind="stable"))
         np.cumsum(np.bincount(owners, minlength=rows), out=offsets[1:])
         each = np.repeat(np.arange(len(uses_by_field)), [len(use.rows) for use in uses_by_field])

@@ -1,9 +1,9 @@
-"""Records of internal topics in columns: what each is, and the messages that they hold.
+"""Records of internal topics in columns: their types, and the messages that they hold.
 
-The int16 in front of a key or value, or the three varints of a frame, are read for all rows at
-once; then all rows of a message are decoded by the kernels, with the version of each. What those
-refuse, the layouts of older releases, and what is unknown or damaged is read by
-`flexwire.protocol.internal_topics` row by row, which words all errors.
+A key or value begins with an int16, and a frame with three varints. These are read for all rows at
+once. Then the kernels decode all rows of a message, each with its version.
+`flexwire.protocol.internal_topics` reads the remaining rows one by one, and words all errors: rows
+that the kernels refuse, layouts of older releases, and unknown or damaged rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""Names of records, or for each the fields that are wanted of it; all where none is named."""
+"""Names of records, or for each the fields that are wanted; all fields if none is named."""
 
 HEAD_COLUMNS: Final = {
     "type": pa.int32(),
@@ -53,19 +53,19 @@ HEAD_COLUMNS: Final = {
     "is_tombstone": pa.bool_(),
     "error": pa.string(),
 }
-"""What is told of every record, in front of the columns of its messages."""
+"""The columns of every record, before those of its messages."""
 
 _INT16_SIZE: Final = 2
 _FRAME_SIZE: Final = 3
 _FRAME_VERSION: Final = 1
-# A varint of one byte is less.
+# A varint of one byte is less than this.
 _LONGER: Final = 0x80
 
 
 class _RecordHeads(NamedTuple):
-    """The type and version of each row as they stand in front, and which rows have them.
+    """The type and version at the beginning of each row, and which rows have them.
 
-    ``is_odd`` are rows for the reference, which says what they are.
+    ``is_odd`` marks rows that only the reference can identify.
     """
 
     types: Words
@@ -76,7 +76,7 @@ class _RecordHeads(NamedTuple):
 
 
 class _RecordLayout(NamedTuple):
-    """What a type and version are: a record, and the messages of its key and value."""
+    """The meaning of a type and version: a record, and the messages of its key and value."""
 
     record: str | None = None
     key_version: int = 0
@@ -88,13 +88,13 @@ def _is_of(message: str, layout: _RecordLayout) -> bool:
 
 
 class TypedRecords:
-    """Decodes the records of one topic; of some only what they are.
+    """Decodes the records of one topic, or only tells their types.
 
-    ``records`` names those that are decoded: "OffsetCommit" where a record is a key and a value,
-    "TopicRecord" where it is one message. With the fields that are wanted of each, as "key.group"
-    or "value.members.client_id", the columns have no others: a record is decoded whole, and what
-    nobody asked for is left out without copying. `ArgumentError` for a record that the topic does
-    not have, or a field that the record does not have.
+    ``records`` names the records that are decoded: "OffsetCommit" if a record is a key and a value,
+    "TopicRecord" if it is one message. If fields are named for a record, such as "key.group" or
+    "value.members.client_id", its columns have no others: the whole record is decoded, and the
+    other fields are dropped without copying. Raises `ArgumentError` for a record that the topic
+    lacks, or a field that the record lacks.
     """
 
     def __init__(self, topic: InternalTopic, records: Records) -> None:
@@ -118,7 +118,7 @@ class TypedRecords:
             for name, kind in self._kinds.items()
         }
         self.schema = pa.schema([*HEAD_COLUMNS.items(), *asked.items()])
-        """What `decode` gives."""
+        """The columns that `decode` returns."""
 
     def _kind(self, name: str) -> pa.StructType:
         value = self._value_kind(name)
@@ -132,7 +132,7 @@ class TypedRecords:
     def decode(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, is_control: pa.BooleanArray | None
     ) -> list[pa.Array]:
-        """Return the columns of `schema`; a control record has no type, and nothing is in it."""
+        """Return the columns of `schema`; a control record has no type and no content."""
         keys, values = (
             column if column.type == pa.binary() else column.cast(pa.binary())
             for column in (keys, values)
@@ -143,7 +143,7 @@ class TypedRecords:
         ]
 
     def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
-        """Return which rows may be of ``records``, by what stands in front; no other is of them."""
+        """Return whether each row may be one of ``records``, by its beginning; false is certain."""
         if not self.topic.has_keys:
             heads = _frames(values)
             return heads.is_odd | np.isin(heads.types, self._types)
@@ -152,7 +152,7 @@ class TypedRecords:
 
     @cached_property
     def _types(self) -> list[int]:
-        """The types that ``records`` have."""
+        """The types of ``records``."""
         module = self.topic.module
         if self.topic.has_keys:
             keys = record_keys(module).items()
@@ -161,7 +161,7 @@ class TypedRecords:
         return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
     def layout_of(self, record_type: int, version: int) -> _RecordLayout:
-        """Return what a type and version are; a version of -1 or less is that of no value."""
+        """Return the meaning of a type and version; a version below 0 means no value."""
         module = self.topic.module
         if self.topic.has_keys:
             entry = record_keys(module).get(record_type)
@@ -178,7 +178,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Return the names of a topic's records, each with the messages that its value may be.
+    """Return the names of a topic's records, each with the possible messages of its value.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -193,7 +193,7 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
 def fields_there(
     topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return for each record those of the fields that it has, as `TypedRecords` takes them.
+    """Return for each record the fields that it has, in the form that `TypedRecords` takes.
 
     >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
     {'ShareUpdate': ['key.group_id']}
@@ -234,7 +234,7 @@ class _BatchDecoder:
         if is_control is not None:
             self.control = np.asarray(pc.fill_null(is_control, fill_value=False))
         self.heads = self._heads()
-        # What each row is, by number in what there is.
+        # The number of each row's layout in ``there``.
         pairs = np.stack([self.heads.types, self.heads.versions], 1).view(np.int64)[:, 0]
         coded = pa.array(pairs).dictionary_encode()
         self.which = np.asarray(coded.indices)
@@ -245,12 +245,12 @@ class _BatchDecoder:
         self.by_reference = (self.heads.is_odd | ~is_typed | ~self.heads.has_type) & ~self.control
 
     def _each(self, number_of: Callable[[_RecordLayout], int]) -> Words:
-        """Return a number of what each row is."""
+        """Return a number for each row, from its layout."""
         rows: Words = np.array([number_of(layout) for layout in self.there], np.int64)[self.which]
         return rows
 
     def _where(self, holds: Callable[[_RecordLayout], bool]) -> Words:
-        """Return the rows that something is true of."""
+        """Return the rows whose layout fulfils a condition."""
         rows: Words = np.array([holds(layout) for layout in self.there], bool)[self.which]
         return rows
 
@@ -280,7 +280,7 @@ class _BatchDecoder:
             "error": _sparse(reference.errors, self.rows),
         }
         if reference.types:
-            # What a frame of longer varints says.
+            # Frames whose varints are longer.
             heads["type"] = _patched(heads["type"], reference.types)
             heads["message"] = _patched(heads["message"], reference.names)
             heads["version"] = _patched(heads["version"], reference.versions)
@@ -288,7 +288,7 @@ class _BatchDecoder:
         return [*heads.values(), *records]
 
     def _record(self, name: str) -> pa.StructArray:
-        """Decode the rows of a record; leaves those that refuse to the reference."""
+        """Decode the rows of a record; rows that fail are left to the reference."""
         kind = self.typed._kinds[name]  # noqa: SLF001 - of this file
         mine = self._where(lambda layout: layout.record == name)
         mine &= ~self.by_reference & ~self.control
@@ -344,7 +344,7 @@ class _BatchDecoder:
 
 
 class _ReferenceRows:
-    """What the reference says of rows, each by its number."""
+    """What the reference says of rows, by row number."""
 
     def __init__(self, typed: TypedRecords) -> None:
         self.typed = typed
@@ -373,7 +373,7 @@ class _ReferenceRows:
         self._typed.setdefault(name, {})[row] = (typed_key, typed_value)
 
     def _head(self, row: int, value: bytes | None) -> None:
-        """Read the varints of a frame, of whatever length they are."""
+        """Read the varints of a frame, of any length."""
         self.types[row] = self.names[row] = self.versions[row] = None
         try:
             frame, position = read_unsigned_varint(value or b"", 0, len(value or b""))
@@ -386,7 +386,7 @@ class _ReferenceRows:
         self.names[row] = self.typed.layout_of(self.types[row] or 0, self.versions[row] or 0).record
 
     def patch(self, name: str, column: pa.StructArray) -> pa.StructArray:
-        """Put the rows of a record where the kernels gave none."""
+        """Fill in the rows of a record that the kernels did not decode."""
         messages_by_row = self._typed.get(name)
         if not messages_by_row:
             return column
@@ -403,7 +403,7 @@ class _ReferenceRows:
 
 
 def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -> pa.StructArray:
-    """Return messages of any layouts in a column of ``kind``; None is null."""
+    """Return messages of any layouts as a column of ``kind``; None becomes null."""
     groups: dict[tuple[str, int, str | None], list[int]] = {}
     for row, pair in enumerate(messages):
         if pair is not None:
@@ -420,7 +420,7 @@ def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -
 
 
 def _conformed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Return structures as ones of a type that has their fields, and maybe more."""
+    """Return structures as a type that has their fields, and perhaps more."""
     if column.type == kind:
         return column
     columns = [
@@ -449,7 +449,7 @@ def _sparse(values: dict[int, str], rows: int) -> pa.StringArray:
 
 
 def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
-    """Return a column of which only these rows are not null; none of them is."""
+    """Return a column in which all other rows are null; none of these rows is null."""
     if rows.all():
         return data
     buffers = [pa.py_buffer(bits(rows)), *data.buffers()[1:]]
@@ -459,20 +459,20 @@ def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
 
 
 def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
-    """Return rows without so many bytes in front."""
-    # Where no end is given, Arrow 26 computes the size of shorter rows and nulls as negative.
+    """Return rows without their first ``size`` bytes."""
+    # Without an end, Arrow 26 computes a negative size for shorter rows and nulls.
     return pc.binary_slice(data, size, INT32_MAX)
 
 
 def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
-    """Take apart the int16 that each row begins with, null where there is none, and the rest."""
+    """Split off the int16 at the beginning of each row; it is null if the row is too short."""
     numbers, has = _int16(data)
     bodies = _only(_without(data, _INT16_SIZE), has)
     return pa.array(numbers, pa.int32(), mask=~has), bodies
 
 
 def _int16(data: pa.BinaryArray) -> tuple[Words, Words]:
-    """Return the int16 that each row begins with, and which rows have one."""
+    """Return the int16 at the beginning of each row, and which rows have one."""
     (high, low), has = _first_bytes(data, _INT16_SIZE)
     return ((high << 8) | low).astype(np.int16).astype(np.int32), has
 
@@ -484,7 +484,7 @@ def _frames(values: pa.BinaryArray) -> _RecordHeads:
 
 
 def _first_bytes(data: pa.BinaryArray, count: int) -> tuple[Words, Words]:
-    """Return the first bytes of each row as numbers, and which rows have as many."""
+    """Return the first bytes of each row as numbers, and which rows are long enough."""
     _, raw, content = data.buffers()
     rows = len(data)
     if not rows or content is None or not content.size:

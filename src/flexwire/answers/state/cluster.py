@@ -251,9 +251,7 @@ def cluster_state(
     `ArgumentError`.
     """
     at = None if offset is None else to_int(offset, "offset", least=0)
-    committed_offset = (
-        None if committed_to is None else to_int(committed_to, "committed_to", least=0)
-    )
+    watermark = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
     if time is not None and at is not None:
         raise ArgumentError("expected an offset or a time, got both")
     milliseconds = None if time is None else _milliseconds(time)
@@ -263,10 +261,8 @@ def cluster_state(
         at = covered.end if milliseconds is None else covered.at_time(milliseconds)
     base = covered.base(at, oldest=to_flag(oldest, "oldest"))
     proven = covered.committed()
-    if committed_offset is not None and committed_offset < proven:
-        raise refuse(
-            "committed_to", f"no less than {proven}, as so much is committed", committed_offset
-        )
+    if watermark is not None and watermark < proven:
+        raise refuse("committed_to", f"no less than {proven}, as so much is committed", watermark)
     parts = []
     if base.snapshot is not None:
         parts.append(snapshot_records(spark, log_extent.directory, [base.snapshot]))
@@ -275,8 +271,7 @@ def cluster_state(
     records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
     quorum = quorum_rows(spark, log_extent.directory, base, covered.run_start(base.start))
     records, quorum = (
-        _marked(table, max(proven, committed_offset or 0), committed_offset)
-        for table in (records, quorum)
+        _marked(table, max(proven, watermark or 0), watermark) for table in (records, quorum)
     )
     marks = _marks(records)
     aborted, unended = transactions([(mark, at) for mark, at in marks if mark != CLEAR])
@@ -287,7 +282,7 @@ def cluster_state(
         at,
         base.start,
         base.snapshot,
-        max(proven, committed_offset or 0),
+        max(proven, watermark or 0),
         any(mark == CLEAR for mark, _ in marks),
     )
 

@@ -266,7 +266,7 @@ class Worker:
             self._is_over.set()
 
 
-def work(
+def run_worker(
     config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
     """Be one of a tap's processes."""

@@ -267,7 +267,7 @@ def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
     ):
         return ()
     return tuple(
-        FirstRelease(one.library, one.works_from or "", one.remedy or one.note, one.said)
+        FirstRelease(one.library, one.works_from or "", one.remedy or one.note, one.citation)
         for one in LIBRARIES
     )
 

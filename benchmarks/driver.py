@@ -65,7 +65,7 @@ from flexwire.storage.local import compress, decompress
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.storage.store_listing import FileEntry
 from flexwire.survey.survey import Asked, Surveyor
-from flexwire.tables.inflated import Meter
+from flexwire.tables.inflation import InflationMeter
 
 MOST_TABLES = 60
 LARGE = ("records", "frames", "messages/FetchResponse")
@@ -298,7 +298,7 @@ def sums_of_a_range(folder: Path) -> bytes:
             SummedFiles(drop, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
-                meter = Meter(told.inflation, 20 << 20)
+                meter = InflationMeter(told.inflation, 20 << 20)
                 writers.write_range(told, number, kept.__getitem__, meter)
         (data,) = [one.read_bytes() for one in (folder / "_sums").rglob("0*") if one.is_file()]
         merged.merge(pickle.loads(decompress(data)))

@@ -7,7 +7,7 @@ import pytest
 
 from flexwire.columnar.record_columns import RECORD_COLUMNS
 from flexwire.logs.files import Partition
-from flexwire.logs.reading import KAFKA_COLUMNS, LogPiece, LogRows
+from flexwire.logs.records import KAFKA_COLUMNS, LogPiece, LogRows
 from flexwire.records.record import TimestampType
 from flexwire.storage.input_file import InputFile
 

@@ -15,7 +15,7 @@ from flexwire.capture.files.comments import Part, sampling_comment, share_in
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, read_packets
 from flexwire.errors import CaptureError
-from flexwire.facts.captures import Sampled, sampled_files
+from flexwire.facts.captures import SampledCaptures, sampled_files
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.request import NO_MARKS, Asked, Marks, looks, marks_of
 from flexwire.survey.survey import Survey
@@ -118,7 +118,10 @@ def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
 
 
 def test_the_files_of_each_share_are_counted() -> None:
-    assert sampled_files([(0.5, ""), (0.1, ""), (0.5, "")]) == (Sampled(0.1, 1), Sampled(0.5, 2))
+    assert sampled_files([(0.5, ""), (0.1, ""), (0.5, "")]) == (
+        SampledCaptures(0.1, 1),
+        SampledCaptures(0.5, 2),
+    )
     assert len(sampled_files((one / 1000, "") for one in range(1, 999))) == 20
 
 

@@ -1,7 +1,7 @@
 """The rows of every table of an analysis by plain Python, one row after the other.
 
-Bodies and records are objects (`flexwire.tables.messages.Bodies`, `object_rows`); nothing here
-knows of columns, ranges or the survey.
+Bodies and records are objects (`flexwire.tables.messages.MessageBodies`, `object_rows`).
+Nothing here knows of columns, ranges or the survey.
 """
 
 from __future__ import annotations

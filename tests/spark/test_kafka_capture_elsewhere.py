@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.storage.output_directory import OutputDirectory
-from flexwire.tables.wanted import FRAMES
+from flexwire.tables.row_filter import FRAMES
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.cluster import python_path, run
 from tests.spark.test_kafka_capture import rows_of

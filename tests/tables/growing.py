@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from flexwire.survey.following import CaptureFollower, stretch_rows
-from flexwire.tables.wanted import EVERYTHING, Wanted
+from flexwire.tables.row_filter import EVERYTHING, RowFilter
 
 if TYPE_CHECKING:
     import random
@@ -43,7 +43,7 @@ def grown(
 class Query:
     """A stream over a directory, as Spark drives it."""
 
-    def __init__(self, directory: Path | str, asked: Asked, wanted: Wanted = EVERYTHING) -> None:
+    def __init__(self, directory: Path | str, asked: Asked, wanted: RowFilter = EVERYTHING) -> None:
         self._directory = directory
         self._asked = asked
         self._wanted = wanted

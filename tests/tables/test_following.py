@@ -22,7 +22,7 @@ from flexwire.storage.file_search import list_captures
 from flexwire.survey.following import CaptureFollower
 from flexwire.survey.ranges import decoded
 from flexwire.survey.survey import Asked, Surveyor
-from flexwire.tables.wanted import EVERYTHING, FRAMES, RECORDS, Wanted
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
 from tests.tables.growing import Query, Rows, grown, in_order
@@ -81,7 +81,7 @@ def streamed(files: list[Path], directory: Path, seed: int) -> Query:
     return query
 
 
-def at_once(directory: Path, wanted: Wanted = EVERYTHING) -> Query:
+def at_once(directory: Path, wanted: RowFilter = EVERYTHING) -> Query:
     query = Query(directory, replace(ASKED, chunk_bytes=1 << 20, range_bytes=1 << 30), wanted)
     query.run()
     return query
@@ -194,7 +194,7 @@ def test_a_topic_has_its_name_once_it_was_told(tmp_path: Path) -> None:
     ):
         traffic.exchange(connection, made(f"{name}Request"), given, version, number)
     traffic.close()
-    wanted = Wanted(RECORDS)
+    wanted = RowFilter(RECORDS)
     rows = at_once(tmp_path, wanted).rows
     assert list(rows) == [RECORDS]
     assert [row["topic"] for row in sorted(rows[RECORDS], key=lambda row: row["time"])] == [

@@ -14,7 +14,7 @@ from flexwire.capture.files.packets import Segment
 from flexwire.capture.messages import CapturedMessage, Unused, read_messages
 from flexwire.capture.pairing.reading import FrameReader
 from flexwire.capture.reassembly.assembly import connection_key
-from flexwire.tables.wanted import FRAMES
+from flexwire.tables.row_filter import FRAMES
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import Shape, write_capture
 from tests.capture.test_accounts import assembled

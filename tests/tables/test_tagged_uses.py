@@ -14,7 +14,7 @@ from flexwire.codec import message
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import message_type
 from flexwire.tables.messages import message_rows
-from flexwire.tables.tagged import tagged_field_uses
+from flexwire.tables.tagged_fields import tagged_field_uses
 from flexwire.wire.cursor import Reader
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
 from flexwire.wire.types import Array

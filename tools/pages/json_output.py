@@ -24,7 +24,7 @@ from flexwire.cli import capture_open, warmup
 from flexwire.cli.app import app
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, DemoTraffic
-from flexwire.facts.answers import Unanswered
+from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import LogFacts, RequestLogFacts
 from flexwire.kernels import Running
 from flexwire.records import Record, encode_batch
@@ -150,7 +150,7 @@ _LOGS = replace(
 _ASKED = replace(
     SAMPLE,
     request_logs=RequestLogFacts(files=1, server_logs=0, lines=1, requests=1),
-    unanswered=(Unanswered("lag", "Who lags?", "a reason"),),
+    unanswered=(UnansweredQuestion("lag", "Who lags?", "a reason"),),
 )
 
 

@@ -31,13 +31,13 @@ class AnswerRegistry(Mapping[str, "Answer"]):
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        return frozenset(one.name for one in iter_modules(__path__) if not one.ispkg)
+        return frozenset(module.name for module in iter_modules(__path__) if not module.ispkg)
 
     def __getitem__(self, name: str) -> Answer:
         if name not in self._names:
             raise KeyError(name)
-        found: Answer = import_module(f"{__name__}.{name}").ANSWER
-        return found
+        answer: Answer = import_module(f"{__name__}.{name}").ANSWER
+        return answer
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self._names))
@@ -62,5 +62,5 @@ def __getattr__(name: str) -> tuple[Answer, ...]:
 
     every = in_order(ANSWERS_BY_NAME)
     if name == "LOG_ANSWERS":
-        return tuple(one for one in every if one.of_logs)
-    return tuple(one for one in every if one.asks) if name == "STATE_ANSWERS" else every
+        return tuple(answer for answer in every if answer.of_logs)
+    return tuple(answer for answer in every if answer.asks) if name == "STATE_ANSWERS" else every

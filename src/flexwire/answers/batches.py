@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
@@ -70,7 +70,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
         F.max("batch_size").cast("bigint").alias("size"), F.count("offset").alias("records")
     )
     middle = F.percentile_approx("size", 0.5, _ACCURACY)
-    found = each.groupBy(*_BY).agg(
+    rows = each.groupBy(*_BY).agg(
         F.count("*").alias("batches"),
         F.sum("records").alias("records"),
         F.avg("records").alias("mean_records"),
@@ -81,7 +81,7 @@ def batches(tables: AnalysisTables) -> DataFrame:
     )
     of_topic = Window.partitionBy(*_BY[:-1])
     share = F.col("batches") / F.sum("batches").over(of_topic)
-    return found.withColumn("batch_share", share).select(*(one.name for one in COLUMNS))
+    return rows.withColumn("batch_share", share).select(*(column.name for column in COLUMNS))
 
 
 ANSWER: Final = Answer(
@@ -98,5 +98,5 @@ ANSWER: Final = Answer(
     order=("-bytes", *_BY),
     ask=batches,
     elsewhere="the answer storage has them by topic",
-    picture=Picture("Bytes of record batches", "bytes"),
+    picture=AnswerPicture("Bytes of record batches", "bytes"),
 )

@@ -87,9 +87,9 @@ def boundaries(tables: AnalysisTables) -> DataFrame | None:
 def _with(cut: DataFrame, counted: DataFrame, side: str, name: str) -> DataFrame:
     """The cut connections with a figure of the analysis on one ``side`` of the cut."""
     key = connection_key(counted.columns)
-    one = counted.select(F.struct(*key).alias("of"), name)
+    counts = counted.select(F.struct(*key).alias("of"), name)
     is_it = [F.col(f"{side}.{part}") == F.col(f"of.{part}") for part in key]
-    return cut.join(one, is_it, "left").drop("of")
+    return cut.join(counts, is_it, "left").drop("of")
 
 
 def boundary_notes(tables: AnalysisTables) -> tuple[str, ...]:

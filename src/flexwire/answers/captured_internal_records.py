@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import is_grown, known_name, with_topic_names
 from flexwire.answers.state import internal_records
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 from flexwire.tables.typed_records import fields_there, record_names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_TOPICS: Final = {one.topic: one for one in InternalTopic}
+_TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
 # What a record is about, by the fields that keys have for it.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
@@ -75,17 +75,21 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
     topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
     # Most captures have none, and then no process of Python starts.
-    found = [row.topic for row in ours.select("topic").distinct().collect()]
-    if not found:
+    topics = [row.topic for row in ours.select("topic").distinct().collect()]
+    if not topics:
         return None
     ours = ours.withColumnRenamed("error", "reason").select(*_NEEDED)
     is_produced = F.col("source") == _PRODUCED
     is_unread = F.col("offset").isNull()
     fetched = ours.where(~is_produced & ~is_unread).dropDuplicates(["topic", "partition", "offset"])
     read = ours.where(is_produced & ~is_unread).unionByName(fetched)
-    made = [_typed(read.where(F.col("topic") == name), _TOPICS[name]) for name in sorted(found)]
+    typed_tables = [
+        _typed(read.where(F.col("topic") == name), _TOPICS[name]) for name in sorted(topics)
+    ]
     unread = ours.where(is_unread & F.col("reason").isNotNull())
-    every = reduce(DataFrame.unionByName, made).unionByName(_told(unread), allowMissingColumns=True)
+    every = reduce(DataFrame.unionByName, typed_tables).unionByName(
+        _told(unread), allowMissingColumns=True
+    )
     has_error = F.col("error").isNotNull()
     each = every.withColumn("has_error", has_error).groupBy("topic", "source", *_ROW, "has_error")
     return each.agg(
@@ -97,7 +101,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         F.min("timestamp").alias("first_time"),
         F.max("timestamp").alias("last_time"),
         F.min("error").alias("error"),
-    ).select(*(one.name for one in COLUMNS))
+    ).select(*(column.name for column in COLUMNS))
 
 
 def _told(rows: DataFrame) -> DataFrame:
@@ -111,17 +115,19 @@ def _told(rows: DataFrame) -> DataFrame:
 
 def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
     """Records of one topic with what each is, and what it is about."""
-    wanted = {}
+    there_by_message = {}
     if topic.has_keys:
-        wanted = fields_there(topic, [*record_names(topic)], _KEYS)
+        there_by_message = fields_there(topic, [*record_names(topic)], _KEYS)
     size = F.coalesce(F.length("key"), F.lit(0)) + F.coalesce(F.length("value"), F.lit(0))
     sized = rows.withColumn("bytes", size.cast("bigint")).drop("reason")
-    typed = internal_records(sized, topic, {name: one for name, one in wanted.items() if one})
+    typed = internal_records(
+        sized, topic, {name: there for name, there in there_by_message.items() if there}
+    )
 
     def of(fields: tuple[str, ...]) -> SparkColumn:
         paths = [
             F.col(f"{name}.{path}")
-            for name, there in wanted.items()
+            for name, there in there_by_message.items()
             for path in there
             if path.removeprefix("key.") in fields
         ]
@@ -163,5 +169,5 @@ ANSWER = Answer(
         "error",
     ),
     ask=captured_internal_records,
-    picture=Picture("Records of internal topics that were captured", "records"),
+    picture=AnswerPicture("Records of internal topics that were captured", "records"),
 )

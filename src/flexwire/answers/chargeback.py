@@ -11,8 +11,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.labels import read_labels, team_column, to_labels
 from flexwire.answers.asking.messages import TOPIC_IDS, carried_topics, with_topic_names
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import CARRYING_APIS, OF_KAFKA
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import CARRYING_APIS, OF_KAFKA
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
 
@@ -125,9 +125,9 @@ def _with_principal(tables: AnalysisTables) -> DataFrame:
     if _PRINCIPAL not in connections.columns:
         return nobody
     key = connection_key(frames.columns)
-    known = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
+    authenticated = connections.where(F.col(_PRINCIPAL).isNotNull()).select(*key, _PRINCIPAL)
     # Frames of captures, of which there may be very many, are not to be joined for nothing.
-    return nobody if known.isEmpty() else frames.join(known, [*key], "left")
+    return nobody if authenticated.isEmpty() else frames.join(authenticated, [*key], "left")
 
 
 def _frames(frames: DataFrame, who: list[str]) -> DataFrame:
@@ -200,5 +200,5 @@ ANSWER: Final = Answer(
     order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),
     ask=chargeback,
     labelled=labelled_chargeback,
-    picture=Picture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
+    picture=AnswerPicture("Bytes by client and topic", "bytes", ("sent_bytes", "received_bytes")),
 )

@@ -119,7 +119,7 @@ def client_metrics(tables: AnalysisTables) -> DataFrame | None:
             F.min("pushed").alias("first_time"),
             F.max("pushed").alias("last_time"),
         )
-        .select(*(one.name for one in COLUMNS))
+        .select(*(column.name for column in COLUMNS))
     )
 
 
@@ -138,10 +138,13 @@ def _read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _rows(push: dict[str, Any]) -> list[dict[str, Any]]:
     metrics, compression_type = push.pop("metrics"), push.pop("compression_type")
     try:
-        found = read_client_metrics(metrics or b"", compression_type)
+        metrics_read = read_client_metrics(metrics or b"", compression_type)
     except CodecError as error:
         return [push | {"error": str(error)}]
-    return [push | asdict(one) | {"attributes": [*one.attributes.items()]} for one in found]
+    return [
+        push | asdict(metric) | {"attributes": [*metric.attributes.items()]}
+        for metric in metrics_read
+    ]
 
 
 ANSWER: Final = Answer(

@@ -17,7 +17,7 @@ from flexwire.answers.state.cluster import (
     latest,
     supported,
 )
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -156,8 +156,8 @@ def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
         F.count_if(~F.array_contains("isr", F.col("broker"))).alias("out_of_isr"),
         F.count_if(F.col("in_sync") == F.array("broker")).alias("last_in_isr"),
     )
-    known = brokers(state).withColumn("is_registered", F.lit(True))
-    both = known.withColumn("endpoints", listeners("endpoints")).join(each, "broker", "full")
+    registered = brokers(state).withColumn("is_registered", F.lit(True))
+    both = registered.withColumn("endpoints", listeners("endpoints")).join(each, "broker", "full")
     return both.na.fill(0, [*_COUNTS]).na.fill(False, ["is_registered"])
 
 
@@ -186,6 +186,6 @@ ANSWER = Answer(
         "changed_time",
     ),
     ask=cluster_brokers,
-    picture=Picture("Partitions that a broker leads", "leads"),
+    picture=AnswerPicture("Partitions that a broker leads", "leads"),
     asks=(InternalTopic.METADATA.topic,),
 )

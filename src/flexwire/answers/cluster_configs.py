@@ -65,15 +65,15 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
     null: brokers' files say it, or Kafka's default holds, and the log has neither. A partition
     without a leader is not known either where brokers have values of their own.
     """
-    found = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
+    values = configs(state).where((F.col("name") == config) & F.col("value").isNotNull())
     is_broker = F.col("resource_type") == RESOURCES[_OF_BROKER]
-    own = found.where(F.col("resource_type") == RESOURCES[_OF_TOPIC])
+    own = values.where(F.col("resource_type") == RESOURCES[_OF_TOPIC])
     own = own.select(F.col("resource_name").alias("topic"), F.col("value").alias("of_topic"))
-    brokers = found.where(is_broker & (F.col("resource_name") != ""))
+    brokers = values.where(is_broker & (F.col("resource_name") != ""))
     each = brokers.select(
         F.col("resource_name").cast("int").alias("leader"), F.col("value").alias("of_broker")
     )
-    every = found.where(is_broker & (F.col("resource_name") == "")).select(
+    every = values.where(is_broker & (F.col("resource_name") == "")).select(
         F.col("value").alias("of_cluster")
     )
     any_own = brokers.agg((F.count("*") > 0).alias("any_own"))
@@ -84,13 +84,13 @@ def with_effective(placed: DataFrame, state: ClusterState, config: str) -> DataF
     source = F.when(F.col("of_topic").isNotNull(), "topic").when(
         F.col("of_broker").isNotNull(), "broker"
     )
-    made = both.withColumns(
+    effective = both.withColumns(
         {
             "value": F.coalesce("of_topic", "of_broker", of_cluster),
             "source": source.when(of_cluster.isNotNull(), "cluster"),
         }
     )
-    return made.select(*placed.columns, "value", "source")
+    return effective.select(*placed.columns, "value", "source")
 
 
 def configs(state: ClusterState) -> DataFrame:
@@ -116,7 +116,10 @@ def configs(state: ClusterState) -> DataFrame:
     last = latest(rows, "resource_type", "resource_name", "name")
     is_gone = F.coalesce(F.col("removal") > F.struct(*RECORD), F.lit(False))
     value = F.when(~is_gone, F.col(f"{CONFIG}.value"))
-    record = {one: F.when(is_gone, F.col(f"removal.{one}")).otherwise(F.col(one)) for one in RECORD}
+    record = {
+        field: F.when(is_gone, F.col(f"removal.{field}")).otherwise(F.col(field))
+        for field in RECORD
+    }
     last = last.withColumns({"value": value, **record})
     is_secret = F.col("name").rlike(f"(?i){SECRET_CONFIG}") | F.col("value").rlike(
         f"(?i){SECRET_VALUE}"

@@ -123,7 +123,7 @@ def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
         F.concat(F.lit("User:"), "user").alias("principal"),
         F.col("mechanism").alias("kind"),
         "iterations",
-        *(one.name for one in CHANGE_COLUMNS),
+        *(column.name for column in CHANGE_COLUMNS),
     )
     tokens = delegation_tokens(state).select(
         F.col("owner").alias("principal"), F.lit(_DELEGATED).alias("kind"), "*"

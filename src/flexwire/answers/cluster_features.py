@@ -104,16 +104,16 @@ def cluster_features(tables: AnalysisTables) -> DataFrame | None:
     levels = (
         features(state).where("until_offset is null").select("feature", "level", "changed_time")
     )
-    told = [
+    reasons = [
         view(state).select(F.explode("features").alias("one")) for view in (brokers, controllers)
     ]
-    supported = told[0].unionByName(told[1]).groupBy(F.col("one.name").alias("feature"))
+    supported = reasons[0].unionByName(reasons[1]).groupBy(F.col("one.name").alias("feature"))
     most = supported.agg(F.min("one.most").alias("supported_level"))
     both = levels.join(most, "feature", "full")
     level = F.coalesce("level", F.lit(0).cast("smallint"))
     can_rise = F.col("supported_level") > level
-    made = both.withColumns({"level": level, "can_rise": can_rise})
-    return made.where("level > 0 or supported_level > 0")
+    rows = both.withColumns({"level": level, "can_rise": can_rise})
+    return rows.where("level > 0 or supported_level > 0")
 
 
 ANSWER = Answer(

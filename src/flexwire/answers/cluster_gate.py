@@ -75,30 +75,31 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
         old_batches=None if tables.logs is None else _old_batches(tables.logs.batches),
         is_whole=True,
     )
-    rows = gate_rows([one for each in catalog().releases for one in judge_cluster(seen, each)])
+    rows = gate_rows([gate for each in catalog().releases for gate in judge_cluster(seen, each)])
     session = tables.frames.sparkSession
     return session.createDataFrame(rows, spark_schema(schema_of(COLUMNS)))
 
 
-def gate_rows(found: list[ClusterGate]) -> list[tuple[Any, ...]]:
+def gate_rows(gates: list[ClusterGate]) -> list[tuple[Any, ...]]:
     """Return findings as rows of `COLUMNS`; those that differ only in their release are one row."""
     alike: dict[tuple[str, ...], list[ClusterGate]] = {}
-    for one in found:
-        key = one.gate, one.subject, one.verdict, one.evidence, *one.names
-        alike.setdefault(key, []).append(one)
+    for gate in gates:
+        key = gate.gate, gate.subject, gate.verdict, gate.evidence, *gate.names
+        alike.setdefault(key, []).append(gate)
     rows = []
     for some in alike.values():
         last = some[-1]
-        told = {
+        texts = {
             "gravity": VERDICTS.index(last.verdict),
-            "releases": [one.release for one in some],
+            "releases": [gate.release for gate in some],
             "names": list(last.names),
             "remedy": last.remedy or None,
             "source": last.source or None,
         }
         rows.append(
             tuple(
-                told[one.name] if one.name in told else getattr(last, one.name) for one in COLUMNS
+                texts[column.name] if column.name in texts else getattr(last, column.name)
+                for column in COLUMNS
             )
         )
     return rows
@@ -110,7 +111,7 @@ def _levels(state: ClusterState) -> dict[str, int]:
 
 
 def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], NameSample]:
-    kinds: dict[str, ConfiguredKind] = {one: one for one in CONFIGURED_KINDS}
+    kinds: dict[str, ConfiguredKind] = {kind: kind for kind in CONFIGURED_KINDS}
     names = sorted({name for _, name in removed_configurations()})
     rows = configs(state).where("value is not null")
     rows = rows.where(F.col("name").isin(names) & F.col("resource_type").isin([*kinds]))

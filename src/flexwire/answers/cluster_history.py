@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import cluster_partitions
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME, changed
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -61,10 +61,12 @@ def partition_history(state: ClusterState) -> DataFrame:
         }
     )
     rows = rows.where("begins or elects or isr is distinct from previous_isr")
-    return rows.select(*(one.name for one in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed())
+    return rows.select(
+        *(column.name for column in VIEW_COLUMNS[: -len(CHANGE_COLUMNS)]), *changed()
+    )
 
 
-_VIEW: Final = {one.name: one for one in VIEW_COLUMNS}
+_VIEW: Final = {column.name: column for column in VIEW_COLUMNS}
 _NO_TIME: Final = "where it has none"
 COLUMNS = (
     Column(
@@ -131,6 +133,6 @@ ANSWER = Answer(
         "joined_isr",
     ),
     ask=cluster_history,
-    picture=Picture("Replicas that left an ISR", "left", over="changed_time"),
+    picture=AnswerPicture("Replicas that left an ISR", "left", over="changed_time"),
     asks=(InternalTopic.METADATA.topic,),
 )

@@ -26,7 +26,7 @@ _NOT_SET: Final = (
     "where neither the topic nor brokers set it dynamically: the files of brokers may, and else "
     "Kafka's default is 1"
 )
-_VIEW: Final = {one.name: one for one in OF_PARTITIONS}
+_VIEW: Final = {column.name: column for column in OF_PARTITIONS}
 COLUMNS = (
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader", "leader_epoch")),
     *(_VIEW[name] for name in _LISTS),
@@ -62,12 +62,12 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
     if placed is None or state is None:
         return None
     placed = with_min_isr(placed, state)
-    wanted = F.size(F.array_except("replicas", "adding_replicas"))
+    planned_replicas = F.size(F.array_except("replicas", "adding_replicas"))
     moving = F.size("adding_replicas") + F.size("removing_replicas")
     return placed.withColumns(
         {
             "is_offline": F.col("leader").isNull(),
-            "is_under_replicated": F.size("isr") < wanted,
+            "is_under_replicated": F.size("isr") < planned_replicas,
             "is_moving": moving > 0,
             "is_preferred": F.coalesce(
                 F.col("leader") == F.get("replicas", F.lit(0)), F.lit(False)
@@ -78,12 +78,12 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
     """Return partitions with min.insync.replicas and how their ISR stands to it, where known."""
-    found = with_effective(placed, state, _MIN_ISR)
+    with_settings = with_effective(placed, state, _MIN_ISR)
     # A leader asks for no more than there are replicas, whatever is configured.
-    asked = F.expr("try_cast(value as int)")
-    least = F.when(asked.isNotNull(), F.least(asked, F.size("replicas")))
-    made = found.withColumns({"min_isr": least, "min_isr_source": F.col("source")})
-    return made.withColumns(
+    setting = F.expr("try_cast(value as int)")
+    least = F.when(setting.isNotNull(), F.least(setting, F.size("replicas")))
+    with_least = with_settings.withColumns({"min_isr": least, "min_isr_source": F.col("source")})
+    return with_least.withColumns(
         {
             "is_under_min_isr": F.size("isr") < F.col("min_isr"),
             "is_at_min_isr": F.size("isr") == F.col("min_isr"),

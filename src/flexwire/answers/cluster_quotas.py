@@ -43,8 +43,8 @@ def client_quotas(state: ClusterState) -> DataFrame:
         F.array_sort(
             F.transform(
                 f"{QUOTA}.entity",
-                lambda one: F.struct(
-                    one["entity_type"].alias("type"), one["entity_name"].alias("name")
+                lambda entity: F.struct(
+                    entity["entity_type"].alias("type"), entity["entity_name"].alias("name")
                 ),
             )
         ),
@@ -69,7 +69,8 @@ def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
     if state is None:
         return None
     entity = F.transform(
-        "entity", lambda one: F.concat(one["type"], F.lit("="), F.coalesce(one["name"], F.lit("")))
+        "entity",
+        lambda entity: F.concat(entity["type"], F.lit("="), F.coalesce(entity["name"], F.lit(""))),
     )
     return client_quotas(state).withColumn("entity", entity)
 

@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.cluster_configs import configs
 from flexwire.answers.cluster_partitions import with_min_isr
 from flexwire.answers.state.cluster import CHANGE_COLUMNS, ORDER, TIME
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -57,13 +57,13 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
     if state is None or placed is None:
         return None
     placed = with_min_isr(placed, state)
-    wanted = F.size(F.array_except("replicas", "adding_replicas"))
+    planned_replicas = F.size(F.array_except("replicas", "adding_replicas"))
     each = placed.groupBy("topic", "topic_id")
-    found = each.agg(
+    by_topic = each.agg(
         F.count("*").alias("partitions"),
-        F.max(wanted).cast("bigint").alias("replicas"),
+        F.max(planned_replicas).cast("bigint").alias("replicas"),
         F.count_if(F.col("leader").isNull()).alias("offline"),
-        F.count_if(F.size("isr") < wanted).alias("under_replicated"),
+        F.count_if(F.size("isr") < planned_replicas).alias("under_replicated"),
         F.count_if(F.col("leader") != F.col("replicas")[0]).alias("not_preferred"),
         F.count_if(F.size("adding_replicas") + F.size("removing_replicas") > 0).alias("moving"),
         F.count_if("is_under_min_isr").alias("under_min_isr"),
@@ -76,8 +76,8 @@ def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
         F.array_sort(F.collect_list(pair)).alias("configs")
     )
     none = F.array().cast("array<string>")
-    made = found.join(settings, "topic", "left")
-    return made.withColumn("configs", F.coalesce("configs", none))
+    rows = by_topic.join(settings, "topic", "left")
+    return rows.withColumn("configs", F.coalesce("configs", none))
 
 
 ANSWER = Answer(
@@ -105,7 +105,7 @@ ANSWER = Answer(
         "configs",
     ),
     ask=cluster_topics,
-    picture=Picture("Under-replicated partitions, by topic", "under_replicated"),
+    picture=AnswerPicture("Under-replicated partitions, by topic", "under_replicated"),
     asks=(InternalTopic.METADATA.topic,),
 )
 
@@ -136,4 +136,4 @@ def topics(state: ClusterState) -> DataFrame:
         F.max(F.when(deleted, F.col("offset"))).alias("deleted_offset"),
         F.max(F.when(deleted, F.col("timestamp"))).alias("deleted_time"),
         F.max_by("is_committed", F.struct(*ORDER)).alias("is_committed"),
-    ).select(*(one.name for one in VIEW_COLUMNS))
+    ).select(*(column.name for column in VIEW_COLUMNS))

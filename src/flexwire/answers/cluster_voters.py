@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
-_VOTER: Final = {one.name: one.type for one in QUORUM.field("voters").type.value_type}
+_VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
 _STATIC: Final = "of static voters, and where it is not known"
 NOT_SAID: Final = (
     "no record says it: of static voters, those of kraft.version 0, controller.quorum.voters does, "
@@ -65,14 +65,14 @@ def voters(state: ClusterState) -> DataFrame:
     )
     version = F.coalesce(f"{KRAFT_VERSION}.kraft_version", F.lit(0).cast("smallint"))
     is_static = F.col("version") == 0
-    said = F.when(is_static, F.col(LEADER_CHANGE)).otherwise(F.col(KRAFT_VOTERS))
-    last = last.withColumn("version", version).withColumn("said", said)
+    statement = F.when(is_static, F.col(LEADER_CHANGE)).otherwise(F.col(KRAFT_VOTERS))
+    last = last.withColumn("version", version).withColumn("said", statement)
     # What an unreadable one says may be anything, but what is after it replaces.
     unread, at = F.col("unread"), F.col(f"{KRAFT_VERSION}.at")
     is_read = (unread["at"] < at) & (unread["at"] < F.col("said.at"))
     is_unread = unread.isNotNull() & ~F.coalesce(is_read, F.lit(False))
-    told = F.format_string("cannot be read, offset %d: %s", unread["offset"], unread["error"])
-    reason = F.when(is_unread, told).when(F.col("said").isNull(), NOT_SAID)
+    unreadable = F.format_string("cannot be read, offset %d: %s", unread["offset"], unread["error"])
+    reason = F.when(is_unread, unreadable).when(F.col("said").isNull(), NOT_SAID)
     last = last.withColumn("reason", reason)
     is_known = F.col("reason").isNull()
     said_by = F.when(is_static, LEADER_CHANGE).otherwise(KRAFT_VOTERS)
@@ -81,7 +81,7 @@ def voters(state: ClusterState) -> DataFrame:
         F.when(is_known, said_by).alias("said_by"),
         is_known.alias("is_known"),
         "reason",
-        *(F.when(is_known, F.col(f"said.{one}")).alias(one) for one in _OF_RECORD),
+        *(F.when(is_known, F.col(f"said.{field}")).alias(field) for field in _OF_RECORD),
         F.explode_outer(F.when(is_known, F.col("said.voters"))).alias("one"),
     )
     return each.select(

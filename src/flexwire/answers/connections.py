@@ -10,7 +10,7 @@ from pyspark.sql.window import Window
 
 from flexwire.answers.asking.answer import Answer, address
 from flexwire.arguments import to_int
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import connection_key
 from flexwire.tables.schema import Column
 
@@ -84,9 +84,9 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     open then is in ``opened`` or ``not_closed`` only if its beginning or end was captured.
     """
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
-    known = _known(tables)
-    rows = known.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(known), [*_WHO], "left")
-    minutes = known.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
+    rows = _known(tables)
+    rows = rows.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(rows), [*_WHO], "left")
+    minutes = rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
     # A capture of less than a minute says nothing of a whole one, and is taken as one.
     a_minute = F.col("opened") / F.greatest(F.col("minutes"), F.lit(1.0))
     nothing = F.lit(0).cast("bigint")
@@ -96,7 +96,7 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
         .withColumn("most_opened_per_minute", F.coalesce("most_opened_per_minute", nothing))
         # No client id is not a client id, but rows without one belong together.
         .withColumn("client_id", F.col("client_id.id"))
-        .select(*(one.name for one in COLUMNS))
+        .select(*(column.name for column in COLUMNS))
     )
 
 
@@ -125,7 +125,7 @@ def _sums(short_us: int) -> list[SparkColumn]:
         F.when(longest > 0, longest).alias("longest_pause_us"),
         F.sum(lifetime).alias("open_us"),
         F.coalesce(F.sum("reauthentications"), F.lit(0)).alias("reauthentications"),
-        *(F.count_if(found).alias(name) for name, found in counts.items()),
+        *(F.count_if(condition).alias(name) for name, condition in counts.items()),
     ]
 
 
@@ -143,15 +143,15 @@ def _known(tables: AnalysisTables) -> DataFrame:
         "reset",
     )
     sent = _frames(tables)
-    found = of_kafka.join(sent, [*key], "left")
-    found = found.join(_handshakes(tables), [*key], "left")
+    rows = of_kafka.join(sent, [*key], "left")
+    rows = rows.join(_handshakes(tables), [*key], "left")
     again = F.filter("handshakes", lambda place: place > F.col("first_other"))
     # The pauses before the first frame and after the last; of a silent connection there is one.
     before = F.col("first_frame_us") - F.col("first_us")
     after = F.col("last_us") - F.coalesce("last_frame_us", "first_us")
-    ends = [F.when(one >= PAUSE_US, one).otherwise(0) for one in (before, after)]
+    ends = [F.when(pause >= PAUSE_US, pause).otherwise(0) for pause in (before, after)]
     inner = F.coalesce("pauses_us", F.lit(0))
-    return found.select(
+    return rows.select(
         *of_kafka.columns,
         F.struct(F.col("client_id").alias("id")).alias("client_id"),
         "last_frame_us",
@@ -199,10 +199,10 @@ def _handshakes(tables: AnalysisTables) -> DataFrame:
     return tables.frames.where(is_one).groupBy(*key).agg(places)
 
 
-def _busiest(known: DataFrame) -> DataFrame:
+def _busiest(rows: DataFrame) -> DataFrame:
     """The most connections that each client opened in one minute."""
     minute = F.floor(F.col("first_us") / 60_000_000).alias("minute")
-    by_minute = known.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
+    by_minute = rows.where("seen_from_start").groupBy(*_WHO, minute).agg(F.count("*").alias("n"))
     return by_minute.groupBy(*_WHO).agg(F.max("n").alias("most_opened_per_minute"))
 
 
@@ -218,5 +218,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),
     ask=connections,
-    picture=Picture("Connections by client", "connections"),
+    picture=AnswerPicture("Connections by client", "connections"),
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.logs.diverging import divergences
+from flexwire.logs.divergence import divergences
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.storage.filesystems import shown
 from flexwire.tables.schema import Column
@@ -53,17 +53,17 @@ def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
         return None
     rows = [
         (
-            *one.partition,
-            one.first_difference,
-            [shown(directory) for directory in one.directories],
-            [*one.brokers],
-            [tip.end for tip in one.tips],
-            [tip.epoch for tip in one.tips],
-            max(tip.end for tip in one.tips[1:]) - one.first_difference,
+            *divergence.partition,
+            divergence.first_difference,
+            [shown(directory) for directory in divergence.directories],
+            [*divergence.brokers],
+            [tip.end for tip in divergence.tips],
+            [tip.epoch for tip in divergence.tips],
+            max(tip.end for tip in divergence.tips[1:]) - divergence.first_difference,
         )
-        for one in divergences(logs.files)
+        for divergence in divergences(logs.files)
     ]
-    schema = pa.schema([(one.name, one.type) for one in COLUMNS])
+    schema = pa.schema([(column.name, column.type) for column in COLUMNS])
     return logs.spark.createDataFrame(rows, spark_schema(schema))
 
 
@@ -89,5 +89,5 @@ ANSWER = Answer(
         "directories",
     ),
     ask=diverging_replicas,
-    asks=tuple(one.topic for one in InternalTopic),
+    asks=tuple(topic.topic for topic in InternalTopic),
 )

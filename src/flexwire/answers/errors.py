@@ -19,7 +19,7 @@ from flexwire.answers.asking.messages import (
 )
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import frame_key
@@ -69,9 +69,9 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
     parts = {
-        name: one
+        name: part
         for name in catalog().names()
-        if _may_have_errors(tables, name) and (one := _errors_of(tables, name, width)) is not None
+        if _may_have_errors(tables, name) and (part := _errors_of(tables, name, width)) is not None
     }
     if not parts:
         return None
@@ -79,9 +79,9 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
         name: [("body", *place.topic_id) for place in error_places(name) if place.topic_id]
         for name in parts
     }
-    found = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
+    rows = with_topic_names(reduce(DataFrame.unionByName, parts.values()), tables, ids)
     about = ("us", "client_id", "api_name", "topic", "topic_id", "code", "field")
-    by_response = found.groupBy(*frame_key(found.columns), *about).agg(F.count("*").alias("times"))
+    by_response = rows.groupBy(*frame_key(rows.columns), *about).agg(F.count("*").alias("times"))
     each = by_response.groupBy(*about).agg(
         F.sum("times").alias("errors"), F.count("*").alias("responses")
     )
@@ -102,7 +102,7 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
     """Whether its spec has error codes, and its table may have some that are not 0."""
-    codes = [("body", *one.path) for one in error_places(message)]
+    codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 
 
@@ -118,14 +118,14 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     body = body_of(table, message)
     # Nearly all responses have no error, and nothing is made of these. As a filter it would come
     # after the one that Spark makes of `inline`, which asks for the errors of each.
-    found = F.when(body.has_error(), body.errors())
+    error_list = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(
         *key,
         "client_id",
         (F.floor(F.unix_micros("time") / width) * width).alias("us"),
         F.lit(api_name).alias("api_name"),
-        F.inline(found),
+        F.inline(error_list),
     )
 
 
@@ -153,5 +153,5 @@ ANSWER: Final = Answer(
         "responses",
     ),
     ask=errors,
-    picture=Picture("Errors over time", "errors", over="time"),
+    picture=AnswerPicture("Errors over time", "errors", over="time"),
 )

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import group_members as members_of
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -72,8 +72,8 @@ def group_members(tables: AnalysisTables) -> DataFrame | None:
     count = F.when(F.col("assigned").isNotNull(), F.size("assigned")).cast("bigint")
     none = F.array().cast("array<string>")
     pairs = F.when(F.col("assigned").isNotNull(), F.coalesce("pairs", none))
-    made = members.join(lists, [*_KEY], "left")
-    return made.withColumns({"partitions": count, "assigned": pairs})
+    rows = members.join(lists, [*_KEY], "left")
+    return rows.withColumns({"partitions": count, "assigned": pairs})
 
 
 ANSWER = Answer(
@@ -102,6 +102,6 @@ ANSWER = Answer(
         "is_known",
     ),
     ask=group_members,
-    picture=Picture("Partitions, by member", "partitions"),
+    picture=AnswerPicture("Partitions, by member", "partitions"),
     asks=(_TOPIC.topic,),
 )

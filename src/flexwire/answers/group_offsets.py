@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
 from flexwire.answers.state import lag, last_commits
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -85,9 +85,9 @@ def group_offsets(tables: AnalysisTables) -> DataFrame | None:
         return None
     # Of null, which is not known, the size is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
-    greatest = F.array_max(F.transform("pending", lambda one: one["offset"]))
-    made = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
-    return made.withColumns({"pending": count, "pending_offset": greatest})
+    greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
+    rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
+    return rows.withColumns({"pending": count, "pending_offset": greatest})
 
 
 ANSWER = Answer(
@@ -115,7 +115,7 @@ ANSWER = Answer(
         "is_known",
     ),
     ask=group_offsets,
-    picture=Picture("Lag, by group and partition", "lag"),
+    picture=AnswerPicture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
     # A plan of some of them would leave the other groups where they are.
     most_rows=2_000_000,

@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
 from flexwire.answers.state import groups, lag, last_commits
 from flexwire.answers.state.log import passed
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -81,11 +81,11 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
         F.max("log_partition").alias("commits_partition"),
         F.bool_and("is_known").alias("has_commits"),
     )
-    known = every.select(
+    rows = every.select(
         *("group", "type", F.col("members").cast("bigint"), "time", "log_partition"),
         F.col("is_known").alias("has_group"),
     )
-    both = committed.join(known, "group", "full").na.fill(
+    both = committed.join(rows, "group", "full").na.fill(
         0, ["partitions", "without_end", "pending"]
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
@@ -122,6 +122,6 @@ ANSWER = Answer(
         "idle_us",
     ),
     ask=group_state,
-    picture=Picture("Lag, by group and topic", "lag"),
+    picture=AnswerPicture("Lag, by group and topic", "lag"),
     asks=(_TOPIC.topic,),
 )

@@ -23,7 +23,7 @@ from flexwire.answers.asking.groups import (
     with_what_was_before,
 )
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -82,39 +82,39 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
     member with another subscription than before, and nobody had been told to. Otherwise it is
     "unknown": what happened on connections that were not captured, and inside the broker.
     """
-    wanted = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
-    if not wanted:
+    filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
+    if not filters:
         return None
     others = [*heartbeat_epochs(tables)]
-    if wanted[0].api_name == JOIN:
+    if filters[0].api_name == JOIN:
         others += classic_beats(tables)
-    known = with_what_was_before(events(tables, wanted, others))
-    rows = _with_generation(_proven(known)).groupBy(*_GROUP, "generation").agg(*_sums())
+    group_events = with_what_was_before(events(tables, filters, others))
+    rows = _with_generation(_proven(group_events)).groupBy(*_GROUP, "generation").agg(*_sums())
     return rows.where("is_there")
 
 
-def _proven(known: DataFrame) -> DataFrame:
+def _proven(group_events: DataFrame) -> DataFrame:
     """A row for each generation that an event names, and each cause that it proves."""
     kind, number = F.col("kind"), F.col("generation")
     is_named = (kind == event.JOIN_EVENT) | (
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
     )
-    found = [
+    proofs = [
         F.when(is_named, _told(number, F.col("at"))),
         F.when(kind == event.LEAVE_EVENT, _told(F.lit(None), F.col("asked"), _LEFT)),
         F.when((kind == event.COME) & F.col("is_good"), _told(number, F.col("asked"), _NEW)),
     ]
-    found += [
+    proofs += [
         F.when((kind == event.JOIN_EVENT) & proof, _told(number, F.col("asked"), cause))
         for cause, proof in joined_causes().items()
     ]
     ended = expired()
-    found.append(
+    proofs.append(
         F.when((kind == event.JOIN_EVENT) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
     )
-    each = known.select(
+    each = group_events.select(
         *_GROUP, kind, "member_id", "asked", "answered", "listed", "reason",
-        F.inline(F.array_compact(F.array(*found))),
+        F.inline(F.array_compact(F.array(*proofs))),
     )  # fmt: skip
     is_there = F.col("cause").isNull()
     gives_reason = is_there | (F.col("kind") == event.LEAVE_EVENT)
@@ -149,8 +149,8 @@ def _sums() -> list[SparkColumn]:
     )
     listed = F.max(F.when(joins, F.col("listed")))
     named = F.collect_set(F.when(is_there & ~is_classic, F.col("member_id")))
-    told = F.when(listed.isNotNull(), F.size(listed))
-    number = F.when(F.first("protocol") == PROTOCOL, told)
+    topic_count = F.when(listed.isNotNull(), F.size(listed))
+    number = F.when(F.first("protocol") == PROTOCOL, topic_count)
     earliest = F.when(~is_there, F.struct("sign_time", "cause"))
     return [
         F.max("is_there").alias("is_there"),
@@ -183,5 +183,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-rebalance_us", "group_id", "protocol", "-generation"),
     ask=groups,
-    picture=Picture("How long rebalances took", "rebalance_us"),
+    picture=AnswerPicture("How long rebalances took", "rebalance_us"),
 )

@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import opened
 from flexwire.answers.state import transactions
 from flexwire.answers.state.partitions import NOW, hanging_by
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -62,16 +62,18 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
     coordinators' logs those that no coordinator knows are not there.
     """
     logs = tables.internal
-    known = None if logs is None else logs.view(_TOPIC, transactions)
+    transactions_seen = None if logs is None else logs.view(_TOPIC, transactions)
     newest = None if logs is None else logs.newest(_TOPIC)
-    if logs is None or known is None or newest is None:
+    if logs is None or transactions_seen is None or newest is None:
         return None
     now = logs.now(_TOPIC, F.col("log_partition"))
-    found = hanging_by(known.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC))
+    rows = hanging_by(
+        transactions_seen.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC)
+    )
     is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
     ours = F.coalesce(NOW, F.lit(newest))
     open_us = F.unix_micros(ours) - F.unix_micros("open_since")
-    return found.withColumns({"open_us": open_us, "is_known": is_known})
+    return rows.withColumns({"open_us": open_us, "is_known": is_known})
 
 
 ANSWER = Answer(
@@ -88,6 +90,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-is_known", "-open_us", "topic", "partition", "producer_id"),
     ask=hanging_transactions,
-    picture=Picture("How long it was open", "open_us"),
+    picture=AnswerPicture("How long it was open", "open_us"),
     asks=(_TOPIC.topic,),
 )

@@ -13,8 +13,8 @@ from flexwire.answers.asking.answer import Answer
 from flexwire.answers.tagged_fields import software
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import OF_KAFKA
 from flexwire.protocol.headers import first_with_tags
 from flexwire.schema.spec import MessageType
 from flexwire.tables.keys import connection_key
@@ -77,13 +77,13 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.col("header_unknown_tagged_fields").alias("tags"),
     )
     connections = frames.groupBy(*key, "sender", "client_id").agg(F.count("*").alias("each"))
-    told = software(tables.frames)
-    by_client = connections.join(told, [*key], "left").groupBy(*_WHOSE)
+    names_of_software = software(tables.frames)
+    by_client = connections.join(names_of_software, [*key], "left").groupBy(*_WHOSE)
     every = by_client.agg(F.sum("each").alias("all_messages"))
-    tagged = frames.where(F.size("tags") > 0).join(told, [*key], "left")
+    tagged = frames.where(F.size("tags") > 0).join(names_of_software, [*key], "left")
     each = tagged.select(*_WHOSE, "api_name", "time", F.inline("tags"))
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.col("data"))
-    found = each.groupBy("tag", *_WHOSE).agg(
+    rows = each.groupBy("tag", *_WHOSE).agg(
         F.count("*").alias("messages"),
         F.sort_array(F.collect_set("api_name")).alias("api_names"),
         F.approx_count_distinct(shown).alias("values"),
@@ -93,10 +93,12 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.max("time").alias("last_time"),
     )
     # What nobody told is null on both sides.
-    same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in _WHOSE]
-    every = every.select(*(F.col(one).alias(f"all_{one}") for one in _WHOSE), "all_messages")
-    found = found.join(F.broadcast(every), reduce(and_, same), "left")
-    return found.select(
+    same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in _WHOSE]
+    every = every.select(
+        *(F.col(column).alias(f"all_{column}") for column in _WHOSE), "all_messages"
+    )
+    rows = rows.join(F.broadcast(every), reduce(and_, same), "left")
+    return rows.select(
         "tag",
         *_WHOSE,
         "messages",
@@ -134,5 +136,5 @@ ANSWER: Final = Answer(
         "api_names",
     ),
     ask=header_tags,
-    picture=Picture("Messages with a tag in the header", "messages"),
+    picture=AnswerPicture("Messages with a tag in the header", "messages"),
 )

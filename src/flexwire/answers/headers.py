@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.measures.headers import ADDED, READ, SUMS, add_up
 from flexwire.records.conventions import CONVENTIONS
 from flexwire.tables.schema import Column
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 _OF: Final = ("topic", "source", "client_id")
 # The first that all judged values fit is told.
-_JUDGED: Final = {one.name: one.in_bulk for one in CONVENTIONS.values() if one.in_bulk}
+_JUDGED: Final = {
+    convention.name: convention.in_bulk for convention in CONVENTIONS.values() if convention.in_bulk
+}
 _READS_AS: Final = "by which convention all of these read: " + "; ".join(
     f'"{name}", {one.meaning}' for name, one in _JUDGED.items()
 )
@@ -71,9 +73,9 @@ def headers(tables: AnalysisTables) -> DataFrame:
         unnamed = added.withColumns({"topic_id": F.col("topic"), "topic": F.lit(None)})
         named = with_topic_names(unnamed, tables)
         added = named.withColumn("topic", F.coalesce("topic", "topic_id")).drop("topic_id")
-    found = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
+    rows = added.withColumn("size", F.octet_length("value")).groupBy(*_OF, "header").agg(*_sums())
     key_bytes = F.octet_length("header").cast("bigint") * F.col("headers")
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "null_values": F.col("headers") - F.col("values"),
             "least_bytes": F.col("least").cast("bigint"),
@@ -84,13 +86,13 @@ def headers(tables: AnalysisTables) -> DataFrame:
     )
     whole = Window.partitionBy(*_OF)
     payload = F.sum(F.coalesce("record_bytes", F.lit(0)) + F.coalesce("total_bytes", F.lit(0)))
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "record_share": F.col("records") / F.sum("all_records").over(whole),
             "payload": payload.over(whole),
         }
     ).where("header is not null")
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             # A share of no bytes is not known.
             "payload_share": F.try_divide("total_bytes", "payload"),
@@ -98,7 +100,7 @@ def headers(tables: AnalysisTables) -> DataFrame:
             "reads_as": _reads_as(),
         }
     )
-    return found.select(*(one.name for one in COLUMNS))
+    return rows.select(*(column.name for column in COLUMNS))
 
 
 def _sums() -> list[SparkColumn]:
@@ -109,17 +111,17 @@ def _sums() -> list[SparkColumn]:
         F.max("most").alias("most"),
         F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"),
         *(
-            F.sum(F.when(F.expr(one.condition), F.col("judged"))).alias(name)
-            for name, one in _JUDGED.items()
+            F.sum(F.when(F.expr(judge.condition), F.col("judged"))).alias(name)
+            for name, judge in _JUDGED.items()
         ),
     ]
 
 
 def _reads_as() -> SparkColumn:
-    told = F.when(F.col("judged") == 0, F.lit(None).cast("string"))
+    verdict = F.when(F.col("judged") == 0, F.lit(None).cast("string"))
     for name in _JUDGED:
-        told = told.when(F.col(name) == F.col("judged"), name)
-    return told
+        verdict = verdict.when(F.col(name) == F.col("judged"), name)
+    return verdict
 
 
 ANSWER = Answer(
@@ -135,5 +137,5 @@ ANSWER = Answer(
     order=("-total_bytes", "topic", "source", "client_id", "key"),
     ask=headers,
     elsewhere="'flexwire records dump --deep' shows them, and Spark's source kafka-log reads them",
-    picture=Picture("Bytes of record headers", "total_bytes"),
+    picture=AnswerPicture("Bytes of record headers", "total_bytes"),
 )

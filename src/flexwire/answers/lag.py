@@ -13,7 +13,7 @@ from pyspark.sql.window import Window
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -105,18 +105,18 @@ def lag(tables: AnalysisTables) -> DataFrame | None:
     It does not know whether the broker took a commit or an EndTxn, nor the lag of commits by a
     client whose fetches were not captured, as those of an administrator.
     """
-    told = [
-        one
-        for one in (
+    reports = [
+        fetched_and_committed
+        for fetched_and_committed in (
             _commits(tables, COMMITS),
             _commits(tables, IN_TRANSACTIONS),
             *_ends(tables),
         )
-        if one is not None
+        if fetched_and_committed is not None
     ]
     if tables.message(COMMITS) is None and tables.message(IN_TRANSACTIONS) is None:
         return None
-    named = with_topic_names(reduce(DataFrame.unionByName, told), tables, _TOPIC_IDS)
+    named = with_topic_names(reduce(DataFrame.unionByName, reports), tables, _TOPIC_IDS)
     # In fetches and commits of the same moment, what was fetched came first.
     order = ("time", F.col("committed_offset").isNotNull())
     before = Window.partitionBy(_READER, "is_transactional", *_PLACE).orderBy(*order)
@@ -161,20 +161,20 @@ def _with_outcome(commits: DataFrame, tables: AnalysisTables) -> DataFrame:
     ends = tables.message(OUTCOMES)
     if ends is None:
         return plain.unionByName(of_transactions.withColumn("outcome", F.lit(_PENDING)))
-    told = ends.select(
+    markers = ends.select(
         "time",
         F.col("body.transactional_id").alias("transactional_id"),
         F.when(F.col("body.committed"), _COUNTS).otherwise(_ABORTED).alias("ended"),
     )
-    both = of_transactions.unionByName(told, allowMissingColumns=True)
+    both = of_transactions.unionByName(markers, allowMissingColumns=True)
     # A commit and an end of the same moment were sent in that order.
     order = ("time", F.col("ended").isNotNull())
     after = Window.partitionBy("transactional_id").orderBy(*order)
     after = after.rowsBetween(Window.currentRow, Window.unboundedFollowing)
     following = F.first("ended", ignorenulls=True).over(after)
-    made = both.withColumn("following", following).where(F.col("ended").isNull())
+    pending = both.withColumn("following", following).where(F.col("ended").isNull())
     outcome = F.coalesce("following", F.lit(_PENDING))
-    return plain.unionByName(made.withColumn("outcome", outcome).drop("ended", "following"))
+    return plain.unionByName(pending.withColumn("outcome", outcome).drop("ended", "following"))
 
 
 def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
@@ -183,17 +183,17 @@ def _with_isolation(rows: DataFrame, tables: AnalysisTables) -> DataFrame:
     if fetches is None:
         return rows.withColumn("reads_committed", F.lit(None).cast("boolean"))
     level = F.max_by("body.isolation_level", "time") == _READ_COMMITTED
-    asked = fetches.select("time", "body", *_who()[:2])
+    requested = fetches.select("time", "body", *_who()[:2])
     # By other names: Spark takes columns of one table for each other when it joins them.
-    by_client = asked.groupBy(
+    by_client = requested.groupBy(
         F.col("client_id").alias("its_id"), F.col("address").alias("its_host")
     ).agg(level.alias("of_client"))
-    by_host = asked.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
+    by_host = requested.groupBy(F.col("address").alias("at")).agg(level.alias("of_host"))
     same = F.col("client_id").eqNullSafe(F.col("its_id")) & (F.col("address") == F.col("its_host"))
     both = rows.join(F.broadcast(by_client), same, "left")
     both = both.join(F.broadcast(by_host), F.col("address") == F.col("at"), "left")
-    found = F.when(F.col("is_transactional"), F.col("of_host")).otherwise(F.col("of_client"))
-    return both.withColumn("reads_committed", found)
+    isolation = F.when(F.col("is_transactional"), F.col("of_host")).otherwise(F.col("of_client"))
+    return both.withColumn("reads_committed", isolation)
 
 
 def _commits(tables: AnalysisTables, message: str) -> DataFrame | None:
@@ -292,5 +292,5 @@ ANSWER: Final = Answer(
     ),
     ask=lag,
     of_state="group_offsets",
-    picture=Picture("Lag at the last commit", "lag"),
+    picture=AnswerPicture("Lag at the last commit", "lag"),
 )

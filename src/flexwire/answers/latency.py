@@ -14,7 +14,7 @@ from flexwire.answers.asking.answer import Answer, address
 from flexwire.answers.asking.messages import record_bytes_of, throttled_waits, throttles
 from flexwire.arguments import to_int
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
 from flexwire.tables.keys import connection_key, frame_key
 from flexwire.tables.schema import Column
@@ -74,7 +74,7 @@ SLOWEST_COLUMNS: Final = (
            "throttled the client; 0 where it did not"),
 )  # fmt: skip
 
-_BY: Final = tuple(one.name for one in COLUMNS[:5])
+_BY: Final = tuple(column.name for column in COLUMNS[:5])
 
 
 def latency(tables: AnalysisTables) -> DataFrame:
@@ -96,7 +96,7 @@ def latency(tables: AnalysisTables) -> DataFrame:
     slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
     percentiles = F.percentile_approx("latency_us", [0.5, 0.9, 0.99], ACCURACY)
     each = _responses(tables).groupBy(*_BY)
-    found = each.agg(
+    rows = each.agg(
         F.count("*").alias("responses"),
         percentiles.alias("at"),
         slowest.alias("slowest"),
@@ -104,7 +104,7 @@ def latency(tables: AnalysisTables) -> DataFrame:
         F.sum("throttled_us").alias("throttled_us"),
         F.count_if("is_pipelined").alias("pipelined"),
     )
-    return found.select(
+    return rows.select(
         *_BY,
         "responses",
         F.col("at")[0].alias("p50_us"),
@@ -129,54 +129,57 @@ def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
     order = (F.desc("latency_us"), "time", "connection", "frame_index")
     rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
     ranked = _responses(tables).withColumn("rank", rank)
-    found = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
-    return found.select(*(one.name for one in SLOWEST_COLUMNS))
+    rows = ranked.where(F.col("rank") <= to_int(most, "most", least=1))
+    return rows.select(*(column.name for column in SLOWEST_COLUMNS))
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
     """The responses whose requests are known, with `_BY`, and how long the requests waited."""
     key = frame_key(tables.frames.columns)
-    told = tables.frames.where(
+    responses = tables.frames.where(
         "direction = 'response' and latency_us is not null and api_name is not null"
     )
     # A correlation id may come again on a connection; at that moment it does not.
-    asked = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
-    told = told.select(
+    sent_at = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
+    responses = responses.select(
         *key, "api_name", "broker", "client_id", "client", "message", "latency_us", "time",
-        "correlation_id", asked.alias("asked"),
+        "correlation_id", sent_at.alias("asked"),
     )  # fmt: skip
-    told = _without_throttling(told, tables)
-    waiting = [one for one in CARRYING_RESPONSES if tables.message(one) is not None]
+    responses = _without_throttling(responses, tables)
+    waiting = [message for message in CARRYING_RESPONSES if tables.message(message) is not None]
     parts = [
-        told.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
-        *(_fetches(told.where(F.col("message") == one), tables, one) for one in waiting),
+        responses.where(~F.col("message").isin(waiting)).withColumn("waited", F.lit(col=False)),
+        *(
+            _fetches(responses.where(F.col("message") == message), tables, message)
+            for message in waiting
+        ),
     ]
     every = reduce(DataFrame.unionByName, parts)
     return every.withColumn("address", address(F.col("client")))
 
 
-def _without_throttling(told: DataFrame, tables: AnalysisTables) -> DataFrame:
+def _without_throttling(responses: DataFrame, tables: AnalysisTables) -> DataFrame:
     """The responses with ``throttled_us``, which their ``latency_us`` leaves out."""
     throttled = throttles(tables)
     nothing = F.lit(0).cast("bigint")
     if throttled is None:
-        return told.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
+        return responses.withColumns({"throttled_us": nothing, "is_pipelined": F.lit(col=False)})
     waits = throttled_waits(tables, throttled).drop("cause")
-    found = told.join(waits, [*frame_key(told.columns)], "left")
+    with_waits = responses.join(waits, [*frame_key(responses.columns)], "left")
     throttled_us = F.coalesce("throttled_us", nothing)
-    return found.withColumns(
+    return with_waits.withColumns(
         {"throttled_us": throttled_us, "latency_us": F.col("latency_us") - throttled_us}
     )
 
 
-def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
+def _fetches(frames: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
     """The responses of an API that carries records, and whether the broker waited all of it."""
     requests = tables.message(message.removesuffix("Response") + "Request")
     responses = tables.message(message)
     if requests is None or responses is None:
-        return told.withColumn("waited", F.lit(col=False))
-    connection, key = connection_key(told.columns), frame_key(told.columns)
-    asked = requests.select(
+        return frames.withColumn("waited", F.lit(col=False))
+    connection, key = connection_key(responses.columns), frame_key(responses.columns)
+    requested = requests.select(
         *connection,
         "correlation_id",
         F.col("time").alias("asked"),
@@ -185,13 +188,13 @@ def _fetches(told: DataFrame, tables: AnalysisTables, message: str) -> DataFrame
     )
     got = record_bytes_of(message, responses).alias("record_bytes")
     answers = responses.select(*key, got)
-    joined = told.join(asked, [*connection, "correlation_id", "asked"], "left")
+    joined = frames.join(requested, [*connection, "correlation_id", "asked"], "left")
     joined = joined.join(answers, [*key], "left")
     waited = (F.col("latency_us") >= F.col("max_wait_ms") * 1000) & (
         F.col("record_bytes") < F.col("min_bytes")
     )
     joined = joined.withColumn("waited", F.coalesce(waited, F.lit(False)))
-    return joined.select(*told.columns, "waited")
+    return joined.select(*frames.columns, "waited")
 
 
 ANSWER: Final = Answer(
@@ -207,5 +210,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("waited", "-p99_us", "-max_us", "api_name", "broker", "client_id", "address"),
     ask=latency,
-    picture=Picture("The slowest response", "max_us"),
+    picture=AnswerPicture("The slowest response", "max_us"),
 )

@@ -14,7 +14,7 @@ from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.records.record import Compression
 from flexwire.tables.schema import Column
@@ -75,18 +75,20 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     logs = tables.logs
     if logs is None:
         return None
-    is_own = ~F.col("topic").isin(*(one.topic for one in InternalTopic))
+    is_own = ~F.col("topic").isin(*(topic.topic for topic in InternalTopic))
     batches = (
         logs.batches.where(~F.col("is_control") & is_own)
         .groupBy("topic")
         .agg(F.sum("size").alias("bytes"))
     )
     sums = ("sampled_bytes", "sampled_records", "written_bytes", "written_batches")
-    ways = logs.rewrites.groupBy("topic", *_WAY).agg(*(F.sum(one).alias(one) for one in sums))
+    ways = logs.rewrites.groupBy("topic", *_WAY).agg(
+        *(F.sum(column).alias(column) for column in sums)
+    )
     estimated = F.round(F.col("bytes") * F.col("written_bytes") / F.col("sampled_bytes"))
-    found = ways.join(batches, "topic").withColumn("estimated_bytes", estimated.cast("bigint"))
+    rows = ways.join(batches, "topic").withColumn("estimated_bytes", estimated.cast("bigint"))
     order = Window.partitionBy("topic").orderBy("estimated_bytes", *_WAY)
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "rank": F.row_number().over(order),
             "saved_bytes": F.col("bytes") - F.col("estimated_bytes"),
@@ -96,7 +98,7 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
         }
     )
     best = F.when(F.col("rank") == 1, F.greatest("saved_bytes", F.lit(0)))
-    return found.withColumns(
+    return rows.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
             # No topic is null: Spark warns of a window without a key.
@@ -166,6 +168,6 @@ ANSWER = Answer(
         "advice",
     ),
     ask=savings,
-    picture=Picture("What the best ways would save", "saved_bytes"),
+    picture=AnswerPicture("What the best ways would save", "saved_bytes"),
     of_logs=True,
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.messages import exchanges, known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -68,15 +68,18 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
     acknowledgements; ``errors`` has those that were refused.
     """
     parts = [
-        one
-        for one in (_acquired(tables), *(_acknowledged(tables, name) for name in _ACKNOWLEDGE))
-        if one is not None
+        part
+        for part in (_acquired(tables), *(_acknowledged(tables, name) for name in _ACKNOWLEDGE))
+        if part is not None
     ]
     if not parts:
         return None
-    found = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
-    counts = found.groupBy(*_ROW).agg(
-        *(F.coalesce(F.try_sum(one), F.lit(0)).alias(one) for one in (*_COUNTED[:2], *_TYPES)),
+    rows = with_topic_names(reduce(DataFrame.unionByName, parts), tables)
+    counts = rows.groupBy(*_ROW).agg(
+        *(
+            F.coalesce(F.try_sum(column), F.lit(0)).alias(column)
+            for column in (*_COUNTED[:2], *_TYPES)
+        ),
         F.max("deliveries").alias("most_deliveries"),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
@@ -145,8 +148,10 @@ def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
         F.lit(None).cast("string").alias("topic"),
         known_id(F.col("topic_id")).alias("topic_id"),
         *(
-            counts.get(one, nothing).cast("int" if one == "deliveries" else "bigint").alias(one)
-            for one in _COUNTED
+            counts.get(column, nothing)
+            .cast("int" if column == "deliveries" else "bigint")
+            .alias(column)
+            for column in _COUNTED
         ),
     )
 
@@ -163,5 +168,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_ROW),
     ask=share_deliveries,
-    picture=Picture("Offsets delivered again", "redelivered"),
+    picture=AnswerPicture("Offsets delivered again", "redelivered"),
 )

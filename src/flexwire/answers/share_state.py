@@ -11,7 +11,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import share_state as state_of
 from flexwire.answers.state.commits import readable_end
 from flexwire.answers.state.share_state import held_batches
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -61,7 +61,7 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
     if logs is None or state is None:
         return None
     ends = logs.ends(_TOPIC)
-    done = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
+    complete_count = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
     batches = held_batches(F.col("state_batches"), F.col("start_offset"))
     lag = F.when(
         F.col("start_offset") >= 0,
@@ -70,15 +70,15 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
             F.col("done"),
         ),
     )
-    made = state.join(logs.topic_names(), "topic_id", "left").join(
+    rows = state.join(logs.topic_names(), "topic_id", "left").join(
         ends, ["topic", "partition"], "left"
     )
-    return made.withColumns(
+    return rows.withColumns(
         {
             "group": F.col("group_id"),
-            "done": done.cast("bigint"),
+            "done": complete_count.cast("bigint"),
             "deliveries": F.array_max(
-                F.transform(batches, lambda one: one["delivery_count"].cast("int"))
+                F.transform(batches, lambda batch: batch["delivery_count"].cast("int"))
             ),
             "batches": F.when(batches.isNotNull(), F.size(batches)).cast("bigint"),
             "snapshot_time": F.col("write_time"),
@@ -98,6 +98,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("is_known", "-lag", "-deliveries", "group", "topic", "topic_id", "partition"),
     ask=share_state,
-    picture=Picture("Lag, by share group and partition", "lag"),
+    picture=AnswerPicture("Lag, by share group and partition", "lag"),
     asks=(_TOPIC.topic,),
 )

@@ -9,8 +9,8 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import UNBROKEN
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import UNBROKEN
 from flexwire.specs.cost.columns import (
     AS_SENT,
     BLOCKS,
@@ -142,31 +142,37 @@ def _by_client(sampled: DataFrame) -> DataFrame:
 
 
 def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
-    names = [one for one in clients.columns if one not in (*_GROUP, "client_id")]
+    names = [column for column in clients.columns if column not in (*_GROUP, "client_id")]
     if names:
         gains = [
-            F.avg((F.col(one) < F.col(before)).cast("double")) for one, before in _BEFORE.items()
+            F.avg((F.col(column) < F.col(before)).cast("double"))
+            for column, before in _BEFORE.items()
         ]
         measured = clients.groupBy(*_GROUP).agg(
-            *(F.sum(one).alias(one) for one in names),
-            *(gain.alias(f"{one}_gain_share") for one, gain in zip(_ENCODINGS, gains, strict=True)),
+            *(F.sum(column).alias(column) for column in names),
+            *(
+                gain.alias(f"{column}_gain_share")
+                for column, gain in zip(_ENCODINGS, gains, strict=True)
+            ),
         )
         rows = counted.join(F.broadcast(measured), [*_GROUP], "left")
-        found = {f"{one}_bytes": _share(one) * F.col("sent_bytes") for one in _ENCODINGS}
-        found["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
-        found = {name: F.round(value).cast("bigint") for name, value in found.items()}
-        found["error_share"] = F.col("with_error") / F.col("could_have_error")
-        rows = rows.withColumns(found).fillna(0, ["measured"])
+        shares = {
+            f"{encoding}_bytes": _share(encoding) * F.col("sent_bytes") for encoding in _ENCODINGS
+        }
+        shares["margin_bytes"] = F.greatest(*map(_margin, _ENCODINGS))
+        shares = {name: F.round(value).cast("bigint") for name, value in shares.items()}
+        shares["error_share"] = F.col("with_error") / F.col("could_have_error")
+        rows = rows.withColumns(shares).fillna(0, ["measured"])
     else:
         rows = counted.withColumn("measured", F.lit(0))
     rows = rows.withColumnRenamed("body_version", "version")
     kinds = {"string": "string", "int32": "int", "int64": "bigint", "double": "double"}
     return rows.select(
         *(
-            (F.col(one.name) if one.name in rows.columns else F.lit(None))
-            .cast(kinds[str(one.type)])
-            .alias(one.name)
-            for one in COLUMNS
+            (F.col(column.name) if column.name in rows.columns else F.lit(None))
+            .cast(kinds[str(column.type)])
+            .alias(column.name)
+            for column in COLUMNS
         )
     )
 
@@ -201,7 +207,7 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
     ask=sizes,
-    picture=Picture(
+    picture=AnswerPicture(
         "Bytes of the messages below, in each encoding",
         "sent_bytes",
         across=tuple(f"{name}_bytes" for name in _ENCODINGS),

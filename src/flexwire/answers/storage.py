@@ -13,9 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.facts.facts import least_of
-from flexwire.logs.planning import Outcome
+from flexwire.logs.pieces import TransactionOutcome
 from flexwire.tables.keys import ANALYSIS
 from flexwire.tables.log_schema import OUTCOMES
 from flexwire.tables.schema import Column
@@ -107,12 +107,12 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     each = _of_batches(logs.batches)
     quantiles = F.percentile("size", F.array(F.lit(0.5), F.lit(0.99)), F.col("records"))
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
-    found = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
-    found = found.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
+    rows = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
+    rows = rows.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
     # Between two analyses nobody has looked for later records of the same keys.
-    known = {one: F.when(F.col(_IS_WHOLE), F.col(one)) for one in _OF_KEYS[1:]}
-    found = found.withColumns(known)
-    return found.withColumns(
+    exact_counts = {column: F.when(F.col(_IS_WHOLE), F.col(column)) for column in _OF_KEYS[1:]}
+    rows = rows.withColumns(exact_counts)
+    return rows.withColumns(
         {
             "compression_ratio": F.try_divide("uncompressed_bytes", "batch_bytes"),
             "mean_batch_bytes": F.try_divide("batch_bytes", "batches"),
@@ -139,7 +139,9 @@ def _of_keys(keys: DataFrame) -> DataFrame:
     run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
     times = F.size(F.collect_set(F.struct("partition", run)))
     is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
-    return keys.groupBy("topic").agg(is_whole, *(F.sum(one).alias(one) for one in _OF_KEYS))
+    return keys.groupBy("topic").agg(
+        is_whole, *(F.sum(column).alias(column) for column in _OF_KEYS)
+    )
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
@@ -184,15 +186,18 @@ def _of_transactions(
     is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
     # Tables of an older analysis have no outcome of what is in a transaction.
     is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
-    is_aborted = F.col("outcome") == OUTCOMES[Outcome.ABORTED]
-    is_unsettled = F.col("outcome").isin(OUTCOMES[Outcome.OPEN], OUTCOMES[Outcome.UNKNOWN])
+    is_aborted = F.col("outcome") == OUTCOMES[TransactionOutcome.ABORTED]
+    is_unsettled = F.col("outcome").isin(
+        OUTCOMES[TransactionOutcome.OPEN], OUTCOMES[TransactionOutcome.UNKNOWN]
+    )
     sums = {
         "aborted_records": F.when(is_aborted, records),
         "aborted_bytes": F.when(is_aborted, record_bytes),
         "unsettled_records": F.when(is_unsettled, records),
     }
     return tuple(
-        F.when(is_said, F.coalesce(F.sum(one), F.lit(0))).alias(name) for name, one in sums.items()
+        F.when(is_said, F.coalesce(F.sum(column), F.lit(0))).alias(name)
+        for name, column in sums.items()
     )
 
 
@@ -231,6 +236,6 @@ ANSWER = Answer(
         "damaged",
     ),
     ask=storage,
-    picture=Picture("Bytes of log segments, by topic", "bytes"),
+    picture=AnswerPicture("Bytes of log segments, by topic", "bytes"),
     of_logs=True,
 )

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer
 from flexwire.capture.pairing.state import WITHHELD_BYTES
-from flexwire.facts.answers import Picture
-from flexwire.measures.definitions import OF_KAFKA, READ
+from flexwire.facts.answers import AnswerPicture
+from flexwire.measures.conditions import OF_KAFKA, READ
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
 from flexwire.tables.message_schema import table_schema
@@ -69,13 +69,13 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     """
     frames = tables.frames.where(OF_KAFKA.sql)
     key = connection_key(frames.columns)
-    told = [_in_headers(frames)]
+    uses_by_place = [_in_headers(frames)]
     with_uses = tables.of_messages((*key, *_READ), _with_uses, _uses_schema(key))
     if with_uses is not None:
-        told.append(_in_bodies(with_uses))
-    known = software(tables.frames)
-    uses = reduce(DataFrame.unionByName, told).join(known, [*key], "left")
-    found = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
+        uses_by_place.append(_in_bodies(with_uses))
+    software_names = software(tables.frames)
+    uses = reduce(DataFrame.unionByName, uses_by_place).join(software_names, [*key], "left")
+    rows = uses.groupBy("message", "is_header", "sender", *_FIELD, *_SOFTWARE).agg(
         F.count_distinct(F.coalesce("client_id", F.lit(""))).alias("clients"),
         F.count("*").alias("messages"),
         F.sum("times").alias("times"),
@@ -84,17 +84,17 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
         F.sort_array(F.collect_set("version")).alias("versions"),
     )
     # Software that nobody told is null on both sides.
-    same = [F.col(one).eqNullSafe(F.col(f"all_{one}")) for one in ("message", *_SOFTWARE)]
-    found = found.join(F.broadcast(_every(frames, known)), reduce(and_, same), "left")
+    same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *_SOFTWARE)]
+    rows = rows.join(F.broadcast(_every(frames, software_names)), reduce(and_, same), "left")
     every = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))
-    found = found.withColumns(
+    rows = rows.withColumns(
         {
             "is_known": F.col("name").isNotNull(),
             "message_share": F.col("messages") / every,
             "byte_share": F.col("bytes") / F.col("message_bytes"),
         }
     )
-    return found.select(*(one.name for one in COLUMNS))
+    return rows.select(*(column.name for column in COLUMNS))
 
 
 def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -122,7 +122,7 @@ def _in_headers(frames: DataFrame) -> DataFrame:
     each = _uses(frames, "header_unknown_tagged_fields", "api_version", is_header=True)
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.octet_length("data"))
     return each.select(
-        *(one for one in each.columns if one not in {"tag", "data"}),
+        *(column for column in each.columns if column not in {"tag", "data"}),
         F.lit("").alias("path"),
         "tag",
         F.lit(None).cast("string").alias("name"),
@@ -147,23 +147,23 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
 
 def software(frames: DataFrame) -> DataFrame:
     """What software the client of each connection is."""
-    told = frames.where("client_software_name is not null")
+    with_names = frames.where("client_software_name is not null")
     key = connection_key(frames.columns)
-    found = told.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
-    return F.broadcast(found.select(*key, "one.*"))
+    names = with_names.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
+    return F.broadcast(names.select(*key, "one.*"))
 
 
-def _every(frames: DataFrame, known: DataFrame) -> DataFrame:
+def _every(frames: DataFrame, software_names: DataFrame) -> DataFrame:
     """How many headers and bodies were read, by the message's name and software."""
     key = connection_key(frames.columns)
     each = frames.groupBy(*key, "message").agg(
         F.count("header_version").alias("headers"), F.count_if(F.expr(READ.sql)).alias("bodies")
     )
-    each = each.join(known, [*key], "left")
+    each = each.join(software_names, [*key], "left")
     counted = each.groupBy("message", *_SOFTWARE).agg(
         F.sum("headers").alias("headers"), F.sum("bodies").alias("bodies")
     )
-    return counted.select(*(F.col(one).alias(f"all_{one}") for one in counted.columns))
+    return counted.select(*(F.col(column).alias(f"all_{column}") for column in counted.columns))
 
 
 ANSWER = Answer(
@@ -189,5 +189,5 @@ ANSWER = Answer(
         "client_software_version",
     ),
     ask=tagged_fields,
-    picture=Picture("Messages with a tagged field", "messages"),
+    picture=AnswerPicture("Messages with a tagged field", "messages"),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import throttled_waits, throttles
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.keys import frame_key
 from flexwire.tables.schema import Column
 
@@ -71,8 +71,8 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
         *key, "client_id", address(F.col("client")), "broker", "api_name", "latency_us"
     )
     every = who.groupBy(*_BY).agg(F.count("*").alias("responses"))
-    told = throttled.drop("client_id", "api_name").join(who, [*key])
-    counts = told.groupBy(*_BY).agg(
+    throttled_of_client = throttled.drop("client_id", "api_name").join(who, [*key])
+    counts = throttled_of_client.groupBy(*_BY).agg(
         F.count("*").alias("throttled"),
         F.sum("throttle_us").alias("throttle_us"),
         F.max("throttle_us").alias("max_throttle_us"),
@@ -87,13 +87,13 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
         F.count_if("is_pipelined").alias("pipelined_requests"),
         F.sum("throttled_us").alias("waited_us"),
     )
-    found = _with(_with(counts, every), waited)
+    rows = _with(_with(counts, every), waited)
     share = F.col("throttled") / F.col("responses")
     of_captures = {
         name: F.when(F.col("is_captured"), F.coalesce(name, F.lit(0).cast("bigint")))
         for name in ("early_requests", "pipelined_requests", "waited_us")
     }
-    return found.withColumns({"throttled_share": share, **of_captures})
+    return rows.withColumns({"throttled_share": share, **of_captures})
 
 
 def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
@@ -117,5 +117,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("-throttle_us", "-throttled", *_BY),
     ask=throttling,
-    picture=Picture("How long clients were throttled", "throttle_us"),
+    picture=AnswerPicture("How long clients were throttled", "throttle_us"),
 )

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import remote_segments
 from flexwire.answers.state.remote_segments import SEGMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic, state_names
 from flexwire.tables.schema import Column
 
@@ -48,12 +48,12 @@ def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """
     logs = tables.internal
-    found = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
-    if found is None:
+    segments = None if logs is None else logs.view(InternalTopic.REMOTE_LOG, remote_segments)
+    if segments is None:
         return None
     state, size = F.col("state"), F.coalesce("size_bytes", F.lit(0)).cast("bigint")
     is_copied, is_copying = state == _COPIED, state == _COPYING
-    return found.groupBy("topic", "topic_id").agg(
+    return segments.groupBy("topic", "topic_id").agg(
         F.count_distinct("partition").alias("partitions"),
         F.count_if(is_copied).alias("segments"),
         F.sum(F.when(is_copied, size).otherwise(0)).alias("bytes"),
@@ -78,6 +78,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-bytes", "-copying", "topic", "topic_id"),
     ask=tiered_storage,
-    picture=Picture("Bytes in tiered storage, by topic", "bytes"),
+    picture=AnswerPicture("Bytes in tiered storage, by topic", "bytes"),
     asks=(InternalTopic.REMOTE_LOG.topic,),
 )

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, address, returns
 from flexwire.answers.asking.messages import known_id, with_topic_names
 from flexwire.columnar.record_columns import MOMENT
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.tables.schema import Column
 
 if TYPE_CHECKING:
@@ -78,13 +78,15 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     A topic without a row may be read nevertheless: by a client that was not captured, at another
     time, or in a fetch session that began before the capture and had nothing new.
     """
-    found = [one for place in _PLACES if (one := _named(tables, place)) is not None]
-    if not found:
+    readers = [
+        named_topics for place in _PLACES if (named_topics := _named(tables, place)) is not None
+    ]
+    if not readers:
         return None
-    every = with_topic_names(reduce(DataFrame.unionByName, found), tables)
+    every = with_topic_names(reduce(DataFrame.unionByName, readers), tables)
     each = every.groupBy("topic", "topic_id", *_CLIENT).agg(
         F.array_sort(F.collect_set("group")).alias("groups"),
-        *(F.count_if(F.col("counted") == one).alias(one) for one in _COUNTED),
+        *(F.count_if(F.col("counted") == column).alias(column) for column in _COUNTED),
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
@@ -126,9 +128,9 @@ def _followers(tables: AnalysisTables) -> DataFrame | None:
     if table is None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
-    found = table.where(replica >= 0).select(*_who()).distinct()
+    followers = table.where(replica >= 0).select(*_who()).distinct()
     # By other names: Spark takes columns of one table for each other when it joins them.
-    return found.select(
+    return followers.select(
         F.col("client_id").alias("its_id"),
         F.col("address").alias("its_host"),
         F.lit(True).alias("is_follower"),
@@ -151,5 +153,5 @@ ANSWER: Final = Answer(
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),
     ask=topic_readers,
-    picture=Picture("Fetches, by topic and client", "requests"),
+    picture=AnswerPicture("Fetches, by topic and client", "requests"),
 )

@@ -16,7 +16,7 @@ from flexwire.answers.state.partitions import RECORD as OF_TRANSACTIONS
 from flexwire.answers.state.remote_segments import RECORDS as OF_SEGMENTS
 from flexwire.answers.state.share_state import RECORDS as OF_SHARES
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -66,12 +66,12 @@ def unread_state(tables: AnalysisTables) -> DataFrame | None:
     logs = tables.internal
     if logs is None:
         return None
-    found = []
+    unread_tables = []
     for topic, records in _READS.items():
         log = logs.log(topic)
         if log is not None:
             named = unreadable(log, records).withColumn("topic", F.lit(topic.topic))
-            found.append(named.select(*_ROW))
+            unread_tables.append(named.select(*_ROW))
     gaps = _gaps(logs)
     try:
         state = logs.cluster()
@@ -80,17 +80,17 @@ def unread_state(tables: AnalysisTables) -> DataFrame | None:
         gaps.append((InternalTopic.METADATA.topic, 0, None, str(error)))
     if state is not None:
         place = {"topic": F.lit(InternalTopic.METADATA.topic), "partition": F.lit(0)}
-        found.append(state.unread().withColumns(place).select(*_ROW))
+        unread_tables.append(state.unread().withColumns(place).select(*_ROW))
     lacking = logs.spark.createDataFrame(gaps, _GAPS).select(
         "topic", "partition", *_nulls(), F.lit(None).cast("bigint").alias("records"), *_FIRST
     )
-    if not found:
+    if not unread_tables:
         return lacking
-    every = reduce(lambda one, other: one.unionByName(other), found)
+    every = reduce(lambda table, next_table: table.unionByName(next_table), unread_tables)
     first = F.min_by(F.struct("offset", "error"), "offset").alias("first")
     each = every.groupBy("topic", "partition", "type", "version")
-    made = each.agg(F.count("*").alias("records"), first)
-    unread = made.select(
+    counts = each.agg(F.count("*").alias("records"), first)
+    unread = counts.select(
         *("topic", "partition"),
         *(F.col(name).cast("int").alias(name) for name in ("type", "version")),
         "records",
@@ -126,6 +126,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),
     ask=unread_state,
-    picture=Picture("Records that could not be read", "records"),
-    asks=tuple(one.topic for one in (*_READS, InternalTopic.METADATA)),
+    picture=AnswerPicture("Records that could not be read", "records"),
+    asks=tuple(topic.topic for topic in (*_READS, InternalTopic.METADATA)),
 )

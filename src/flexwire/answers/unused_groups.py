@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import groups, last_commits, share_state
 from flexwire.answers.state.log import is_older, passed
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
 
@@ -107,9 +107,9 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 def _seen(tables: AnalysisTables) -> DataFrame:
     """Return the groups that clients are members of or commit for, as traffic shows it."""
-    found = [one for name in _USES if (one := tables.message(name)) is not None]
+    tables_of_uses = [table for name in _USES if (table := tables.message(name)) is not None]
     none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))
-    named = [one.select(F.col("body.group_id").alias("group")) for one in found]
+    named = [table.select(F.col("body.group_id").alias("group")) for table in tables_of_uses]
     return reduce(DataFrame.unionByName, named, none).where("group is not null").distinct()
 
 
@@ -127,6 +127,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("-idle_us", "group"),
     ask=unused_groups,
-    picture=Picture("How long groups have been idle", "idle_us"),
+    picture=AnswerPicture("How long groups have been idle", "idle_us"),
     asks=(_TOPIC.topic,),
 )

@@ -15,7 +15,7 @@ from flexwire.answers.state import group_members, groups, last_commits
 from flexwire.answers.state.log import is_older, passed
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
-from flexwire.facts.answers import Picture
+from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.software_topics import SOFTWARE_TOPICS
 from flexwire.tables.schema import Column
@@ -91,16 +91,16 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     # Where no record says when, it may have been now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
-    found = used.agg(
+    uses = used.agg(
         F.count_distinct("group").alias("groups"),
         F.max("commit_time").alias("last_commit_time"),
         F.bool_or(alive | ~is_settled | is_recent).alias("is_used"),
     )
-    wanted = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
-    wanted = wanted.withColumn("is_wanted", F.lit(True))
-    made = _topics(logs).join(found, "topic", "left").join(wanted, "topic", "left")
-    made = made.join(_compacted(logs), "topic", "left")
-    made = made.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
+    expected = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
+    expected = expected.withColumn("is_wanted", F.lit(True))
+    rows = _topics(logs).join(uses, "topic", "left").join(expected, "topic", "left")
+    rows = rows.join(_compacted(logs), "topic", "left")
+    rows = rows.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
         {
             "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
             "unread_us": passed("last_commit_time", now),
@@ -110,15 +110,17 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         }
     )
     is_apart = F.col("software").isNotNull() | F.coalesce("is_compacted", F.lit(False))
-    return made.withColumn("is_apart", is_apart)
+    return rows.withColumn("is_apart", is_apart)
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
     """Return whose topic it is by its name; null where the name says nothing."""
-    found = F.lit(None).cast("string")
-    for one in reversed(SOFTWARE_TOPICS):
-        found = F.when(topic.rlike(f"^(?:{one.pattern})$"), one.software).otherwise(found)
-    return found
+    software = F.lit(None).cast("string")
+    for topic_kind in reversed(SOFTWARE_TOPICS):
+        software = F.when(
+            topic.rlike(f"^(?:{topic_kind.pattern})$"), topic_kind.software
+        ).otherwise(software)
+    return software
 
 
 def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
@@ -126,8 +128,8 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
     readers = topic_readers(tables).where("not is_follower").select("topic", "topic_id")
     names = logs.topic_names().withColumnRenamed("topic", "named")
     named = readers.join(names, "topic_id", "left")
-    found = named.select(F.coalesce("topic", "named").alias("topic"))
-    return found.where("topic is not null").distinct()
+    topics = named.select(F.coalesce("topic", "named").alias("topic"))
+    return topics.where("topic is not null").distinct()
 
 
 def _compacted(logs: InternalLogs) -> DataFrame:
@@ -158,11 +160,15 @@ def _wanted(logs: InternalLogs) -> DataFrame:
     members = logs.view(_TOPIC, group_members)
     if members is None:
         return logs.topic_names().select("topic").where("false")
-    wanted = members.select(F.explode("topics").alias("topic"))
-    held = members.select(F.explode("assigned").alias("one")).select("one.topic", "one.topic_id")
+    subscribed = members.select(F.explode("topics").alias("topic"))
+    assigned = members.select(F.explode("assigned").alias("one")).select(
+        "one.topic", "one.topic_id"
+    )
     names = logs.topic_names().withColumnRenamed("topic", "named")
-    named = held.join(names, "topic_id", "left").select(F.coalesce("topic", "named").alias("topic"))
-    return wanted.unionByName(named).where("topic is not null").distinct()
+    named = assigned.join(names, "topic_id", "left").select(
+        F.coalesce("topic", "named").alias("topic")
+    )
+    return subscribed.unionByName(named).where("topic is not null").distinct()
 
 
 def _topics(logs: InternalLogs) -> DataFrame:
@@ -172,7 +178,10 @@ def _topics(logs: InternalLogs) -> DataFrame:
     batches = logs.batches if batches is None else batches
     of_logs = batches.groupBy("topic").agg(
         F.count_distinct("partition").alias("read"),
-        *(F.when(F.lit(is_known), F.expr(one)).alias(name) for name, one in _WRITTEN.items()),
+        *(
+            F.when(F.lit(is_known), F.expr(expression)).alias(name)
+            for name, expression in _WRITTEN.items()
+        ),
     )
     try:
         placed = logs.partitions()
@@ -203,6 +212,6 @@ ANSWER = Answer(
     columns=COLUMNS,
     order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),
     ask=unused_topics,
-    picture=Picture("Bytes of topics that no group was seen to read", "bytes"),
+    picture=AnswerPicture("Bytes of topics that no group was seen to read", "bytes"),
     asks=(_TOPIC.topic,),
 )

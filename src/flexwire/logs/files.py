@@ -35,7 +35,7 @@ def open_file(source: InputFile) -> Iterator[LogFile]:
     Raises `StorageError` where it is gone, or another one.
     """
     if scheme_of(source.url):
-        store = io.BufferedReader(_Fetched(source), _FETCHED)
+        store = io.BufferedReader(_StoreFile(source), _FETCHED)
         yield LogFile(Path(source.name), store, source.size)
         return
     # It says whether this is the file that was listed.
@@ -44,7 +44,7 @@ def open_file(source: InputFile) -> Iterator[LogFile]:
         yield LogFile(Path(source.url), file, source.size)
 
 
-class _Fetched(io.RawIOBase):
+class _StoreFile(io.RawIOBase):
     """A file of a store, a piece at a time."""
 
     def __init__(self, source: InputFile) -> None:
@@ -158,7 +158,7 @@ def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class LogSegment:
     """A segment, and of its indexes those there are; what is at ``below`` or after is another's."""
 
     base_offset: int

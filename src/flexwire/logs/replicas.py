@@ -21,8 +21,8 @@ from flexwire.logs.files import (
     TIME_INDEX,
     TRANSACTION_INDEX,
     FileName,
+    LogSegment,
     Partition,
-    Segment,
     is_log_file,
     is_set_aside,
     parse_directory,
@@ -55,7 +55,7 @@ class Replica:
     partition: Partition
     directory: str
     is_tiered: bool
-    segments: tuple[Segment, ...]
+    segments: tuple[LogSegment, ...]
     snapshots: tuple[tuple[int, InputFile], ...] = ()
     later_transactions: tuple[InputFile, ...] = ()
     start: int = 0
@@ -144,14 +144,14 @@ def _logs_in(directory: str, files: Named, query: LogQuery) -> Iterable[Replica]
                 yield Replica(partition, directory, is_tiered, segments, tuple(snapshots), later)
 
 
-def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
+def _segments(files: Named, state: str) -> dict[tuple[int, str], LogSegment]:
     """Give the segments whose files have an ending."""
     kinds: dict[tuple[int, str], dict[str, InputFile]] = defaultdict(dict)
     for one, source in files.items():
         if one.state == state:
             kinds[one.base_offset, one.segment][one.kind] = source
     return {
-        key: Segment(
+        key: LogSegment(
             key[0],
             found[LOG],
             found.get(INDEX),
@@ -163,7 +163,7 @@ def _segments(files: Named, state: str) -> dict[tuple[int, str], Segment]:
     }
 
 
-def _as_started(files: Named) -> tuple[Segment, ...]:
+def _as_started(files: Named) -> tuple[LogSegment, ...]:
     """Give the segments that a broker has after it started."""
     segments = _segments(files, "")
     cleaned = [one.base_offset for one in files if one.state == CLEANED]
@@ -179,12 +179,12 @@ def _as_started(files: Named) -> tuple[Segment, ...]:
     return tuple(sorted((segments | swapped).values(), key=lambda one: one.base_offset))
 
 
-def _in_order(files: Named) -> tuple[Segment, ...]:
+def _in_order(files: Named) -> tuple[LogSegment, ...]:
     """Give the segments of a tier, each up to where the next begins.
 
     A segment may have been copied twice: the longest of each base offset is taken.
     """
-    longest: dict[int, Segment] = {}
+    longest: dict[int, LogSegment] = {}
     for one in _segments(files, "").values():
         other = longest.get(one.base_offset)
         if other is None or one.log.size > other.log.size:

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import Distinct, hash_of
-from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterTold
+from flexwire.measures.counters import DistinctCounter, hash_of
+from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterEvidence
 from flexwire.protocol.audit import NameSample
 from flexwire.protocol.configurations import (
     CONFIGURED_KINDS,
@@ -192,7 +192,7 @@ class _Names:
 
     def __init__(self) -> None:
         self._first: list[str] = []
-        self._every = Distinct()
+        self._every = DistinctCounter()
 
     def add(self, names: Iterable[str]) -> None:
         some = {*names}
@@ -256,10 +256,10 @@ class ClusterSums:
         for kind, names in other._described.items():
             self._described.setdefault(kind, _Names()).merge(names)
 
-    def told(self) -> ClusterTold:
+    def told(self) -> ClusterEvidence:
         """Return the facts in an order that does not depend on the order of adding."""
         self._prune(_MOST_BROKERS)
-        return ClusterTold(
+        return ClusterEvidence(
             {
                 one: dict(sorted(levels.items()))
                 for one, (_, levels) in sorted(self._features.items())

@@ -97,7 +97,7 @@ class SeenClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class AuditEvidence:
     """What was seen of every client, and of which releases the brokers may be.
 
     Of very many clients ``clients_left_out`` are not among them, which sent ``requests_left_out``,
@@ -118,7 +118,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterTold:
+class ClusterEvidence:
     """What was told of a cluster, as `ClusterSeen` has it."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -127,7 +127,7 @@ class ClusterTold:
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class NamedEntities:
     """The groups and topics a client named: the first in alphabetical order, and how many."""
 
     groups: tuple[str, ...] = ()
@@ -136,13 +136,13 @@ class Touched:
     topic_count: int = 0
 
 
-class Gathered(Protocol):
+class AuditSource(Protocol):
     """What an audit is made from."""
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AuditEvidence:
         """What was seen of every client."""
 
-    def touched(self, parties: Collection[Party]) -> Mapping[Key, Touched]:
+    def touched(self, parties: Collection[Party]) -> Mapping[Key, NamedEntities]:
         """Which groups and topics these clients named in requests."""
 
 
@@ -150,8 +150,8 @@ def evidence_of(
     uses: Iterable[SeenUse],
     clients: Mapping[Key, SeenClient],
     offers: Offers,
-    told: ClusterTold,
-) -> Evidence:
+    told: ClusterEvidence,
+) -> AuditEvidence:
     """Put the evidence together, in an order that does not depend on how it was gathered."""
     seen = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
@@ -182,7 +182,7 @@ def evidence_of(
         frozenset(api_key for ranges in offers.values() for api_key in ranges),
         dict(sorted(requests.items())),
     )
-    return Evidence(conducts, _brokers(offers), cluster=cluster)
+    return AuditEvidence(conducts, _brokers(offers), cluster=cluster)
 
 
 def configured_of(told: str) -> ConfigurationUse:

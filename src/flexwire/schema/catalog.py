@@ -92,7 +92,7 @@ def find_release(asked: str, releases: Sequence[str]) -> str:
     if asked in releases:
         return asked
     if _BEGINNING.fullmatch(asked):
-        meant = [one for one in releases if one.startswith(f"{asked}.")]
+        meant = [release for release in releases if release.startswith(f"{asked}.")]
         if meant:
             return meant[-1]
     raise UnknownMessageError(
@@ -105,10 +105,10 @@ def _nearest_release(asked: str, releases: Sequence[str]) -> str:
         order = release_order(asked if "." in asked else f"{asked}.0")
     except SpecError:
         return f"it has {', '.join(releases)}"
-    near = [one for one in releases if release_order(one)[:2] == order[:2]]
+    near = [release for release in releases if release_order(release)[:2] == order[:2]]
     if not near:
-        older = [one for one in releases if release_order(one) < order]
-        newer = [one for one in releases if release_order(one) > order]
+        older = [each_release for each_release in releases if release_order(each_release) < order]
+        newer = [release for release in releases if release_order(release) > order]
         near = older[-1:] + newer[:1]
     return f"the nearest {'are' if len(near) > 1 else 'is'} {' and '.join(near)}"
 
@@ -163,13 +163,15 @@ class CatalogEntry:
     def _revisions(self) -> dict[str, list[tuple[Versions, int]]]:
         """By release, oldest first: the version ranges and the spec that serves each."""
         place = {release: number for number, release in enumerate(self._catalog.releases)}
-        found: dict[int, list[tuple[Versions, int]]] = {}
+        revisions: dict[int, list[tuple[Versions, int]]] = {}
         for number, runs in enumerate(self._serves):
             for first, last, text in runs:
                 served = (Versions.parse(text), number)
                 for release in range(place[first], place[last] + 1):
-                    found.setdefault(release, []).append(served)
-        return {self._catalog.releases[release]: found[release] for release in sorted(found)}
+                    revisions.setdefault(release, []).append(served)
+        return {
+            self._catalog.releases[release]: revisions[release] for release in sorted(revisions)
+        }
 
     @cached_property
     def releases(self) -> dict[str, Versions]:
@@ -326,11 +328,11 @@ def use_catalog(root: Path | str | None) -> Catalog:
     return _activate(Catalog(Path(root)))
 
 
-def _activate(wanted: Catalog) -> Catalog:
-    _ACTIVE[:] = [wanted]
+def _activate(active: Catalog) -> Catalog:
+    _ACTIVE[:] = [active]
     for forget in _FORGET:
         forget()
-    return wanted
+    return active
 
 
 def use_packed_catalog(packed: PackedCatalog | None) -> None:
@@ -423,7 +425,7 @@ class Catalog:
 
     @property
     def packed(self) -> PackedCatalog | None:
-        """Return what another process needs for `use_packed_catalog`: the path, and the files in a zip.
+        """Return what `use_packed_catalog` needs elsewhere: the path, and the files in a zip.
 
         None for the catalog that ships in the package, which is there already.
         """
@@ -482,15 +484,15 @@ class Catalog:
     @cached_property
     def _by_api_key(self) -> dict[tuple[int, MessageType], tuple[CatalogEntry, ...]]:
         """Requests and responses by api key, newest name first."""
-        found: dict[tuple[int, MessageType], list[CatalogEntry]] = {}
+        entries_by_key: dict[tuple[int, MessageType], list[CatalogEntry]] = {}
         for name, facts in self._messages.items():
             if facts["type"] in ("request", "response"):
                 key = (facts["apiKey"], MessageType(facts["type"]))
-                found.setdefault(key, []).append(self.entry(name))
+                entries_by_key.setdefault(key, []).append(self.entry(name))
         order = self.releases.index
-        for entries in found.values():
+        for entries in entries_by_key.values():
             entries.sort(key=lambda entry: order(entry.last_release), reverse=True)
-        return {key: tuple(entries) for key, entries in found.items()}
+        return {key: tuple(entries) for key, entries in entries_by_key.items()}
 
     def by_api_key(
         self,
@@ -526,12 +528,12 @@ class Catalog:
 
 
 def _nearest(word: str, words: Sequence[str]) -> str:
-    lowered = {one.lower(): one for one in words}
-    begun = [one for one in lowered if word and one.startswith(word.lower())][:3]
+    lowered = {name.lower(): name for name in words}
+    begun = [name for name in lowered if word and name.startswith(word.lower())][:3]
     close = begun or get_close_matches(word.lower(), lowered, n=3, cutoff=0.8)
-    found = [lowered[one] for one in close] or _of_stem(word, words)
-    if found:
-        return f"did you mean {' or '.join(found)}?"
+    suggestions = [lowered[name] for name in close] or _of_stem(word, words)
+    if suggestions:
+        return f"did you mean {' or '.join(suggestions)}?"
     if len(words) <= 20:  # noqa: PLR2004 - what a person reads in a glance
         return f"there are {', '.join(words)}"
     return "see 'flexwire schema list'"
@@ -539,6 +541,6 @@ def _nearest(word: str, words: Sequence[str]) -> str:
 
 def _of_stem(word: str, words: Sequence[str]) -> list[str]:
     """The request and the response of the API that is nearest to a word."""
-    stems = {one: one.removesuffix("Request").removesuffix("Response").lower() for one in words}
+    stems = {name: name.removesuffix("Request").removesuffix("Response").lower() for name in words}
     near = get_close_matches(word.lower(), stems.values(), n=1, cutoff=0.75)
-    return [one for one, stem in stems.items() if stem in near]
+    return [name for name, stem in stems.items() if stem in near]

@@ -142,18 +142,18 @@ class Members:
         node = self.scalar(key)
         if node is None:
             return None
-        found = _choice(node, names)
-        if found is None:
+        chosen = _choice(node, names)
+        if chosen is None:
             self._invalid(key, f"cannot be {short(node.text)}; {nearest(node.text, names)}")
-        return found
+        return chosen
 
     def choices(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
         """A list of ``names``."""
-        found = []
+        choices = []
         for node in self.items(key):
             chosen = _choice(node, names) if isinstance(node, JsonScalar) else None
             if chosen is not None:
-                found.append(chosen)
+                choices.append(chosen)
                 continue
             reason = (
                 f"cannot be {short(node.text)}; {nearest(node.text, names)}"
@@ -163,7 +163,7 @@ class Members:
             what = f"an element of {key!r} of {self.what}"
             at = self.text.position(node.offset)
             self.text.refuse("VALUE_INVALID", f"{what} {reason}", at, self.position)
-        return tuple(found)
+        return tuple(choices)
 
     def versions(self, key: str, default: Versions | None = None) -> Versions:
         """A version range; absent or empty it is ``default``, and an error if that is None."""
@@ -225,13 +225,13 @@ def nearest(word: str, words: Iterable[str]) -> str:
     >>> nearest("taggedVersion", ["tag", "taggedVersions"])
     "did you mean 'taggedVersions'?"
     """
-    known = list(words)
-    near = _near(word, known)
-    return f"known are {', '.join(known)}" if near is None else f"did you mean {near!r}?"
+    names = list(words)
+    near = _near(word, names)
+    return f"known are {', '.join(names)}" if near is None else f"did you mean {near!r}?"
 
 
 def _near(word: str, words: Iterable[str]) -> str | None:
-    lowered = {one.lower(): one for one in words}
+    lowered = {name.lower(): name for name in words}
     # What is much longer than all of them is near to none, and would take long to compare.
     close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
     return lowered[close[0]] if close else None

@@ -73,10 +73,10 @@ def read_editions(
     for path in paths:
         if path.startswith(RELEASE):
             editions |= released_editions(path.removeprefix(RELEASE))
-    found, texts = editions_of(
+    own, texts = editions_of(
         read_sources(path for path in paths if not path.startswith(RELEASE)), mode
     )
-    return editions | found, texts
+    return editions | own, texts
 
 
 def editions_of(
@@ -110,10 +110,10 @@ def released_editions(release: str) -> dict[str, Edition]:
     Raises `SpecError` for a release that is not in it, and where `Entry.whole_spec` does.
     """
     release, entries = released(release)
-    found = {}
+    editions = {}
     for entry in entries:
         place = SpecOrigin(InputKind.RELEASE, f"{RELEASE}{release}", entry.module)
-        found[entry.name] = Edition(
+        editions[entry.name] = Edition(
             entry.whole_spec(release), place=place, own_text=release == entry.last_release
         )
-    return found
+    return editions

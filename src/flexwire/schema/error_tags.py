@@ -69,14 +69,14 @@ def tag_errors(texts: Iterable[SpecText], *, mode: Mode = "strict") -> list[Tagg
     nodes = [(text, text.read(whole=mode != "legacy")) for text in texts]
     specs = [parse_node(text, node, mode=mode) for text, node in nodes]
     versions = _new_versions(specs)
-    done = []
+    results = []
     for (text, node), spec in zip(nodes, specs, strict=True):
         reason = _objection(spec, versions)
         if reason:
-            done.append(TaggedErrors(text.source, text.text, spec, reason=reason))
+            results.append(TaggedErrors(text.source, text.text, spec, reason=reason))
         else:
-            done.append(_Edits(text, spec, versions[cast("int", spec.api_key)]).apply(node))
-    return done
+            results.append(_Edits(text, spec, versions[cast("int", spec.api_key)]).apply(node))
+    return results
 
 
 def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
@@ -88,7 +88,7 @@ def _new_versions(specs: Sequence[MessageSpec]) -> dict[int, int]:
     return {
         api_key: 1 + max(spec.valid_versions.highest for spec in rpc)
         for api_key, rpc in rpcs.items()
-        if any(_is_error(one, _ERROR_CODE) for spec in rpc for one in spec.walk())
+        if any(_is_error(field, _ERROR_CODE) for spec in rpc for field in spec.walk())
     }
 
 
@@ -106,8 +106,8 @@ def _objection(spec: MessageSpec, versions: dict[int, int]) -> str:
     return ""
 
 
-def _is_error(one: FieldSpec, kind: tuple[str, str]) -> bool:
-    return (one.name, str(one.type)) == kind
+def _is_error(field: FieldSpec, kind: tuple[str, str]) -> bool:
+    return (field.name, str(field.type)) == kind
 
 
 class _Edits:
@@ -133,7 +133,7 @@ class _Edits:
             items = cast("JsonArray", common.value).items
             for item, struct in zip(items, self.spec.common_structs, strict=True):
                 self._fields(cast("JsonObject", item), struct.fields)
-        messages = [one for one in self.tagged if _is_error(one, _ERROR_MESSAGE)]
+        messages = [field for field in self.tagged if _is_error(field, _ERROR_MESSAGE)]
         return TaggedErrors(
             source=self.text.source,
             text=self._edited(),
@@ -150,33 +150,37 @@ class _Edits:
             return
         nodes = cast("JsonArray", owner.members["fields"].value).items
         # Tags count on from those that the structure has.
-        tag = 1 + max((one.tag for one in fields if one.tag is not None), default=-1)
-        for node, one in zip(nodes, fields, strict=True):
+        tag = 1 + max((field.tag for field in fields if field.tag is not None), default=-1)
+        for node, field in zip(nodes, fields, strict=True):
             place = cast("JsonObject", node)
-            self._fields(place, one.fields)
-            if self._becomes_tagged(one):
-                self._tag(place, one, tag)
-                self.tagged.append(one)
+            self._fields(place, field.fields)
+            if self._becomes_tagged(field):
+                self._tag(place, field, tag)
+                self.tagged.append(field)
                 tag += 1
 
-    def _becomes_tagged(self, one: FieldSpec) -> bool:
-        is_error = _is_error(one, _ERROR_CODE) or _is_error(one, _ERROR_MESSAGE)
+    def _becomes_tagged(self, field: FieldSpec) -> bool:
+        is_error = _is_error(field, _ERROR_CODE) or _is_error(field, _ERROR_MESSAGE)
         from_now_on = Versions(self.version, HIGHEST)
-        return is_error and one.tag is None and from_now_on & one.versions == from_now_on
+        return is_error and field.tag is None and from_now_on & field.versions == from_now_on
 
-    def _tag(self, place: JsonObject, one: FieldSpec, tag: int) -> None:
+    def _tag(self, place: JsonObject, field: FieldSpec, tag: int) -> None:
         added = f', "taggedVersions": "{self.version}+", "tag": {tag}'
-        if one.nullable_versions and not one.default and not self._sends_null(one):
+        if field.nullable_versions and not field.default and not self._sends_null(field):
             # "Similarly ErrorMessage will in these cases be null": a default is what is left out.
             added += ', "default": "null"'
         _, end = self._literal(place, "versions")
         self.edits.append((end, end, added))
 
-    def _sends_null(self, one: FieldSpec) -> bool:
+    def _sends_null(self, field: FieldSpec) -> bool:
         """Whether a null is sent although the field is tagged."""
-        nullable = one.nullable_versions
+        nullable = field.nullable_versions
         # Kafka's generator refuses null as the default of a field that cannot always be null.
-        return bool(nullable) and one.default != "null" and nullable & one.versions != one.versions
+        return (
+            bool(nullable)
+            and field.default != "null"
+            and nullable & field.versions != field.versions
+        )
 
     def _replace(self, owner: JsonObject, key: str, value: str) -> None:
         if key in owner.members:
@@ -190,19 +194,19 @@ class _Edits:
     def _literal(self, owner: JsonObject, key: str) -> tuple[int, int]:
         """Where the string that is the value of a key begins and ends."""
         offset = owner.members[key].value.offset
-        found = _LITERAL.match(self.text.text, offset)
-        if found is None:
+        literal = _LITERAL.match(self.text.text, offset)
+        if literal is None:
             raise self.text.error(f"{key!r} is not a string here; write it as one", offset)
-        return found.span()
+        return literal.span()
 
     def _edited(self) -> str:
         return "".join(self._pieces())
 
     def _pieces(self) -> Iterator[str]:
-        done = 0
+        position = 0
         # Two edits at one place keep their order.
         for start, end, new in sorted(self.edits, key=lambda edit: edit[:2]):
-            yield self.text.text[done:start]
+            yield self.text.text[position:start]
             yield new
-            done = end
-        yield self.text.text[done:]
+            position = end
+        yield self.text.text[position:]

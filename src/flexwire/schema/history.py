@@ -70,7 +70,7 @@ class History:
         served: Sequence[tuple[MessageSpec, Versions]],
     ) -> None:
         """Add the next older release as specs that each give some of its versions their layout."""
-        if any(release in kept.serves for kept in self.kept):
+        if any(release in spec_in_catalog.serves for spec_in_catalog in self.kept):
             raise SpecError(f"{self.name} is there twice in {release}", source=served[0][0].source)
         self.modules += [module for module in modules if module not in self.modules]
         for spec, versions in served:
@@ -81,19 +81,22 @@ class History:
                 if serving not in self.kept:
                     self.kept.append(serving)
                 serving.serves.setdefault(release, []).append(version)
-                known = self._layouts.setdefault(version, {})
-                known.setdefault(layout, (schema, set()))[1].add(release)
+                layouts = self._layouts.setdefault(version, {})
+                layouts.setdefault(layout, (schema, set()))[1].add(release)
                 self._defaults.setdefault(version, serving)
 
     def _same(self, spec: MessageSpec) -> CatalogSpec:
         text = write_spec(spec)
-        return next((kept for kept in self.kept if kept.text == text), CatalogSpec(spec, text))
+        return next((same for same in self.kept if same.text == text), CatalogSpec(spec, text))
 
     def _serving(self, version: int, layout: object) -> CatalogSpec | None:
         """The newest kept spec that gives the version this layout."""
-        for kept in self.kept:
-            if version in kept.spec.valid_versions and kept.laid_out(version)[0] == layout:
-                return kept
+        for candidate in self.kept:
+            if (
+                version in candidate.spec.valid_versions
+                and candidate.laid_out(version)[0] == layout
+            ):
+                return candidate
         return None
 
     def changed(self, read: Collection[str]) -> Iterator[int]:
@@ -112,23 +115,23 @@ class History:
 
     def _by_bytes(self, version: int) -> list[set[str]]:
         """For each way in which a version's bytes are laid out, the releases that have it."""
-        found: list[tuple[Schema, set[str]]] = []
+        layouts: list[tuple[Schema, set[str]]] = []
         for schema, having in self._layouts[version].values():
-            for other, releases in found:
+            for other, releases in layouts:
                 if same_bytes(schema, other):
                     releases.update(having)
                     break
             else:
-                found.append((schema, set(having)))
-        return [releases for _, releases in found]
+                layouts.append((schema, set(having)))
+        return [releases for _, releases in layouts]
 
     def facts(self, releases: Sequence[str]) -> dict[str, object]:
         """The message's entry in the catalog's index; ``releases`` are in order of age."""
         newest = self.kept[0].spec
-        for version, kept in self._defaults.items():
-            if (version in kept.spec.flexible_versions) != (version in newest.flexible_versions):
+        for version, serving in self._defaults.items():
+            if (version in serving.spec.flexible_versions) != (version in newest.flexible_versions):
                 reason = f"{self.name} v{version}: the specs disagree whether it is flexible"
-                raise SpecError(reason, source=kept.spec.source)
+                raise SpecError(reason, source=serving.spec.source)
         facts: dict[str, object] = {"module": self.modules[0]}
         if self.modules[1:]:
             facts["formerModules"] = self.modules[1:]
@@ -137,7 +140,7 @@ class History:
             facts["apiKey"] = newest.api_key
         facts["versions"] = str(Versions.of(self.versions))
         facts["flexibleVersions"] = str(newest.flexible_versions)
-        facts["specs"] = [_runs(kept.serves, releases) for kept in self.kept]
+        facts["specs"] = [_runs(serving.serves, releases) for serving in self.kept]
         return facts
 
 

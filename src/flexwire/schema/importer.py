@@ -73,40 +73,46 @@ def import_specs(
     Raises `SpecError` for a file that is not a spec, and `UnknownMessageError` for a release to
     drop that is not there; nothing is written then.
     """
-    given = [sources] if isinstance(sources, str | Path) else sources
-    found, files = _read(map(str, given), release)
-    dropped = {base.release(one) for one in drop} if base else set()
-    modules = {one: sorted(read.specs) for one, read in found.items()}
+    paths = [sources] if isinstance(sources, str | Path) else sources
+    releases, files = _read(map(str, paths), release)
+    dropped = {base.release(release) for release in drop} if base else set()
+    modules = {release_name: sorted(read.specs) for release_name, read in releases.items()}
     if base is not None:
-        for one, kept in base.release_modules.items():
-            if one not in dropped:
-                modules[one] = sorted({*kept, *modules.get(one, ())})
+        for release_name, kept_modules in base.release_modules.items():
+            if release_name not in dropped:
+                modules[release_name] = sorted({*kept_modules, *modules.get(release_name, ())})
     order = sorted(modules, key=release_order)
     messages: dict[str, History] = {}
     # From the newest on, so that a spec kept for a newer release serves the older ones too.
-    for one in reversed(order):
-        read = found.get(one, _Release())
+    for each_release in reversed(order):
+        read = releases.get(each_release, _Release())
         for module, specs in read.specs.items():
             for spec in specs:
-                messages.setdefault(spec.name, History(spec.name)).add(one, module, spec)
-        if base is not None and one in base.releases and one not in dropped:
-            _keep(base, one, set(read.specs), messages)
+                messages.setdefault(spec.name, History(spec.name)).add(each_release, module, spec)
+        if base is not None and each_release in base.releases and each_release not in dropped:
+            _keep(base, each_release, set(read.specs), messages)
     ordered = [messages[name] for name in sorted(messages)]
     texts = {
-        f"{one.modules[0]}/{one.name}.json": write_specs([kept.spec for kept in one.kept])
-        for one in ordered
+        f"{history.modules[0]}/{history.name}.json": write_specs(
+            [kept.spec for kept in history.kept]
+        )
+        for history in ordered
     }
-    texts[INDEX] = _index({one: modules[one] for one in order}, ordered)
+    texts[INDEX] = _index({release: modules[release] for release in order}, ordered)
     _write(out, texts)
     return ImportReport(
-        read=tuple(sorted(found, key=release_order)),
+        read=tuple(sorted(releases, key=release_order)),
         releases=tuple(order),
         files=files,
         messages=len(ordered),
-        pairs=sum(len(one.versions) for one in ordered),
-        specs=sum(len(one.kept) for one in ordered),
-        changed=tuple((one.name, version) for one in ordered for version in one.changed(found)),
-        renamed=tuple((one.name, version) for one in ordered for version in one.renamed(found)),
+        pairs=sum(len(history.versions) for history in ordered),
+        specs=sum(len(history.kept) for history in ordered),
+        changed=tuple(
+            (history.name, version) for history in ordered for version in history.changed(releases)
+        ),
+        renamed=tuple(
+            (history.name, version) for history in ordered for version in history.renamed(releases)
+        ),
         written_bytes=sum(len(text.encode()) for text in texts.values()),
     )
 
@@ -118,25 +124,27 @@ def _keep(base: Catalog, release: str, read: set[str], messages: dict[str, Histo
         served = entry.served(release)
         modules = (entry.module, *entry.former_modules)
         # A message that moved is in the newest of its modules that the release has.
-        here = next((one for one in modules if one in base.release_modules[release]), entry.module)
+        here = next(
+            (module for module in modules if module in base.release_modules[release]), entry.module
+        )
         if served and here not in read:
             messages.setdefault(name, History(name)).add_served(release, modules, served)
 
 
 def _read(sources: Iterable[str], release: str | None) -> tuple[dict[str, _Release], int]:
     """The releases in the sources, and how many files they are."""
-    found: dict[str, _Release] = {}
+    releases: dict[str, _Release] = {}
     files = 0
     for source in read_sources(sources):
         named = release or source.release or _directory_release(source)
         release_order(named)
         spec = parse_spec(source.text().text, source.name)
         files += 1
-        specs = found.setdefault(named, _Release()).specs.setdefault(source.module, [])
+        specs = releases.setdefault(named, _Release()).specs.setdefault(source.module, [])
         # A spec without versions says that the message was removed.
         if spec.valid_versions:
             specs.append(spec)
-    return found, files
+    return releases, files
 
 
 def _directory_release(source: SpecFile) -> str:
@@ -153,7 +161,7 @@ def _directory_release(source: SpecFile) -> str:
 def _index(releases: dict[str, list[str]], messages: list[History]) -> str:
     """One line for each release and message, so that a change shows as a line."""
     order = list(releases)
-    facts = {one.name: one.facts(order) for one in messages}
+    facts = {message.name: message.facts(order) for message in messages}
     blocks = []
     for title, items in (("releases", releases.items()), ("messages", facts.items())):
         lines = [f"    {json.dumps(key)}: {json.dumps(value)}" for key, value in items]

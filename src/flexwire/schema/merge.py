@@ -46,44 +46,44 @@ class MergedField:
     @property
     def tags(self) -> tuple[int, ...]:
         """The field's tags; several where specs differ, none where it is never tagged."""
-        return tuple(dict.fromkeys(one.tag for one, _ in self.mentions if one.tag is not None))
+        return tuple(dict.fromkeys(spec.tag for spec, _ in self.mentions if spec.tag is not None))
 
     @property
     def nullable(self) -> bool:
         """Whether the field can be None, in some version or before it is set."""
         return any(
-            one.nullable_versions & served or parse_default(one) is None
-            for one, served in self.mentions
+            spec.nullable_versions & served or parse_default(spec) is None
+            for spec, served in self.mentions
         )
 
     def present_in(self) -> str:
         """The versions that have the field."""
-        return self._over(lambda one: (one.versions, one.tagged_versions))
+        return self._over(lambda spec: (spec.versions, spec.tagged_versions))
 
     def nullable_in(self) -> str:
         """The versions in which it can be null."""
         return self._over(
-            lambda one: (
-                one.nullable_versions & one.versions,
-                one.nullable_versions & one.tagged_versions,
+            lambda spec: (
+                spec.nullable_versions & spec.versions,
+                spec.nullable_versions & spec.tagged_versions,
             )
         )
 
     def tagged_in(self) -> str:
         """The versions in which it is tagged."""
-        return self._over(lambda one: (one.tagged_versions,))
+        return self._over(lambda spec: (spec.tagged_versions,))
 
     def _over(self, say: Callable[[FieldSpec], tuple[Versions, ...]]) -> str:
         """Write the versions that the specs say, each for those it serves: "0-3,7+" or "none"."""
-        found = Versions.NONE
-        for one, served in self.mentions:
-            for said in say(one):
-                within = said & served
-                found |= within
+        versions = Versions.NONE
+        for spec, served in self.mentions:
+            for stated in say(spec):
+                within = stated & served
+                versions |= within
                 # The newest spec's "2+" stays "2+", though versions end somewhere today.
-                if said.open_ended and within.highest == self.highest:
-                    found |= Versions(self.highest, HIGHEST)
-        return str(found)
+                if stated.open_ended and within.highest == self.highest:
+                    versions |= Versions(self.highest, HIGHEST)
+        return str(versions)
 
 
 def merge(specs: Sequence[ServedSpec]) -> dict[str, dict[str, MergedField]]:
@@ -105,14 +105,16 @@ def identifying(fields: Mapping[str, list[Mention]]) -> frozenset[str]:
     gives no default. ``fields`` are what the specs say of each, by attribute, the newest first.
     """
     present = {
-        name: reduce(or_, ((one.versions | one.tagged_versions) & served for one, served in said))
-        for name, said in fields.items()
+        name: reduce(
+            or_, ((spec.versions | spec.tagged_versions) & served for spec, served in mentions)
+        )
+        for name, mentions in fields.items()
     }
     whole = reduce(or_, present.values(), Versions.NONE)
     return frozenset(
         name
-        for name, said in fields.items()
+        for name, mentions in fields.items()
         if present[name] == whole
-        and not said[0][0].default
-        and not any(one.tagged_versions for one, _ in said)
+        and not mentions[0][0].default
+        and not any(field_spec.tagged_versions for field_spec, _ in mentions)
     )

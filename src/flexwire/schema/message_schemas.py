@@ -133,12 +133,12 @@ class MessageSchemas:
         """
         if self.release is None:
             return self.entry.specs()
-        found: dict[MessageSpec, list[int]] = {}
+        versions_by_spec: dict[MessageSpec, list[int]] = {}
         for version in reversed([*self.entry.releases.get(self.release, Versions.NONE)]):
-            found.setdefault(self.entry.spec(version, self.release), []).append(version)
-        if not found:
+            versions_by_spec.setdefault(self.entry.spec(version, self.release), []).append(version)
+        if not versions_by_spec:
             self.entry.spec(0, self.release)
-        return tuple((spec, Versions.of(versions)) for spec, versions in found.items())
+        return tuple((spec, Versions.of(versions)) for spec, versions in versions_by_spec.items())
 
     @cached_property
     def fields(self) -> Fields:
@@ -151,22 +151,22 @@ class MessageSchemas:
         The same object for every encoding that writes the version in the same way.
         """
         key = key_of(version, encoding)
-        found = self._schemas.get(key)
-        if found is None:
+        schema = self._schemas.get(key)
+        if schema is None:
             version = to_version(version)
             spec = self.entry.spec(version, self.release)
             if encoding is not effective(spec, version, encoding):
-                found = self.schema(version)
+                schema = self.schema(version)
             else:
-                others = [one for one in self.specs if one[0] is not spec]
-                found = resolve(spec, version, others, encoding)
-            self._schemas[key] = found
-        return found
+                others = [served for served in self.specs if served[0] is not spec]
+                schema = resolve(spec, version, others, encoding)
+            self._schemas[key] = schema
+        return schema
 
     def former_names(self, version: int) -> dict[str, dict[str, str]]:
         """What the version's fields are called in other releases; see `alike.former_names`."""
-        found = self._former_names.get(version)
-        if found is None:
+        names = self._former_names.get(version)
+        if names is None:
             schema = self.schema(version)
             specs = [
                 self.entry.spec(version, release)
@@ -174,5 +174,5 @@ class MessageSchemas:
                 if version in valid
             ]
             others = {id(spec): resolve(spec, version) for spec in specs}
-            found = self._former_names[version] = former_names(schema, others.values())
-        return found
+            names = self._former_names[version] = former_names(schema, others.values())
+        return names

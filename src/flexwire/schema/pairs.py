@@ -66,8 +66,10 @@ class SpecVersion:
 
     def members(self, schema: Schema) -> tuple[StructureMember, ...]:
         """The fields of a structure, absent ones too, in the order of the spec."""
-        specs = {one.name: one for one in self._structs[schema.name]}
-        return tuple(StructureMember(specs[one.name], one) for one in schema.fields)
+        specs = {field.name: field for field in self._structs[schema.name]}
+        return tuple(
+            StructureMember(specs[field_spec.name], field_spec) for field_spec in schema.fields
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class StructurePair:
         Every field is in one pair only. Names decide nothing on the wire, and a spec may keep the
         old one for a field of later versions: what was renamed is matched first.
         """
-        by_name = {one.name: one for one in self.new_members}
+        by_name = {new_member.name: new_member for new_member in self.new_members}
         renamed = self._renamed()
         taken = set(renamed.values())
         renamed |= {
@@ -123,13 +125,19 @@ class StructurePair:
             if old not in renamed and new not in taken
         }
         taken = set(renamed.values())
-        found = []
-        for one in self.old_members:
-            name = renamed.get(one.name, None if one.name in taken else one.name)
-            found.append(FieldPair(one, None if name is None else by_name.get(name)))
-        matched = {pair.new.name for pair in found if pair.new}
-        found += [FieldPair(None, one) for one in self.new_members if one.name not in matched]
-        return tuple(found)
+        pairs = []
+        for old_member in self.old_members:
+            name = renamed.get(
+                old_member.name, None if old_member.name in taken else old_member.name
+            )
+            pairs.append(FieldPair(old_member, None if name is None else by_name.get(name)))
+        matched = {pair.new.name for pair in pairs if pair.new}
+        pairs += [
+            FieldPair(None, new_member)
+            for new_member in self.new_members
+            if new_member.name not in matched
+        ]
+        return tuple(pairs)
 
     @cached_property
     def new_names(self) -> dict[str, str]:
@@ -138,27 +146,35 @@ class StructurePair:
 
     def _renamed(self) -> dict[str, str]:
         """By old name: the new name of inline fields that stand in the same place."""
-        old, new = ([one for one in side if one.is_inline] for side in self._sides)
+        old, new = ([member for member in side if member.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
         # A name that both sides have in this version is one field, wherever it stands; a name that
         # the other side has in other versions only proves nothing.
-        old_names, new_names = ({one.name for one in side if one.is_there} for side in self._sides)
+        old_names, new_names = (
+            {member.name for member in side if member.is_there} for side in self._sides
+        )
         return {
-            one.name: other.name
-            for one, other in zip(old, new, strict=True)
-            if one.name not in new_names and other.name not in old_names and one.kind == other.kind
+            member.name: other.name
+            for member, other in zip(old, new, strict=True)
+            if member.name not in new_names
+            and other.name not in old_names
+            and member.kind == other.kind
         }
 
     def _respelled(self) -> dict[str, str]:
         """By old name: the new name of tagged fields that differ in capitals only."""
-        new = {one.spec.tag: one for one in self.new_members if one.spec.tag is not None}
+        new = {
+            new_member.spec.tag: new_member
+            for new_member in self.new_members
+            if new_member.spec.tag is not None
+        }
         return {
-            one.name: new[one.spec.tag].name
-            for one in self.old_members
-            if one.spec.tag in new
-            and one.name.casefold() == new[one.spec.tag].name.casefold()
-            and one.kind == new[one.spec.tag].kind
+            old_member.name: new[old_member.spec.tag].name
+            for old_member in self.old_members
+            if old_member.spec.tag in new
+            and old_member.name.casefold() == new[old_member.spec.tag].name.casefold()
+            and old_member.kind == new[old_member.spec.tag].kind
         }
 
     @property
@@ -195,19 +211,24 @@ def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePai
         )
         yield pair
         inside = []
-        for one, other in pair.both():
-            old_inner, new_inner = struct_of(one.field.type), struct_of(other.field.type)
+        for old_member, new_member in pair.both():
+            old_inner, new_inner = (
+                struct_of(old_member.field.type),
+                struct_of(new_member.field.type),
+            )
             if old_inner is not None and new_inner is not None:
-                inside.append((pair.path_of(other), other.spec.position, old_inner, new_inner))
+                inside.append(
+                    (pair.path_of(new_member), new_member.spec.position, old_inner, new_inner)
+                )
         pending += reversed(inside)
 
 
 Paired = tuple["Schema", "Field", "Field"]
 
 
-def same_bytes(one: Type, other: Type) -> bool:
+def same_bytes(left: Type, right: Type) -> bool:
     """Whether both types have the same bytes for the same values, whatever names are in them."""
-    return _pairs(one, other) is not None
+    return _pairs(left, right) is not None
 
 
 def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str, str]]:
@@ -216,43 +237,43 @@ def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str
     By the structure's name: the JSON name there to the JSON name here. A name that the structure
     has itself in this version keeps its meaning.
     """
-    found: dict[str, dict[str, str]] = {}
+    names: dict[str, dict[str, str]] = {}
     for other in others:
         for owner, mine, its in _pairs(schema, other) or ():
-            present = {one.json_name for one in (*owner.inline, *owner.tagged.values())}
+            present = {field.json_name for field in (*owner.inline, *owner.tagged.values())}
             if its.json_name not in present:
-                found.setdefault(owner.name, {}).setdefault(its.json_name, mine.json_name)
-    return found
+                names.setdefault(owner.name, {}).setdefault(its.json_name, mine.json_name)
+    return names
 
 
-def _pairs(one: Type, other: Type) -> list[Paired] | None:
+def _pairs(left: Type, right: Type) -> list[Paired] | None:
     """The fields with the same bytes, in the first one's structures; None where bytes differ."""
-    found: list[Paired] = []
+    pairs: list[Paired] = []
     # Structures may share structures, so that there are far more places than structures.
     seen: set[tuple[int, int]] = set()
 
-    def same(one: Type, other: Type) -> bool:
-        if isinstance(one, Schema) and isinstance(other, Schema):
-            return (id(one), id(other)) in seen or same_structs(one, other)
-        mine, its = struct_of(one), struct_of(other)
+    def same(left: Type, right: Type) -> bool:
+        if isinstance(left, Schema) and isinstance(right, Schema):
+            return (id(left), id(right)) in seen or same_structs(left, right)
+        mine, its = struct_of(left), struct_of(right)
         if mine is None or its is None:
-            return _form(one) == _form(other)
-        return _form(one) == _form(other) and same(mine, its)
+            return _form(left) == _form(right)
+        return _form(left) == _form(right) and same(mine, its)
 
-    def same_structs(one: Schema, other: Schema) -> bool:
-        seen.add((id(one), id(other)))
+    def same_structs(left: Schema, right: Schema) -> bool:
+        seen.add((id(left), id(right)))
         if (
-            one.flexible != other.flexible
-            or len(one.inline) != len(other.inline)
-            or one.tagged.keys() != other.tagged.keys()
+            left.flexible != right.flexible
+            or len(left.inline) != len(right.inline)
+            or left.tagged.keys() != right.tagged.keys()
         ):
             return False
-        mine, its = (*one.inline, *one.tagged.values()), (*other.inline, *other.tagged.values())
-        pairs = list(zip(mine, its, strict=True))
-        found.extend((one, *pair) for pair in pairs)
-        return all(same(left.type, right.type) for left, right in pairs)
+        mine, its = (*left.inline, *left.tagged.values()), (*right.inline, *right.tagged.values())
+        both = list(zip(mine, its, strict=True))
+        pairs.extend((left, *pair) for pair in both)
+        return all(same(one_field.type, other_field.type) for one_field, other_field in both)
 
-    return found if same(one, other) else None
+    return pairs if same(left, right) else None
 
 
 def _form(kind: Type) -> object:

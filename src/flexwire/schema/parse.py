@@ -23,7 +23,7 @@ _STRUCT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 Mode = Literal["strict", "legacy", "kip", "draft"]
 
 # The orders are those of Kafka's enums, because a spec may give an ordinal.
-_TYPES = tuple(one.value for one in MessageType)
+_TYPES = tuple(message_type.value for message_type in MessageType)
 _LISTENERS = ("zkBroker", "broker", "controller")
 _ENTITY_TYPES = ("unknown", "transactionalId", "producerId", "groupId", "topicName", "brokerId")
 _MESSAGE_KEYS = (
@@ -127,7 +127,7 @@ class _Parser:
             members.refuse("TYPE_MISSING", reason, "type")
         valid = members.versions("validVersions")
         self.flexible = self.message_flexible(members, valid)
-        structs = tuple(self.struct(one) for one in members.items("commonStructs"))
+        structs = tuple(self.struct(field_node) for field_node in members.items("commonStructs"))
         return MessageSpec(
             name=name,
             type=MessageType(kind or "data"),
@@ -189,12 +189,18 @@ class _Parser:
 
     def fields(self, members: Members, owner: str) -> tuple[FieldSpec, ...]:
         # In no other mode is there such a key. A structure begins with its optional fields.
-        optional = tuple(self.field(one, optional=True) for one in members.items("optionalFields"))
-        fields = optional + tuple(self.field(one) for one in members.items("fields"))
+        optional = tuple(
+            self.field(node, optional=True) for node in members.items("optionalFields")
+        )
+        fields = optional + tuple(self.field(field_node) for field_node in members.items("fields"))
         # Two names must differ in the JSON form and as Python attributes too.
-        names = ((one, one.attribute, f"name {one.name}") for one in fields if one.name)
+        names = ((field, field.attribute, f"name {field.name}") for field in fields if field.name)
         self.check_unique("NAME_REPEATED", owner, names)
-        tags = ((one, one.tag, f"tag {one.tag}") for one in fields if one.tag is not None)
+        tags = (
+            (field_spec, field_spec.tag, f"tag {field_spec.tag}")
+            for field_spec in fields
+            if field_spec.tag is not None
+        )
         self.check_unique("TAG_REPEATED", owner, tags)
         return fields
 
@@ -202,11 +208,11 @@ class _Parser:
         self, rule: str, owner: str, marks: Iterable[tuple[FieldSpec, object, str]]
     ) -> None:
         seen: dict[object, FieldSpec] = {}
-        for one, mark, what in marks:
-            first = seen.setdefault(mark, one)
-            if first is not one:
+        for place, mark, what in marks:
+            first = seen.setdefault(mark, place)
+            if first is not place:
                 reason = f"{what} in {owner} is already that of field {first.name}"
-                self.text.refuse(rule, reason, one.position)
+                self.text.refuse(rule, reason, place.position)
 
     def field(self, node: Node, *, optional: bool = False) -> FieldSpec:
         keys = _DRAFT_FIELD_KEYS if self.mode == "draft" else _FIELD_KEYS

@@ -41,19 +41,19 @@ def union(specs: Iterable[ServedSpec]) -> Fields:
     only come after them. With each field stands what every spec that has it says of it, in the
     order of the specs: where they are the newest first, the first mention gives the default.
     """
-    found: Fields = {}
+    structures: Fields = {}
     for spec, versions in specs:
         message_first = {spec.name: spec.fields} | spec.fields_by_structure()
         for name, fields in message_first.items():
-            known = found.setdefault(name, {})
-            for one in fields:
-                known.setdefault(one.attribute, []).append((one, versions))
-    return found
+            mentions_by_attribute = structures.setdefault(name, {})
+            for field in fields:
+                mentions_by_attribute.setdefault(field.attribute, []).append((field, versions))
+    return structures
 
 
 def types_of(mentions: Sequence[Mention]) -> tuple[FieldType, ...]:
     """Give a field's type; several where specs differ."""
-    return tuple(dict.fromkeys(one.type for one, _ in mentions))
+    return tuple(dict.fromkeys(spec.type for spec, _ in mentions))
 
 
 _FIXED_WIDTH = {
@@ -134,8 +134,10 @@ class _Resolver:
         if others:
             own = (spec, Versions(version, version))
             for name, fields in union([own, *others]).items():
-                mine = {one.attribute for one in self.structs.setdefault(name, ())}
-                others_say = (said for attribute, said in fields.items() if attribute not in mine)
+                mine = {field.attribute for field in self.structs.setdefault(name, ())}
+                others_say = (
+                    mentions for attribute, mentions in fields.items() if attribute not in mine
+                )
                 self.elsewhere[name] = [mentions[0][0] for mentions in others_say]
         self.open: list[str] = []
         self.made: dict[str, Schema] = {}
@@ -156,12 +158,14 @@ class _Resolver:
                 f"more than {MOST_NESTED} structures inside each other",
                 source=self.spec.source or self.spec.name,
             )
-        resolved = tuple(self.field(one) for one in fields)
-        resolved += tuple(self.field(one, Presence.ABSENT) for one in self.elsewhere.get(name, ()))
+        resolved = tuple(self.field(field) for field in fields)
+        resolved += tuple(
+            self.field(field_spec, Presence.ABSENT) for field_spec in self.elsewhere.get(name, ())
+        )
         refused = frozenset(
-            one.tag
-            for one in fields
-            if one.tag is not None and self.version not in one.tagged_versions
+            each_field.tag
+            for each_field in fields
+            if each_field.tag is not None and self.version not in each_field.tagged_versions
         )
         self.open.pop()
         form = _FORMS.get(self.encoding, TagForm.SECTION)
@@ -169,106 +173,106 @@ class _Resolver:
             name, resolved, flexible=self.has_tags, refused_tags=refused, form=form
         )
 
-    def field(self, one: FieldSpec, presence: Presence | None = None) -> Field:
-        presence = presence or self.presence(one)
-        tag = one.tag if presence is Presence.TAGGED else None
-        ignorable = one.ignorable
+    def field(self, field: FieldSpec, presence: Presence | None = None) -> Field:
+        presence = presence or self.presence(field)
+        tag = field.tag if presence is Presence.TAGGED else None
+        ignorable = field.ignorable
         if presence is Presence.TAGGED and not self.has_tags:
             # The version has the field, so no value of it may be lost, ignorable or not.
             presence, ignorable = Presence.ABSENT, False
-        nullable = self.version in one.nullable_versions
+        nullable = self.version in field.nullable_versions
         return Field(
-            name=one.name,
-            attribute=one.attribute,
-            json_name=one.json_name,
-            type=self.type(one, presence, nullable=nullable),
+            name=field.name,
+            attribute=field.attribute,
+            json_name=field.json_name,
+            type=self.type(field, presence, nullable=nullable),
             presence=presence,
-            default=parse_default(one, self.spec.source or self.spec.name),
+            default=parse_default(field, self.spec.source or self.spec.name),
             tag=tag,
             ignorable=ignorable,
             nullable=nullable,
         )
 
-    def presence(self, one: FieldSpec) -> Presence:
-        if one.tag is not None and self.version in one.tagged_versions:
+    def presence(self, field: FieldSpec) -> Presence:
+        if field.tag is not None and self.version in field.tagged_versions:
             if not self.flexible:
-                raise self.error(one, f"tagged in version {self.version}, which is not flexible")
+                raise self.error(field, f"tagged in version {self.version}, which is not flexible")
             return Presence.TAGGED
-        return Presence.INLINE if self.version in one.versions else Presence.ABSENT
+        return Presence.INLINE if self.version in field.versions else Presence.ABSENT
 
-    def type(self, one: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
+    def type(self, field: FieldSpec, presence: Presence, *, nullable: bool) -> types.Type:
         # A tagged field is in its flexible form whatever an override says.
         compact = (
             self.has_tags
-            if one.flexible_versions is None
-            else self.version in one.flexible_versions
+            if field.flexible_versions is None
+            else self.version in field.flexible_versions
         )
         compact = self.has_compact_types and (compact or presence is Presence.TAGGED)
-        if one.type.is_array:
-            element = self.element(one, compact=compact)
+        if field.type.is_array:
+            element = self.element(field, compact=compact)
             if presence is not Presence.ABSENT and not element.least_size:
                 # A count then says nothing about the bytes to come, and cannot be checked.
-                raise self.error(one, f"its elements take no bytes in version {self.version}")
+                raise self.error(field, f"its elements take no bytes in version {self.version}")
             return types.Array(element=element, compact=compact, nullable=nullable)
-        if one.type.is_struct:
-            schema = self.nested(one)
+        if field.type.is_struct:
+            schema = self.nested(field)
             if nullable:
                 # The varint marker of a tagged structure came with the compact types.
                 return NullableStruct(schema, tagged=compact and presence is Presence.TAGGED)
             return schema
-        return self.primitive(one, compact=compact, nullable=nullable)
+        return self.primitive(field, compact=compact, nullable=nullable)
 
-    def element(self, one: FieldSpec, *, compact: bool) -> types.Type:
-        if one.type.is_struct:
-            return self.nested(one)
-        return self.primitive(one, compact=compact, nullable=False)
+    def element(self, field: FieldSpec, *, compact: bool) -> types.Type:
+        if field.type.is_struct:
+            return self.nested(field)
+        return self.primitive(field, compact=compact, nullable=False)
 
-    def primitive(self, one: FieldSpec, *, compact: bool, nullable: bool) -> types.Type:
-        if one.type.name == "string":
+    def primitive(self, field: FieldSpec, *, compact: bool, nullable: bool) -> types.Type:
+        if field.type.name == "string":
             return types.String(compact=compact, nullable=nullable)
-        if one.type.name in ("bytes", "records"):
-            return types.Bytes(compact=compact, nullable=nullable, kind=one.type.name.upper())
-        return _FIXED_WIDTH[one.type.name]
+        if field.type.name in ("bytes", "records"):
+            return types.Bytes(compact=compact, nullable=nullable, kind=field.type.name.upper())
+        return _FIXED_WIDTH[field.type.name]
 
-    def nested(self, one: FieldSpec) -> Schema:
-        name = one.type.name
+    def nested(self, field: FieldSpec) -> Schema:
+        name = field.type.name
         if name in self.open:
-            raise self.error(one, f"structure {name} contains itself")
+            raise self.error(field, f"structure {name} contains itself")
         if name not in self.structs:
-            raise self.error(one, f"structure {name} is nowhere given fields")
+            raise self.error(field, f"structure {name} is nowhere given fields")
         return self.struct(name)
 
-    def error(self, one: FieldSpec, reason: str) -> SpecError:
+    def error(self, field: FieldSpec, reason: str) -> SpecError:
         return SpecError(
-            f"field {one.name}: {reason}",
+            f"field {field.name}: {reason}",
             source=self.spec.source or self.spec.name,
-            line=one.position.line,
-            column=one.position.column,
+            line=field.position.line,
+            column=field.position.column,
         )
 
 
-def parse_default(one: FieldSpec, source: str = "<spec>") -> Any:
+def parse_default(field: FieldSpec, source: str = "<spec>") -> Any:
     """Give a field's default as a value; an absent one is zero, false, empty, or for records null.
 
     An empty tuple stands for an empty array and an empty mapping for a default structure.
     Raises `SpecError` for a text that is not a value of the field's type.
     """
-    text = one.default
+    text = field.default
     try:
         # Kafka gives records no default but null, whatever the spec says.
-        if one.type.name == "records" and not one.type.is_array:
+        if field.type.name == "records" and not field.type.is_array:
             return None
-        if text == "null" and (one.nullable_versions or one.type.name == "string"):
+        if text == "null" and (field.nullable_versions or field.type.name == "string"):
             return None
-        if one.type.is_array or one.type.is_struct:
-            return _empty(text, () if one.type.is_array else {})
-        return _SCALARS[one.type.name](text)
+        if field.type.is_array or field.type.is_struct:
+            return _empty(text, () if field.type.is_array else {})
+        return _SCALARS[field.type.name](text)
     except ValueError as error:
         raise SpecError(
-            f"field {one.name}: default {text!r} is not a {one.type}: {error}",
+            f"field {field.name}: default {text!r} is not a {field.type}: {error}",
             source=source,
-            line=one.position.line,
-            column=one.position.column,
+            line=field.position.line,
+            column=field.position.column,
         ) from None
 
 

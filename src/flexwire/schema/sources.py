@@ -93,29 +93,29 @@ def read_sources(paths: Iterable[str]) -> list[SpecFile]:
 
     Raises `SpecError` for what is not there or cannot be read, and where there are no specs.
     """
-    found: dict[tuple[str, str], SpecFile] = {}
+    files: dict[tuple[str, str], SpecFile] = {}
     for path in paths:
         here = list(_read(path))
         if not here:
             raise SpecError("no specs here: no *.json files", source=path)
-        for source in (replace(one, given=path) for one in here):
+        for source in (replace(spec_file, given=path) for spec_file in here):
             key = source.directory, PurePosixPath(source.path).name
-            if source.whole or key not in found:
-                found[key] = source
-    return list(found.values())
+            if source.whole or key not in files:
+                files[key] = source
+    return list(files.values())
 
 
 def _read(path: str) -> Iterator[SpecFile]:
     if path.startswith(RELEASE):
         return _from_release(path)
     revision, colon, inside = path.partition(":")
-    given = Path(path)
+    location = Path(path)
     try:
-        if given.is_dir():
-            return _from_directory(given)
-        if given.is_file():
-            is_jar = given.suffix in JARS
-            return _from_jar(given) if is_jar else iter([_from_file(given, whole=False)])
+        if location.is_dir():
+            return _from_directory(location)
+        if location.is_file():
+            is_jar = location.suffix in JARS
+            return _from_jar(location) if is_jar else iter([_from_file(location, whole=False)])
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from None
     if colon and revision and not revision.startswith("-"):
@@ -163,8 +163,8 @@ def _from_directory(root: Path) -> Iterator[SpecFile]:
     if not specs:
         for jar in jars:
             # All of them have the same paths inside and differ by their module.
-            for one in _from_jar(jar, kafka_only=True):
-                yield replace(one, inside=f"{one.module}/{one.inside}")
+            for spec_file in _from_jar(jar, kafka_only=True):
+                yield replace(spec_file, inside=f"{spec_file.module}/{spec_file.inside}")
 
 
 def _gradle(root: Path) -> bytes:
@@ -181,8 +181,8 @@ def _version_in(properties: bytes) -> str:
     >>> _version_in(b"group=org.apache.kafka\nversion=4.5.0-SNAPSHOT\n")
     '4.5.0-SNAPSHOT'
     """
-    found = _VERSION.search(properties.decode("utf-8", "replace"))
-    return found[1] if found else ""
+    version = _VERSION.search(properties.decode("utf-8", "replace"))
+    return version[1] if version else ""
 
 
 def _below(directory: str, root: str) -> str:
@@ -237,8 +237,8 @@ def _from_jar(path: Path, *, kafka_only: bool = False) -> Iterator[SpecFile]:
             for entry in sorted(chosen, key=lambda entry: entry.filename):
                 with jar.open(entry) as file:
                     content = file.read(LARGEST + 1)
-                made = _inside(str(path), entry.filename, content, module=module)
-                yield replace(made, release=release)
+                spec_file = _inside(str(path), entry.filename, content, module=module)
+                yield replace(spec_file, release=release)
     # What zipfile raises for damage, for encryption and for what it cannot inflate.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
         raise _unreadable(path, error) from None
@@ -282,8 +282,8 @@ def _from_release(path: str) -> Iterator[SpecFile]:
     for entry in entries:
         text = write_spec(entry.whole_spec(release))
         file = f"{entry.module}/{entry.name}.json"
-        made = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
-        yield replace(made, release=release)
+        spec_file = _inside(f"{RELEASE}{release}", file, text.encode(), module=entry.module)
+        yield replace(spec_file, release=release)
 
 
 def released(asked: str) -> tuple[str, list[CatalogEntry]]:
@@ -300,8 +300,8 @@ def released(asked: str) -> tuple[str, list[CatalogEntry]]:
 
 
 def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
-    wanted = [path] if path else []
-    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *wanted])
+    paths = [path] if path else []
+    listed = _git(revision, ["ls-tree", "-r", "-l", "-z", "--full-tree", revision, "--", *paths])
     blobs = {}
     for line in listed.decode("utf-8", "backslashreplace").split("\0"):
         facts, _, name = line.partition("\t")
@@ -317,8 +317,8 @@ def _from_git(revision: str, path: str) -> Iterator[SpecFile]:
     for name, (blob, _) in blobs.items():
         # What is too large is not read; as many zeros show that it is too large.
         content = contents.get(blob, bytes(LARGEST + 1))
-        made = _inside(revision, name, content, root=path, module=_module_of(name))
-        yield replace(made, release=release)
+        spec_file = _inside(revision, name, content, root=path, module=_module_of(name))
+        yield replace(spec_file, release=release)
 
 
 def _git_has(revision: str, path: str) -> bool:
@@ -327,26 +327,26 @@ def _git_has(revision: str, path: str) -> bool:
 
 def _git_blobs(revision: str, blobs: list[str]) -> dict[str, bytes]:
     answer = _git(revision, ["cat-file", "--batch"], "\n".join(blobs).encode())
-    found = {}
+    contents = {}
     place = 0
     for blob in blobs:
         end = answer.index(b"\n", place)
         size = int(answer[place:end].split()[-1])
-        found[blob] = answer[end + 1 : end + 1 + size]
+        contents[blob] = answer[end + 1 : end + 1 + size]
         place = end + 1 + size + 1
-    return found
+    return contents
 
 
-def _git(revision: str, arguments: list[str], given: bytes = b"") -> bytes:
+def _git(revision: str, arguments: list[str], standard_input: bytes = b"") -> bytes:
     command = ["git", "--no-pager", *arguments]
     try:
-        done = subprocess.run(command, input=given, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
+        process = subprocess.run(command, input=standard_input, capture_output=True, check=True)  # noqa: S603 - no shell, and no argument that git could take for an option
     except FileNotFoundError:
         raise SpecError("git is not installed", source=revision) from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.decode("utf-8", "replace").strip()
         raise SpecError(f"git cannot read it: {reason}", source=revision) from None
-    return done.stdout
+    return process.stdout
 
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -358,17 +358,17 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
     Raises `SpecError` for what cannot be read or is not a spec, for a place without specs, for a
     name that two files give, and for a version that cannot be laid out.
     """
-    found: dict[str, MessageSpec] = {}
+    specs: dict[str, MessageSpec] = {}
     to_choice(mode, "mode", get_args(Mode))
     for text in read_texts(paths):
         spec = parse_spec(text.text, text.source, mode=mode)
-        first = found.setdefault(spec.name, spec)
+        first = specs.setdefault(spec.name, spec)
         if first is not spec:
             reason = f"message {spec.name} is already that of {first.source}; rename one"
             raise text.error(reason, _name_offset(text))
         for version in turning_points(spec):
             resolve(spec, version)
-    return found
+    return specs
 
 
 def read_texts(paths: Paths) -> Iterator[SpecText]:
@@ -378,13 +378,13 @@ def read_texts(paths: Paths) -> Iterator[SpecText]:
 
 
 def _given(paths: Paths) -> list[str | os.PathLike[str]]:
-    given = [paths] if isinstance(paths, str | os.PathLike) else paths
-    if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
+    candidates = [paths] if isinstance(paths, str | os.PathLike) else paths
+    if not isinstance(candidates, Iterable) or isinstance(candidates, bytes | bytearray | Mapping):
         raise refuse("paths", "a path or several", paths)
-    several = list(given)
-    for one in several:
-        if not isinstance(one, str | os.PathLike) or not isinstance(os.fspath(one), str):
-            raise refuse("paths", "a str or a Path for each", one)
+    several = list(candidates)
+    for path in several:
+        if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+            raise refuse("paths", "a str or a Path for each", path)
     if not several:
         raise refuse("paths", "one at least", paths)
     return several
@@ -399,9 +399,11 @@ def _name_offset(text: SpecText) -> int:
 def turning_points(spec: MessageSpec) -> list[int]:
     """The versions at which a layout can differ from that of the version before, the first too."""
     ranges = [spec.flexible_versions]
-    for one in spec.walk():
-        ranges += [one.versions, one.nullable_versions, one.tagged_versions]
-        ranges.append(one.flexible_versions or Versions.NONE)
+    for field in spec.walk():
+        ranges += [field.versions, field.nullable_versions, field.tagged_versions]
+        ranges.append(field.flexible_versions or Versions.NONE)
     edges = {spec.valid_versions.lowest}
-    edges |= {edge for one in ranges if one for edge in (one.lowest, one.highest + 1)}
+    edges |= {
+        edge for versions in ranges if versions for edge in (versions.lowest, versions.highest + 1)
+    }
     return sorted(edge for edge in edges if edge in spec.valid_versions)

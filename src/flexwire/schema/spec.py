@@ -223,11 +223,11 @@ class MessageSpec:
         A structure's name stands for one structure in the whole message; the first mention with
         fields gives them, and later mentions may leave them out.
         """
-        found = {struct.name: struct.fields for struct in self.common_structs}
-        for one in self.walk():
-            if one.type.is_struct and one.fields:
-                found.setdefault(one.type.name, one.fields)
-        return found
+        structs = {struct.name: struct.fields for struct in self.common_structs}
+        for field_spec in self.walk():
+            if field_spec.type.is_struct and field_spec.fields:
+                structs.setdefault(field_spec.type.name, field_spec.fields)
+        return structs
 
     def fields_by_structure(self) -> dict[str, tuple[FieldSpec, ...]]:
         """The fields of every structure and, last, of the message, each by its name."""
@@ -236,13 +236,13 @@ class MessageSpec:
 
     def walk(self) -> Iterator[FieldSpec]:
         """Every field of the message and of its structures, outer before inner."""
-        common = [one for struct in self.common_structs for one in struct.fields]
+        common = [field for struct in self.common_structs for field in struct.fields]
         # The next one stands last.
         pending = [*reversed(common), *reversed(self.fields)]
         while pending:
-            one = pending.pop()
-            yield one
-            pending += reversed(one.fields)
+            field = pending.pop()
+            yield field
+            pending += reversed(field.fields)
 
 
 def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
@@ -257,7 +257,9 @@ def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
         spec,
         valid_versions=valid,
         fields=_narrowed(spec.fields, valid),
-        common_structs=tuple(one for one in structs if one.versions & valid),
+        common_structs=tuple(
+            common_struct for common_struct in structs if common_struct.versions & valid
+        ),
         latest_version_unstable=spec.latest_version_unstable
         and bool(valid)
         and valid.highest == spec.valid_versions.highest,
@@ -266,7 +268,7 @@ def narrowed(spec: MessageSpec, valid: Versions) -> MessageSpec:
 
 def _narrowed(fields: tuple[FieldSpec, ...], valid: Versions) -> tuple[FieldSpec, ...]:
     return tuple(
-        replace(one, fields=_narrowed(one.fields, valid))
-        for one in fields
-        if (one.versions | one.tagged_versions) & valid
+        replace(field, fields=_narrowed(field.fields, valid))
+        for field in fields
+        if (field.versions | field.tagged_versions) & valid
     )

@@ -99,23 +99,23 @@ def _struct(struct: StructSpec) -> _Line:
     return facts, struct.fields
 
 
-def _field(one: FieldSpec) -> _Line:
-    override = one.flexible_versions
+def _field(field: FieldSpec) -> _Line:
+    override = field.flexible_versions
     facts = _present(
-        ("name", one.name),
-        ("type", str(one.type)),
-        ("versions", str(one.versions)),
-        ("nullableVersions", _versions(one.nullable_versions)),
-        ("tag", one.tag),
-        ("taggedVersions", _versions(one.tagged_versions)),
+        ("name", field.name),
+        ("type", str(field.type)),
+        ("versions", str(field.versions)),
+        ("nullableVersions", _versions(field.nullable_versions)),
+        ("tag", field.tag),
+        ("taggedVersions", _versions(field.tagged_versions)),
         ("flexibleVersions", None if override is None else str(override)),
-        ("default", one.default or None),
-        ("ignorable", one.ignorable or None),
-        ("mapKey", one.map_key or None),
-        ("zeroCopy", one.zero_copy or None),
-        ("entityType", one.entity_type or None),
+        ("default", field.default or None),
+        ("ignorable", field.ignorable or None),
+        ("mapKey", field.map_key or None),
+        ("zeroCopy", field.zero_copy or None),
+        ("entityType", field.entity_type or None),
     )
-    return facts, one.fields
+    return facts, field.fields
 
 
 def _versions(versions: Versions) -> str | None:

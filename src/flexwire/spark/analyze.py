@@ -44,7 +44,7 @@ from flexwire.arguments import (
 )
 from flexwire.errors import ArgumentError, CaptureError, FlexwireError, short
 from flexwire.extras import require
-from flexwire.facts.answers import Unanswered
+from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.captures import part_columns
 from flexwire.logs.request_log import Zone
 from flexwire.measures.analysis import AnalysisSums, facts_of
@@ -52,7 +52,7 @@ from flexwire.records import MAX_INFLATED
 from flexwire.records.inflation import MAX_RATIO, Inflation
 from flexwire.report import render
 from flexwire.report.audit_files import audit_csv, audit_json
-from flexwire.report.bounding import bounded
+from flexwire.report.limits import bounded
 from flexwire.spark.answers import audit_rows, gather_audit
 from flexwire.spark.answers.outputs import ask_or_explain, tables_of, write_answers
 from flexwire.spark.archive import with_archive
@@ -122,7 +122,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import Moment
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
-    from flexwire.logs.request_log.lines import LogFile
+    from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.capture_job import Surveyed
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.output import Staging
@@ -403,13 +403,15 @@ class _Job:
         notes = (*gzip_note(files), *marks.notes())
         return marks.told(unreadable.told(self.measure(sums))), notes
 
-    def of_request_logs(self, files: list[LogFile]) -> tuple[Facts, tuple[str, ...]]:
+    def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
         logs, sums = self._write_request_logs(files)
         notes = undivided_note(files)
         return replace(self.measure(sums), request_logs=logs), notes
 
-    def _write_request_logs(self, files: list[LogFile]) -> tuple[RequestLogFacts, AnalysisSums]:
+    def _write_request_logs(
+        self, files: list[RequestLogFile]
+    ) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
             zone = self.options.reading.zone
             total = sum(one.weight for one in files)
@@ -449,5 +451,5 @@ class _Job:
         return replace(
             facts,
             answers=tuple(one.facts(self.options.answering.as_of.told) for one in given),
-            unanswered=(*(one for one in told if isinstance(one, Unanswered)), *unasked),
+            unanswered=(*(one for one in told if isinstance(one, UnansweredQuestion)), *unasked),
         )

@@ -44,7 +44,7 @@ from flexwire.survey.request import looks
 from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
-from flexwire.tables.inflated import Meter, within_allowance
+from flexwire.tables.inflation import InflationMeter, within_allowance
 from flexwire.tasks import begin_task
 
 if TYPE_CHECKING:
@@ -368,7 +368,7 @@ def _write_survey(
     captured: int, asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop
 ) -> None:
     def write(inflation: Inflation) -> None:
-        how, meter = replace(asked, inflation=inflation), Meter(inflation, captured)
+        how, meter = replace(asked, inflation=inflation), InflationMeter(inflation, captured)
         with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
             writers.write(CONNECTIONS, connection_rows(survey.connections))
             writers.write(PACKETS, packet_rows(survey.notes))
@@ -390,7 +390,10 @@ def _decode(
     begin_task()
 
     def write(inflation: Inflation) -> None:
-        how, meter = replace(asked, inflation=inflation), Meter(inflation, asked.range_bytes)
+        how, meter = (
+            replace(asked, inflation=inflation),
+            InflationMeter(inflation, asked.range_bytes),
+        )
         with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
             writers.write_range(how, number, partial(kept, drop.place), meter)
 
@@ -419,7 +422,7 @@ class SummedFiles(TableFiles):
         self.sums.add(table, rows)
 
     def write_range(
-        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: Meter
+        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: InflationMeter
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.tables.parquet import Ranges
+    from flexwire.tables.parquet import ValueRanges
 
     Task = Callable[[str, Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -104,7 +104,7 @@ class FilePart:
         self,
         place: str,
         wanted: pa.Schema,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
         most_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
         """Its rows, with these columns, and those that the file lacks null.
@@ -215,7 +215,7 @@ def of_files(
     task: Task,
     schema: pa.Schema,
     *,
-    only: Ranges | None = None,
+    only: ValueRanges | None = None,
 ) -> DataFrame:
     """What ``task`` makes of these columns of these tables of an output: a DataFrame of ``schema``.
 
@@ -237,7 +237,7 @@ def _read(
     place: str,
     tables: Sequence[_Table],
     task: Task,
-    only: Ranges | None,
+    only: ValueRanges | None,
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     begin_task()

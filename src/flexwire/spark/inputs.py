@@ -20,7 +20,7 @@ from flexwire.extras import needed_by
 from flexwire.facts.captures import (
     NO_ADDED_TAGS,
     AddedTags,
-    Sampled,
+    SampledCaptures,
     added_tags,
     sampled_files,
     sampled_notes,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from flexwire.capture.tls import OpenedCaptures
     from flexwire.facts.facts import Facts
-    from flexwire.logs.request_log.lines import LogFile
+    from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.input_file import InputFile
     from flexwire.survey.request import Marks
@@ -72,7 +72,7 @@ class Inputs(NamedTuple):
 
     captures: list[InputFile]
     logs: list[InputFile]
-    request_logs: list[LogFile]
+    request_logs: list[RequestLogFile]
 
 
 def input_sources(paths: Iterable[str | Path]) -> Inputs:
@@ -86,7 +86,7 @@ def input_sources(paths: Iterable[str | Path]) -> Inputs:
     found = _of_one_name(list_files(paths, _is_input, words))
     captures: list[InputFile] = []
     logs: list[InputFile] = []
-    request_logs: list[LogFile] = []
+    request_logs: list[RequestLogFile] = []
     for one in found:
         name = one.url.rpartition("/")[2]
         if is_log_file(name):
@@ -258,7 +258,7 @@ class Unreadable:
 class CaptureMarks:
     """What all captures of an analysis say of themselves, in bounded space."""
 
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[SampledCaptures, ...] = ()
     added_tags: AddedTags = NO_ADDED_TAGS
 
     @classmethod
@@ -283,6 +283,6 @@ NO_MARKS: Final = CaptureMarks()
 """No capture says anything of itself."""
 
 
-def mark_notes(sampled: Iterable[Sampled], added: AddedTags) -> tuple[str, ...]:
+def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
     """What a user should hear of captures that hold a part, or whose taps added tags."""
     return (*sampled_notes(sampled), *((" ".join(added.told),) if added.files else ()))

@@ -6,7 +6,7 @@ segments ─▶ plan ─▶ pieces, some a task ─▶ log_batches, log_record_s
 ```
 A task reads its pieces once, and holds what it must: keys that do not fit in memory lie in runs
 beside the output until other tasks have merged them. What a sample of the batches becomes in other
-batches and codecs is written by the task that read them (`flexwire.tables.log_rewriting`).
+batches and codecs is written by the task that read them (`flexwire.tables.log_samples`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,15 @@ import pyarrow.compute as pc
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import LogFacts
 from flexwire.logs import LogQuery
-from flexwire.logs.finding import logs_among
-from flexwire.logs.following import resumed
-from flexwire.logs.planning import Transactions, known_transactions, pieces_of, tasks_of, walked
+from flexwire.logs.discovery import logs_among
+from flexwire.logs.follower import resume_log
+from flexwire.logs.pieces import (
+    Transactions,
+    pieces_of,
+    tasks_of,
+    transactions_if_sound,
+    walked_segments,
+)
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
@@ -34,16 +40,16 @@ from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.storage.filesystems import shown
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.survey import Asked
-from flexwire.tables.inflated import beyond, within_allowance
-from flexwire.tables.log_rewriting import Window
+from flexwire.tables.inflation import beyond, within_allowance
 from flexwire.tables.log_rows import (
     MOST_HELD,
     KeyWork,
-    LogRows,
+    LogTableRows,
     LogWork,
     key_row,
     superseded_between,
 )
+from flexwire.tables.log_samples import SampleWindow
 from flexwire.tables.log_schema import BATCHES, KEYS, LOG_SCHEMAS
 from flexwire.tasks import begin_task
 
@@ -55,7 +61,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs import LogPiece
     from flexwire.logs.files import Partition
-    from flexwire.logs.following import Resumed
+    from flexwire.logs.follower import LogResumption
     from flexwire.logs.replicas import Replica
     from flexwire.spark.publishing.manifest import Committed
     from flexwire.spark.publishing.task_output import Drop
@@ -100,7 +106,7 @@ class LogPlan:
     segments: tuple[InputFile, ...]
     left_out: tuple[str, ...]
     digest: str
-    growth: dict[Partition, Resumed] = field(default_factory=dict)
+    growth: dict[Partition, LogResumption] = field(default_factory=dict)
     walks: tuple[Walk, ...] = ()
 
 
@@ -110,7 +116,7 @@ def plan_logs(
     """Plan the reading of logs, whose segments and indexes ``files`` are.
 
     Of several directories with one partition the one is read that Kafka would go on with
-    (`flexwire.logs.finding`). Where tables grow, ``known`` are the offsets to go on with,
+    (`flexwire.logs.discovery`). Where tables grow, ``known`` are the offsets to go on with,
     and each log is read up to its last whole batch. Raises `CaptureError` where there is no log
     among them.
     """
@@ -123,7 +129,7 @@ def plan_logs(
     size = task_bytes(sum(one.size + _OPENING for one in segments), tasks_at_once)
     numbers = {log.partition: number for number, log in enumerate(logs)}
     left_out = _left_out(everything, logs)
-    growth: dict[Partition, Resumed] = {}
+    growth: dict[Partition, LogResumption] = {}
     if known is None:
         query = LogQuery(piece_bytes=size)
         pieces = [piece for log in logs for piece in pieces_of(log, query)]
@@ -149,15 +155,15 @@ def _walks(
             walks.append([])
             weight = 0
         walks[-1].append((numbers[log.partition], log))
-        weight += sum(one.log.size for one in walked(log))
+        weight += sum(one.log.size for one in walked_segments(log))
     return tuple(map(tuple, walks))
 
 
 def _growth(
     logs: Sequence[Replica], known: Mapping[Partition, int], size: int
-) -> dict[Partition, Resumed]:
-    def go_on(log: Replica) -> Resumed:
-        return resumed(log, known.get(log.partition), size)
+) -> dict[Partition, LogResumption]:
+    def go_on(log: Replica) -> LogResumption:
+        return resume_log(log, known.get(log.partition), size)
 
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="flexwire-logs") as pool:
         return dict(zip((one.partition for one in logs), pool.map(go_on, logs), strict=True))
@@ -180,7 +186,7 @@ def _works(
     seen = Counter(
         number for pieces in tasks for number in {numbers[one.partition] for one in pieces}
     )
-    windows: dict[int, dict[int, tuple[Window, ...]]] = defaultdict(dict)
+    windows: dict[int, dict[int, tuple[SampleWindow, ...]]] = defaultdict(dict)
     for task, place, several in _windows(tasks):
         windows[task][place] = several
     return tuple(
@@ -196,7 +202,7 @@ def _works(
 
 def _windows(
     tasks: Sequence[Sequence[LogPiece]],
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     """Give where samples begin, evenly over each topic: the task, which of its pieces, windows."""
     topics: dict[str, list[_Placed]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
@@ -225,12 +231,12 @@ class _Placed(NamedTuple):
 
 def _of_topic(
     pieces: Sequence[_Placed], wanted: int
-) -> Iterator[tuple[int, int, tuple[Window, ...]]]:
+) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     total = sum(one.size for one in pieces)
     if total <= wanted:
         # All of it.
         for one in pieces:
-            yield one.task, one.place, (Window(one.piece.start, wanted),)
+            yield one.task, one.place, (SampleWindow(one.piece.start, wanted),)
         return
     count = -(-wanted // _WINDOW)
     each, at = wanted // count, 0
@@ -239,7 +245,7 @@ def _of_topic(
         inside = [middle - at for middle in middles if at <= middle < at + one.size]
         if inside:
             starts = (max(0, min(middle - each // 2, one.size - each)) for middle in inside)
-            windows = tuple(Window(one.piece.start + start, each) for start in starts)
+            windows = tuple(SampleWindow(one.piece.start + start, each) for start in starts)
             yield one.task, one.place, windows
         at += one.size
 
@@ -362,7 +368,7 @@ def _walk(number: int, drop: Drop) -> None:
     place = drop.place
     walk: Walk = _kept(place, f"walk-{number:06d}")
     for partition, log in walk:
-        found = known_transactions(log)
+        found = transactions_if_sound(log)
         if found != Transactions():
             _keep(place, f"ended-{partition:08d}", found)
 
@@ -397,7 +403,7 @@ def _digest(
                 for table, columns in LOG_SCHEMAS.items():
                     files.begin(table, columns)
             spill = _Spilling(drop.place, number, is_held=bounds.is_held)
-            rows_of = LogRows(work, spill, bounds)
+            rows_of = LogTableRows(work, spill, bounds)
             for table, rows in rows_of:
                 files.write(table, rows)
                 if table == BATCHES:

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from flexwire.errors import CaptureError
 from flexwire.facts.facts import ListenerFacts, RequestLogFacts
-from flexwire.logs.request_log import BadLine, LoggedRequest, LogReader, read_lines
-from flexwire.logs.request_log.lines import LogFile, LogPiece, pieces_of
+from flexwire.logs.request_log import BadLine, LoggedRequest, RequestLogReader, read_lines
+from flexwire.logs.request_log.lines import RequestLogFile, RequestLogPiece, pieces_of
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS, replica_rows
 from flexwire.measures.evidence import REPLICAS_MESSAGE
@@ -33,7 +33,7 @@ from flexwire.spark.publishing.manifest import TABLES, settle
 from flexwire.spark.publishing.table_files import write_one_file
 from flexwire.survey.survey import Asked
 from flexwire.tables.request_log_bodies import structures
-from flexwire.tables.request_logs import FORWARDED, Placed, RequestLogRows, Told
+from flexwire.tables.request_logs import FORWARDED, FileItem, RequestLogCounts, RequestLogRows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FORWARDED_TABLE, PACKETS_TABLE
 from flexwire.tasks import begin_task
 
@@ -65,8 +65,8 @@ class RequestLogPlan:
     ``span_us`` is about how long it is from the first line to the last.
     """
 
-    files: tuple[LogFile, ...]
-    works: tuple[tuple[LogPiece, ...], ...]
+    files: tuple[RequestLogFile, ...]
+    works: tuple[tuple[RequestLogPiece, ...], ...]
     digest: str
     span_us: int
 
@@ -76,7 +76,9 @@ class RequestLogPlan:
         return sum(one.weight for one in self.files)
 
 
-def plan_request_logs(files: Sequence[LogFile], tasks_at_once: int, zone: Zone) -> RequestLogPlan:
+def plan_request_logs(
+    files: Sequence[RequestLogFile], tasks_at_once: int, zone: Zone
+) -> RequestLogPlan:
     """Plan the reading of request logs. Raises `CaptureError` where they are none."""
     if all(one.is_server_log for one in files):
         reason = "a broker's own log alone: it says which requests it refused, and needs the "
@@ -89,7 +91,7 @@ def plan_request_logs(files: Sequence[LogFile], tasks_at_once: int, zone: Zone) 
     return RequestLogPlan(tuple(files), works, digest, _span_us(files, zone))
 
 
-def undivided_note(files: Sequence[LogFile]) -> tuple[str, ...]:
+def undivided_note(files: Sequence[RequestLogFile]) -> tuple[str, ...]:
     """Say which files are large and one task each, if any, and why."""
     large = [
         one
@@ -108,8 +110,8 @@ def undivided_note(files: Sequence[LogFile]) -> tuple[str, ...]:
     return (told,)
 
 
-def _works(pieces: Iterable[LogPiece], size: int) -> Iterator[list[LogPiece]]:
-    work: list[LogPiece] = []
+def _works(pieces: Iterable[RequestLogPiece], size: int) -> Iterator[list[RequestLogPiece]]:
+    work: list[RequestLogPiece] = []
     held = 0
     for piece in pieces:
         if work and held + piece.weight > size:
@@ -121,24 +123,24 @@ def _works(pieces: Iterable[LogPiece], size: int) -> Iterator[list[LogPiece]]:
         yield work
 
 
-def _span_us(files: Sequence[LogFile], zone: Zone) -> int:
+def _span_us(files: Sequence[RequestLogFile], zone: Zone) -> int:
     found: list[int] = []
     for file in files:
         if file.is_server_log:
             continue
         size = file.source.size
         whole = file.is_gzipped or file.is_enveloped
-        found += _times(LogPiece(file, 0, None if whole else min(size, _END)), zone)[:1]
+        found += _times(RequestLogPiece(file, 0, None if whole else min(size, _END)), zone)[:1]
         if not whole and size:
-            found += _times(LogPiece(file, max(0, size - _END)), zone, is_last=True)
+            found += _times(RequestLogPiece(file, max(0, size - _END)), zone, is_last=True)
     span = max(found) - min(found) if found else 0
     is_sure = not any(one.is_gzipped or one.is_enveloped for one in files)
     return span if is_sure else max(span, _LEAST_SPAN_US)
 
 
-def _times(piece: LogPiece, zone: Zone, *, is_last: bool = False) -> list[int]:
+def _times(piece: RequestLogPiece, zone: Zone, *, is_last: bool = False) -> list[int]:
     times: list[int] = []
-    for one in LogReader(zone).read(read_lines(piece)):
+    for one in RequestLogReader(zone).read(read_lines(piece)):
         time_us = getattr(one, "time_us", None)
         if time_us is not None:
             times.append(time_us)
@@ -160,7 +162,7 @@ _SHOWN: Final = 50
 class _Read:
     """What a task says of the lines that it read: of each file how many, and those not used."""
 
-    told: Told = field(default_factory=Told)
+    told: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)
     unused: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -231,7 +233,7 @@ def _read(
     return read
 
 
-def _placed(piece: LogPiece, zone: Zone, read: _Read) -> Iterator[Placed]:
+def _placed(piece: RequestLogPiece, zone: Zone, read: _Read) -> Iterator[FileItem]:
     """Give what the lines of a piece say, and count them."""
     file = piece.file
     name = file.source.name
@@ -241,15 +243,15 @@ def _placed(piece: LogPiece, zone: Zone, read: _Read) -> Iterator[Placed]:
             read.lines[name] += not line.is_next
             yield line
 
-    for item in LogReader(zone).read(counted()):
+    for item in RequestLogReader(zone).read(counted()):
         if isinstance(item, BadLine):
             read.unused[name, item.reason] += 1
         elif item is not None:
-            yield Placed(file, item)
+            yield FileItem(file, item)
 
 
-def _batches(lines: Iterator[Placed]) -> Iterator[list[Placed]]:
-    held: list[Placed] = []
+def _batches(lines: Iterator[FileItem]) -> Iterator[list[FileItem]]:
+    held: list[FileItem] = []
     heavy = 0
     for one in lines:
         held.append(one)
@@ -261,7 +263,7 @@ def _batches(lines: Iterator[Placed]) -> Iterator[list[Placed]]:
         yield held
 
 
-def _weight(line: Placed) -> int:
+def _weight(line: FileItem) -> int:
     """About how many bytes a line takes that anybody may choose the length of."""
     one = line.item
     if not isinstance(one, LoggedRequest):

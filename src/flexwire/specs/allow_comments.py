@@ -42,7 +42,7 @@ class AllowComment:
     at: Position
 
     @property
-    def find_allow_comments(self) -> bool:
+    def allows(self) -> bool:
         """Whether it allows anything, for which it must give a reason."""
         return self.verb == "allow" and bool(self.reason)
 
@@ -55,12 +55,12 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
     if _PREFIX not in text.text:
         return ()
     comments = [match for match in _STRING_OR_COMMENT.finditer(text.text) if match["line"]]
-    found = [(match, _ALLOW.match(match["line"])) for match in comments]
-    if not any(spoken for _, spoken in found):
+    matches = [(match, _ALLOW.match(match["line"])) for match in comments]
+    if not any(spoken for _, spoken in matches):
         return ()
     filled = _filled_lines(text.text)
-    told = []
-    for match, spoken in found:
+    allow_comments = []
+    for match, spoken in matches:
         if spoken is None:
             continue
         at = text.position(match.start() + spoken.start("rule" if spoken["rule"] else "verb"))
@@ -71,8 +71,8 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
         # Many write a colon after the id.
         rule = spoken["rule"].rstrip(":")
         reason = spoken["reason"].strip(" \t:;,.-")
-        told.append(AllowComment(spoken["verb"], rule, reason, line, at))
-    return tuple(told)
+        allow_comments.append(AllowComment(spoken["verb"], rule, reason, line, at))
+    return tuple(allow_comments)
 
 
 def _filled_lines(text: str) -> list[int]:
@@ -87,8 +87,11 @@ class AllowedFindings:
     """What the comments of one spec allow, and which of them were needed."""
 
     def __init__(self, comments: Iterable[AllowComment]) -> None:
-        self._waiting = [one for one in comments if one.allows]
-        self._by_place = {(one.line, one.rule): one for one in reversed(self._waiting)}
+        self._waiting = [comment for comment in comments if comment.allows]
+        self._by_place = {
+            (allow_comment.line, allow_comment.rule): allow_comment
+            for allow_comment in reversed(self._waiting)
+        }
         self._used: set[tuple[int, str]] = set()
 
     def takes(self, finding: Finding) -> bool:
@@ -102,7 +105,8 @@ class AllowedFindings:
     def unused(self) -> list[AllowComment]:
         """Give the comments that allowed nothing; of two for the same, the second."""
         return [
-            one
-            for one in self._waiting
-            if (place := (one.line, one.rule)) not in self._used or self._by_place[place] is not one
+            comment
+            for comment in self._waiting
+            if (place := (comment.line, comment.rule)) not in self._used
+            or self._by_place[place] is not comment
         ]

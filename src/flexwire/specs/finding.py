@@ -70,7 +70,7 @@ def window(line: str, column: int, width: int) -> tuple[str, int]:
 
 def _one_column_each(text: str) -> str:
     """Give a line in which every character takes one column, so that marks stand under it."""
-    return "".join(one if one.isprintable() else " " for one in text)
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 Level = Literal["error", "warning", "note"]
@@ -135,6 +135,6 @@ class RulePage:
 
 def rules_of(package: ModuleType) -> dict[str, Any]:
     """Give the rules that stand in the modules of a package, by id, in alphabetical order."""
-    names = sorted(one.name for one in iter_modules(package.__path__))
-    found = [import_module(f"{package.__name__}.{name}").RULE for name in names]
-    return {rule.id: rule for rule in found}
+    names = sorted(module.name for module in iter_modules(package.__path__))
+    rules = [import_module(f"{package.__name__}.{name}").RULE for name in names]
+    return {rule.id: rule for rule in rules}

@@ -37,7 +37,7 @@ from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import looks, opener
 from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
 from flexwire.tables.frames import TableRows, ends_of
-from flexwire.tables.wanted import FRAMES, RECORDS
+from flexwire.tables.row_filter import FRAMES, RECORDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from flexwire.survey.request import Asked
     from flexwire.tables.frames import Software
     from flexwire.tables.records import Rows
-    from flexwire.tables.wanted import Wanted
+    from flexwire.tables.row_filter import RowFilter
 
     Array = np.ndarray[Any, np.dtype[Any]]
     Offsets = dict[str, int]
@@ -92,7 +92,7 @@ class Step:
 class Followed:
     """Takes the segments of captures in order; can be pickled between two chunks of them."""
 
-    def __init__(self, asked: Asked, wanted: Wanted) -> None:
+    def __init__(self, asked: Asked, wanted: RowFilter) -> None:
         self._asked = asked
         self._wanted = wanted
         self._flows = Flows(brokers=asked.brokers, endless=True)
@@ -264,7 +264,7 @@ class Followed:
 
 
 def rows_of(
-    step: Step, asked: Asked, wanted: Wanted, tables: TableRows
+    step: Step, asked: Asked, wanted: RowFilter, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames of a step, each batch with the name of its table."""
     known = (step.told << 1 | step.is_proven) << 1 | step.is_introduced
@@ -315,7 +315,7 @@ class Stretch:
     parts: tuple[Part, ...]
 
 
-def stretch_rows(asked: Asked, wanted: Wanted, stretch: Stretch) -> Iterator[tuple[str, Rows]]:
+def stretch_rows(asked: Asked, wanted: RowFilter, stretch: Stretch) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames that end in a stretch, each batch with its table's name."""
     # It was pickled for this very task.
     state: Followed = pickle.loads(decompress(stretch.state))  # noqa: S301 - see above
@@ -358,7 +358,7 @@ class CaptureFollower:
         self,
         paths: Iterable[str | Path],
         asked: Asked,
-        wanted: Wanted,
+        wanted: RowFilter,
         *,
         fails_on_loss: bool = True,
     ) -> None:

@@ -14,7 +14,7 @@ from flexwire.survey.state import reader_between
 from flexwire.survey.survey import NAMES, Known, Snapshot, known_name, start_name
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
-from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,7 +38,7 @@ def decoded(
 
 
 def decoded_rows(
-    asked: Asked, number: int, kept: Callable[[str], bytes], wanted: Wanted = EVERYTHING
+    asked: Asked, number: int, kept: Callable[[str], bytes], wanted: RowFilter = EVERYTHING
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of a range, each batch with the name of its table below the tables.
 
@@ -64,7 +64,7 @@ class _Range:
         known: Known,
         start: Snapshot,
         names: dict[str, str],
-        wanted: Wanted,
+        wanted: RowFilter,
     ) -> None:
         self._asked = asked
         self._known = known

@@ -19,9 +19,9 @@ from flexwire.columnar.record_columns import Hints
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
+from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
 from flexwire.tables.spec_places import RECORDS_FIELDS
-from flexwire.tables.wanted import EVERYTHING, FRAMES, MESSAGES, RECORDS, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -156,7 +156,7 @@ def ends_of(connection: str) -> tuple[str, str]:
 _RENAMED = {"first_time": "first_us", "last_time": "last_us"}
 
 
-class UnusedPackets(Protocol):
+class UnusedPacketCounts(Protocol):
     """How many packets were not used, by reason, and the bytes of one of each, if they are told."""
 
     @property
@@ -168,7 +168,7 @@ class UnusedPackets(Protocol):
         """By reason."""
 
 
-class FileNotes(Protocol):
+class PacketNotes(Protocol):
     """What is told of a capture file: how many packets it has, and those that were not used."""
 
     @property
@@ -179,7 +179,7 @@ class FileNotes(Protocol):
     def packets(self) -> int:
         """All of them."""
 
-    def unused(self) -> UnusedPackets:
+    def unused(self) -> UnusedPacketCounts:
         """Give those that were not used."""
 
 
@@ -193,7 +193,7 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
-def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
+def packet_rows(notes: Iterable[PacketNotes]) -> pa.RecordBatch:
     """Give the rows of the table of packets: of each file one for all, then one for each reason."""
     rows: list[tuple[str, str | None, int, bytes | None]] = []
     for one in notes:
@@ -217,7 +217,7 @@ class TableRows:
 
     def __init__(
         self,
-        wanted: Wanted = EVERYTHING,
+        wanted: RowFilter = EVERYTHING,
         *,
         release: str | None = None,
         show_credentials: bool = False,

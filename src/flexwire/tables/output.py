@@ -147,7 +147,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class CountedOutput(Output):
+class PartialOutput(Output):
     """An output that is not complete yet, of whose tables it is known how many files were written.
 
     A listing that has fewer is an error. Nothing is known of a table that is not counted.

@@ -45,7 +45,7 @@ def body_of_text(text: str, name: str, version: int) -> bytes | None:
         return None
     try:
         schema = message(name).definition.schema(version)
-        reader = _Reader(text, _names(name, version))
+        reader = _TextReader(text, _names(name, version))
         found = reader.struct(schema)
     except (_UnsureError, UnknownMessageError, RecursionError):
         return None
@@ -87,7 +87,7 @@ def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-class _Reader:
+class _TextReader:
     """Reads a text from the front."""
 
     def __init__(self, text: str, names: dict[tuple[str, str], tuple[str, ...]]) -> None:

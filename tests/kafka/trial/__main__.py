@@ -25,7 +25,7 @@ from tools.pages.files import write_files
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from flexwire.measures.evidence import Evidence
+    from flexwire.measures.evidence import AuditEvidence
     from tests.kafka.trial.trying import Outcome
     from tools.clients.installing import Program
     from tools.clients.roster import Client
@@ -64,7 +64,7 @@ def _captured(programs: dict[Client, Program], place: Path) -> dict[str, Outcome
             return try_all(programs, address, str(tap.listen_address), _say)
 
 
-def _row(client: Client, seen: Evidence, happened: dict[str, dict[str, Outcome]]) -> Row:
+def _row(client: Client, seen: AuditEvidence, happened: dict[str, dict[str, Outcome]]) -> Row:
     if seen.brokers != (CAPTURED,):
         raise RuntimeError(f"the audit takes the broker of {CAPTURED} for {seen.brokers}")
     own = tuple(

@@ -14,7 +14,7 @@ from flexwire.answers.state import group_members, groups, last_commits, open_log
 from flexwire.answers.state.log import RecordSelection, typed_piece
 from flexwire.errors import CaptureError
 from flexwire.logs import LogQuery, plan, read_piece
-from flexwire.logs.reading import Damaged
+from flexwire.logs.records import BatchDamage
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.protocol.record_types import framed_messages
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords, record_names
@@ -55,7 +55,7 @@ def by_rows(root: Path, topic: InternalTopic, asked: RecordSelection) -> pa.Tabl
     typed, made = TypedRecords(topic, asked.records), []
     for piece in pieces(root, topic):
         read = [*COLUMNS[:3], "key", "value"]
-        found = [one for one in read_piece(piece, read) if not isinstance(one, Damaged)]
+        found = [one for one in read_piece(piece, read) if not isinstance(one, BatchDamage)]
         for one in found:
             columns = typed.decode(one.column("key"), one.column("value"), None)
             names = [*COLUMNS[:3], *typed.schema.names]
@@ -249,7 +249,7 @@ def test_only_batches_of_transactions_are_read_for_what_transactions_committed(
     made.write(tmp_path)
     [[piece]] = plan([tmp_path], LogQuery(topics=[topic.topic]))
     read = [*read_piece(piece, ["offset"], of_transactions=True)]
-    batches = [one for one in read if not isinstance(one, Damaged)]
+    batches = [one for one in read if not isinstance(one, BatchDamage)]
     assert len(batches) == len(read)
     offsets = [one for batch in batches for one in batch.column("offset").to_pylist()]
     assert offsets == [one for one in range(20) if one % 4]

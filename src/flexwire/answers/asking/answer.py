@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.internal_logs import InternalLogs
     from flexwire.answers.state.cluster import ClusterState
-    from flexwire.facts.answers import Picture
-    from flexwire.tables.parquet import Ranges
+    from flexwire.facts.answers import AnswerPicture
+    from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.schema import Column
     from flexwire.tables.spec_places import Path
 
@@ -81,7 +81,7 @@ class Answer:
     ask: Ask
     shown: tuple[str, ...] = ()
     place: int = 0
-    picture: Picture | None = None
+    picture: AnswerPicture | None = None
     labelled: Callable[[str | FilePath], Ask] | None = None
     asks: tuple[str, ...] = ()
     of_logs: bool = False
@@ -92,8 +92,8 @@ class Answer:
 
     def shown_columns(self) -> tuple[ShownColumn, ...]:
         """Return the columns that the report shows, in its order."""
-        found = {one.name: one.shown() for one in self.columns if one.heading}
-        return tuple(found[name] for name in self.shown or found)
+        by_name = {column.name: column.shown() for column in self.columns if column.heading}
+        return tuple(by_name[name] for name in self.shown or by_name)
 
     def ordered(self, rows: DataFrame) -> DataFrame:
         """The rows of this answer, the most important first, and the same order each time."""
@@ -114,15 +114,15 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     """A column that Arrow orders: lists, which it does not, by their places in Spark's order."""
     if not pa.types.is_list(column.type):
         return column
-    lists = [None if one is None else _placed(one) for one in column.to_pylist()]
-    known = sorted({one for one in lists if one is not None})
-    places = {one: place for place, one in enumerate(known)}
-    return pa.array([None if one is None else places[one] for one in lists], pa.int64())
+    lists = [None if value is None else _placed(value) for value in column.to_pylist()]
+    in_order = sorted({item for item in lists if item is not None})
+    places = {item: place for place, item in enumerate(in_order)}
+    return pa.array([None if item is None else places[item] for item in lists], pa.int64())
 
 
 def _placed(elements: list[Any]) -> tuple[Any, ...]:
     """A list as Python compares it as Spark does: null elements first."""
-    return tuple((one is not None, one) for one in elements)
+    return tuple((value is not None, value) for value in elements)
 
 
 def _ordering(name: str) -> SparkColumn:
@@ -138,28 +138,35 @@ _BY_POSITION: Final = (
 )
 
 
-def _with_positions(made: Callable[..., None]) -> Callable[..., None]:
+def _with_positions(constructor: Callable[..., None]) -> Callable[..., None]:
     """Return the constructor of `Answer` that also takes what it took before this release.
 
     That is arguments by position, and two lists of columns: those of a table, and `ShownColumn`.
     """
 
-    @wraps(made)
-    def called(self: Answer, *given: Any, **named: Any) -> None:
-        by_position = dict(zip(_BY_POSITION, given, strict=False))
-        if len(by_position) < len(given) or by_position.keys() & named.keys():
+    @wraps(constructor)
+    def called(self: Answer, *positional: Any, **named: Any) -> None:
+        by_position = dict(zip(_BY_POSITION, positional, strict=False))
+        if len(by_position) < len(positional) or by_position.keys() & named.keys():
             raise TypeError("Answer takes each argument once")
         named |= by_position
         shown = named.get("shown", ())
-        if given or any(isinstance(one, ShownColumn) for one in shown):
+        if positional or any(isinstance(field, ShownColumn) for field in shown):
             how = "Answer takes keywords, and columns with headings instead of ShownColumn"
             warn(f"{how}; the old way goes with the next release", DeprecationWarning, 2)
-            columns = {one.name: one for one in named["columns"]}
-            for one in shown:
-                told = {"heading": one.heading, "kind": one.kind, "is_about": one.is_about}
-                columns[one.name] = replace(columns[one.name], **told)
-            named |= {"columns": (*columns.values(),), "shown": tuple(one.name for one in shown)}
-        made(self, **named)
+            columns = {column.name: column for column in named["columns"]}
+            for column in shown:
+                heading = {
+                    "heading": column.heading,
+                    "kind": column.kind,
+                    "is_about": column.is_about,
+                }
+                columns[column.name] = replace(columns[column.name], **heading)
+            named |= {
+                "columns": (*columns.values(),),
+                "shown": tuple(column.name for column in shown),
+            }
+        constructor(self, **named)
 
     return called
 
@@ -179,15 +186,15 @@ def returns(
 
     Where the function returns None, the DataFrame has no rows.
     """
-    names = [one.name for one in columns]
+    names = [column.name for column in columns]
 
     def decorated(
-        made: Callable[Concatenate[AnalysisTables, P], DataFrame | None],
+        function: Callable[Concatenate[AnalysisTables, P], DataFrame | None],
     ) -> Callable[Concatenate[AnalysisTables, P], DataFrame]:
-        @wraps(made)
-        def called(tables: AnalysisTables, /, *given: P.args, **named: P.kwargs) -> DataFrame:
-            found = made(tables, *given, **named)
-            return no_rows(tables.frames, columns) if found is None else found.select(*names)
+        @wraps(function)
+        def called(tables: AnalysisTables, /, *positional: P.args, **named: P.kwargs) -> DataFrame:
+            rows = function(tables, *positional, **named)
+            return no_rows(tables.frames, columns) if rows is None else rows.select(*names)
 
         return called
 
@@ -197,7 +204,7 @@ def returns(
 def no_rows(table: DataFrame, columns: tuple[Column, ...]) -> DataFrame:
     """Return a DataFrame of these columns without a row, made of any table."""
     kinds = spark_schema(schema_of(columns))
-    nothing = [F.lit(None).cast(one.dataType).alias(one.name) for one in kinds]
+    nothing = [F.lit(None).cast(field.dataType).alias(field.name) for field in kinds]
     return table.where("false").select(*nothing)
 
 
@@ -240,7 +247,7 @@ class TableFiles(Protocol):
         task: Task,
         schema: pa.Schema,
         *,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame:
         """Return what ``task`` makes of these columns of the files of these tables."""
 
@@ -294,18 +301,24 @@ class AnalysisTables:
         columns: Sequence[str],
         task: Task,
         schema: pa.Schema,
-        only: Ranges | None = None,
+        only: ValueRanges | None = None,
     ) -> DataFrame | None:
         """What ``task`` makes of these columns of all messages, in batches; None without any.
 
         The task is told of which message they are. Where no row of many is as ``only`` says, they
         may be left out.
         """
-        opened, known = self.opened, catalog().names()
+        opened, message_names = self.opened, catalog().names()
         if opened is None or opened.message is not self.message:
-            tables = {name: one for name in known if (one := self.message(name)) is not None}
+            tables = {
+                name: table for name in message_names if (table := self.message(name)) is not None
+            }
             return of_rows(tables, columns, task, schema) if tables else None
-        names = [f"{MESSAGES}/{one}" for one in opened.message_names() if one in {*known}]
+        names = [
+            f"{MESSAGES}/{message}"
+            for message in opened.message_names()
+            if message in {*message_names}
+        ]
         if not names:
             return None
         return opened.of_files(names, columns, task, schema, only=only)
@@ -315,8 +328,8 @@ def of_rows(
     tables: Mapping[str, DataFrame], columns: Sequence[str], task: Task, schema: pa.Schema
 ) -> DataFrame:
     """Return what ``task`` makes of these columns of tables, whose rows Spark gives."""
-    made = [
+    results = [
         map_in_arrow(table.select(*columns), partial(task, name), schema)
         for name, table in tables.items()
     ]
-    return reduce(DataFrame.unionByName, made)
+    return reduce(DataFrame.unionByName, results)

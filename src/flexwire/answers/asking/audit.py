@@ -22,15 +22,15 @@ from flexwire.errors import UnknownMessageError
 from flexwire.facts.audit import (
     Audit,
     AuditFinding,
+    AuditOmissions,
     ClusterGate,
     FirstRelease,
-    LeftOut,
     NewestShare,
     PinningSetting,
 )
 from flexwire.measures.audit import AuditSums
 from flexwire.measures.audit_rows import COLUMNS, CONNECTIONS, EVIDENT, NAMES
-from flexwire.measures.evidence import Touched, key_of
+from flexwire.measures.evidence import NamedEntities, key_of
 from flexwire.protocol import api_name
 from flexwire.protocol.audit import (
     LIBRARIES,
@@ -46,9 +46,9 @@ from flexwire.protocol.audit import (
 from flexwire.report.audit_files import audit_row
 from flexwire.schema.catalog import catalog
 from flexwire.tables.keys import connection_key
+from flexwire.tables.row_filter import FRAMES, MESSAGES
 from flexwire.tables.schema import AUDIT_TABLE
 from flexwire.tables.spec_places import entity_paths
-from flexwire.tables.wanted import FRAMES, MESSAGES
 from flexwire.tasks import begin_task, map_in_arrow
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from flexwire.answers.asking.labels import Labels
-    from flexwire.measures.evidence import Evidence, Gathered, Key
+    from flexwire.measures.evidence import AuditEvidence, AuditSource, Key
     from flexwire.protocol.audit import ClientFinding, ClusterSeen, Conduct, Party
 
     Tables = Callable[[str], DataFrame | None]
@@ -74,15 +74,15 @@ def names_in(table_of: Tables, message: str) -> DataFrame | None:
     table = table_of(message) if message.endswith("Request") else None
     if table is None:
         return None
-    some = [
+    of_kinds = [
         _of_kind(values, kind)
         for path, kind in entity_paths(message)
         if (values := _values(table, path)) is not None
     ]
-    if not some:
+    if not of_kinds:
         return None
     nothing = F.array().cast(_NAMES)
-    every = F.concat(*[F.coalesce(one, nothing) for one in some])
+    every = F.concat(*[F.coalesce(values, nothing) for values in of_kinds])
     return table.select(*connection_key(table.columns), F.inline(every))
 
 
@@ -101,7 +101,7 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
         column, kind = column.getField(name), kind[name].dataType
         if isinstance(kind, ArrayType):
             if in_array:
-                column = F.flatten(F.filter(column, lambda one: one.isNotNull()))
+                column = F.flatten(F.filter(column, lambda element: element.isNotNull()))
             in_array, kind = True, kind.elementType
     return column if in_array else F.array(column)
 
@@ -115,7 +115,7 @@ _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
 def gather_audit(
-    gathered: Gathered,
+    gathered: AuditSource,
     releases: Sequence[str] = (),
     brokers: Sequence[str] = (),
     *,
@@ -135,10 +135,16 @@ def gather_audit(
     judged, left_out = _judged(evidence, chosen, running)
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
-    findings = [_finding(*one, touched, labels or {}) for one in judged]
+    findings = [_finding(*finding, touched, labels or {}) for finding in judged]
     # The same captures should give the same file.
-    findings.sort(key=lambda one: (chosen.index(one.release), VERDICTS.index(one.verdict),
-                                   -one.requests, repr(one)))  # fmt: skip
+    findings.sort(
+        key=lambda finding: (
+            chosen.index(finding.release),
+            VERDICTS.index(finding.verdict),
+            -finding.requests,
+            repr(finding),
+        )
+    )
     return Audit(
         releases=chosen,
         asked=bool(named),
@@ -147,7 +153,7 @@ def gather_audit(
         newest=tuple(_newest(evidence, release) for release in chosen),
         pins=_pins(judged),
         libraries=_libraries(judged),
-        left_out=LeftOut(
+        left_out=AuditOmissions(
             evidence.clients_left_out,
             evidence.requests_left_out,
             evidence.brokers_left_out,
@@ -159,11 +165,11 @@ def gather_audit(
 
 def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
     """The gates of a cluster on these releases, in their order, the gravest first."""
-    return tuple(one for release in releases for one in judge_cluster(seen, release))
+    return tuple(gate for release in releases for gate in judge_cluster(seen, release))
 
 
 def _judged(
-    evidence: Evidence, releases: Sequence[str], brokers: Sequence[str]
+    evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
     """All findings, and the verdicts of those left out.
 
@@ -179,8 +185,8 @@ def _judged(
 
     for party, conduct in evidence.conducts.items():
         for release in releases:
-            found = judge(party, conduct, release, brokers=brokers)
-            judged.extend((party, conduct, one) for one in found)
+            findings = judge(party, conduct, release, brokers=brokers)
+            judged.extend((party, conduct, finding) for finding in findings)
         if len(judged) > 2 * MOST_FINDINGS:
             keep_gravest()
     if len(judged) > MOST_FINDINGS:
@@ -197,10 +203,10 @@ def _finding(
     party: Party,
     conduct: Conduct,
     finding: ClientFinding,
-    touched: Mapping[Key, Touched],
+    touched: Mapping[Key, NamedEntities],
     labels: Labels,
 ) -> AuditFinding:
-    own = touched.get(key_of(party), Touched())
+    own = touched.get(key_of(party), NamedEntities())
     return AuditFinding(
         finding.release,
         finding.verdict,
@@ -236,24 +242,26 @@ def _name(api_key: int) -> str | None:
         return None
 
 
-def _newest(evidence: Evidence, release: str) -> NewestShare:
+def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
     """Who is at the newest versions of a release: only they would take up a version after it."""
-    asked, newest, clients, up_to_date = 0, 0, 0, 0
+    requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
         at = Counter[bool]()
         for use in conduct.uses:
             highest = newest_version(use.api_key, release)
             if use.api_key not in OPENING_APIS and highest is not None:
                 at[use.version >= highest] += use.requests
-        asked += at.total()
+        requests += at.total()
         newest += at[True]
         clients += bool(at)
         up_to_date += bool(at[True]) and not at[False]
-    return NewestShare(release, asked, newest, clients, up_to_date)
+    return NewestShare(release, requests, newest, clients, up_to_date)
 
 
 def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
-    if not any(one.verdict in _BREAKS and one.api_key is not None for _, _, one in judged):
+    if not any(
+        finding.verdict in _BREAKS and finding.api_key is not None for _, _, finding in judged
+    ):
         return ()
     return tuple(
         PinningSetting(pin.client, pin.setting, pin.effect, pin.remedy, pin.sources) for pin in PINS
@@ -262,19 +270,26 @@ def _pins(judged: _Judged) -> tuple[PinningSetting, ...]:
 
 def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
     if not any(
-        one.verdict in _BREAKS and one.api_key is not None and libraries_are_about(one.release)
-        for _, _, one in judged
+        finding.verdict in _BREAKS
+        and finding.api_key is not None
+        and libraries_are_about(finding.release)
+        for _, _, finding in judged
     ):
         return ()
     return tuple(
-        FirstRelease(one.library, one.works_from or "", one.remedy or one.note, one.citation)
-        for one in LIBRARIES
+        FirstRelease(
+            library.library,
+            library.works_from or "",
+            library.remedy or library.note,
+            library.citation,
+        )
+        for library in LIBRARIES
     )
 
 
 def audit_rows(audit: Audit) -> pa.RecordBatch:
     """The findings as rows of their table."""
-    rows = [audit_row(one) for one in audit.findings]
+    rows = [audit_row(finding) for finding in audit.findings]
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
@@ -300,31 +315,31 @@ class TableEvidence:
         self._messages = messages
         self._sums = AuditSums(spills=True)
 
-    def evidence(self) -> Evidence:
+    def evidence(self) -> AuditEvidence:
         """Return what was seen of every client. Reads the tables once."""
         tables = self._tables
-        found = [
+        sums = [
             _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
             _summed(CONNECTIONS, _columns(tables.connections, COLUMNS[CONNECTIONS])),
         ]
         for name, fields in EVIDENT.items():
             if (table := tables.message(name)) is not None:
-                found.append(_summed(f"{MESSAGES}/{name}", _message(table, fields)))
+                sums.append(_summed(f"{MESSAGES}/{name}", _message(table, fields)))
         self._sums = AuditSums(spills=True)
-        self._merge(found)
+        self._merge(sums)
         return self._sums.evidence()
 
-    def touched(self, parties: Collection[Party]) -> dict[Key, Touched]:
+    def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
         """Return which groups and topics these clients named in requests, after `evidence`."""
-        named = (names_in(self._tables.message, one) for one in self._messages)
-        self._merge([_summed(NAMES, one) for one in named if one is not None])
+        named = (names_in(self._tables.message, message) for message in self._messages)
+        self._merge([_summed(NAMES, rows) for rows in named if rows is not None])
         return self._sums.touched(parties)
 
-    def _merge(self, found: list[DataFrame]) -> None:
+    def _merge(self, sums: list[DataFrame]) -> None:
         """Add what tasks sum up; of much the driver holds the sums of one task at a time."""
-        if not found:
+        if not sums:
             return
-        every = reduce(DataFrame.unionByName, found).persist()
+        every = reduce(DataFrame.unionByName, sums).persist()
         try:
             size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
             # An iterator runs a job for each part, and is for what is too much at once.
@@ -340,9 +355,9 @@ def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
     """Return these columns of a table, and its key; one that earlier tables lack is null."""
     there = {*table.columns}
     lacking = F.lit(None).cast("string")
-    others = [one for one in names if one not in (key := connection_key(table.columns))]
+    others = [name for name in names if name not in (key := connection_key(table.columns))]
     return table.select(
-        *key, *(F.col(one) if one in there else lacking.alias(one) for one in others)
+        *key, *(F.col(name) if name in there else lacking.alias(name) for name in others)
     )
 
 
@@ -351,7 +366,7 @@ def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
     body: Column = F.col("body")
     if fields:
         # So Spark reads no other columns of a file.
-        body = F.struct(*(F.col(f"body.{one}") for one in fields)).alias("body")
+        body = F.struct(*(F.col(f"body.{field}") for field in fields)).alias("body")
     return table.select(*connection_key(table.columns), "body_version", body)
 
 

@@ -88,22 +88,22 @@ def events_of(rows: DataFrame, **columns: Column) -> DataFrame:
 
 
 def events(
-    tables: AnalysisTables, wanted: Sequence[ExchangeFilter], others: Sequence[DataFrame]
+    tables: AnalysisTables, filters: Sequence[ExchangeFilter], others: Sequence[DataFrame]
 ) -> DataFrame:
     """All events: of exchanges, and others; all of a group are in one partition."""
-    found = exchanges_of(tables, wanted)
-    parts = [*others] if found is None else [_of_exchanges(found), *others]
+    exchanges = exchanges_of(tables, filters)
+    parts = [*others] if exchanges is None else [_of_exchanges(exchanges), *others]
     # What follows asks by group, and by what is in it: nothing is sent about again.
     return reduce(DataFrame.unionByName, parts).repartition("group_id", "protocol")
 
 
-def _of_exchanges(found: DataFrame) -> DataFrame:
-    each = found.select("asked", "answered", "request", "response", F.inline("request.members"))
+def _of_exchanges(exchanges: DataFrame) -> DataFrame:
+    each = exchanges.select("asked", "answered", "request", "response", F.inline("request.members"))
     code, is_join = F.col("response.error_code"), F.col("request.kind") == JOIN_EVENT
     is_good = code == NO_ERROR
     # Only a member without an id is told so: its id is new when it comes back with it.
     is_given = (code == MEMBER_ID_REQUIRED) | (is_good & F.col("request.asks_for_id"))
-    made = events_of(
+    group_events = events_of(
         each,
         group_id=F.col("request.group_id"),
         protocol=F.col("request.protocol"),
@@ -121,7 +121,7 @@ def _of_exchanges(found: DataFrame) -> DataFrame:
         session_timeout_ms=F.col("request.session_timeout_ms"),
         reason=F.nullif(F.col("reason"), F.lit("")),
     )
-    return made.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
+    return group_events.where(F.coalesce(F.col("joined") | F.col("is_given"), F.lit(True)))
 
 
 def _typed(kinds: Mapping[str, str], columns: Mapping[str, Column]) -> list[Column]:
@@ -152,7 +152,7 @@ def classic_beats(tables: AnalysisTables) -> list[DataFrame]:
     if beats is None:
         return []
     names = ("group_id", "generation_id", "member_id")
-    last = beats.groupBy(*(F.col(f"body.{one}").alias(one) for one in names))
+    last = beats.groupBy(*(F.col(f"body.{name}").alias(name) for name in names))
     return [
         events_of(
             last.agg(F.max("time").alias("beat")),
@@ -199,7 +199,9 @@ def _leaves() -> ExchangeFilter:
     """The members that left, before whatever generation that led to."""
     some = F.transform(
         "body.members",
-        lambda one: F.struct(one["member_id"].alias("member_id"), one["reason"].alias("reason")),
+        lambda member: F.struct(
+            member["member_id"].alias("member_id"), member["reason"].alias("reason")
+        ),
     )
     return ExchangeFilter(
         LEAVE,
@@ -243,7 +245,7 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
 def _has_no_error(tables: AnalysisTables, api_name: str) -> bool:
     """Whether it is known of the responses of an API that none has an error."""
     message = f"{api_name}Response"
-    codes = [("body", *one.path) for one in error_places(message)]
+    codes = [("body", *place.path) for place in error_places(message)]
     return tables.hold_only(message, codes, NO_ERROR)
 
 
@@ -264,7 +266,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     def last(name: str) -> Column:
         return F.last(F.when(F.col("joined"), F.col(name)), ignorenulls=True).over(before)
 
-    known = events.withColumns(
+    with_history = events.withColumns(
         {
             "is_new": is_given & ~joined_before,
             "last_generation": last("generation"),
@@ -275,7 +277,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     here = Window.partitionBy(*GROUP, "generation")
     first = F.min(F.when(is_join, F.struct("asked", "member_id"))).over(here)
     answered = F.col("answered")
-    known = known.withColumns(
+    with_history = with_history.withColumns(
         {
             "started": F.min(F.when(is_join, F.col("asked"))).over(here),
             "told": F.min(F.when(F.col("kind") == TOLD, answered)).over(here),
@@ -292,7 +294,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     ).where(F.col("kind") != BEAT)
     by_generation = Window.partitionBy(*GROUP).orderBy("generation")
     one_before, one_after = by_generation.rangeBetween(-1, -1), by_generation.rangeBetween(1, 1)
-    return known.withColumns(
+    return with_history.withColumns(
         {
             "listed_before": F.max("listed").over(one_before),
             "leader_before": F.max("leader").over(one_before),

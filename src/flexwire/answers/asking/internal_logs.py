@@ -19,9 +19,9 @@ from flexwire.answers.state.partitions import ENDS, NO_WATERMARK, watermarks_of
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError
 from flexwire.facts.units import microseconds_of, moment_at
+from flexwire.logs.discovery import logs_among
 from flexwire.logs.files import LOG, LogQuery, Partition, is_set_aside, parse_directory, parse_file
-from flexwire.logs.finding import logs_among
-from flexwire.logs.planning import between
+from flexwire.logs.pieces import between
 from flexwire.logs.positions import end_offset
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.wire.limits import INT64_MAX
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 
-TOPICS: Final = frozenset(one.topic for one in InternalTopic)
+TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _PLACE: Final = ("topic", "partition")
 _UNKNOWN: Final = "the state as of offset {} is not known"
 
@@ -63,10 +63,10 @@ class InternalLogs:
     @cached_property
     def directories(self) -> dict[str, dict[str, Partition]]:
         """The directories of partitions, by topic."""
-        found: dict[str, dict[str, Partition]] = defaultdict(dict)
+        directories: dict[str, dict[str, Partition]] = defaultdict(dict)
         for directory, partition, _ in _segments(self.files):
-            found[partition.topic][directory] = partition
-        return found
+            directories[partition.topic][directory] = partition
+        return directories
 
     def log(self, of: InternalTopic) -> InternalLog | None:
         """Open one; None where it is not there.
@@ -86,7 +86,7 @@ class InternalLogs:
 
     def _check(self, of: InternalTopic, offsets: Mapping[int, int]) -> None:
         logs = logs_among(self.files, LogQuery(topics={of.topic}))
-        ends = {one.partition.partition: end_offset(one.segments[-1]) for one in logs}
+        ends = {log.partition.partition: end_offset(log.segments[-1]) for log in logs}
         for number, offset in offsets.items():
             end = ends.get(number)
             if end is None or offset > end:
@@ -121,13 +121,13 @@ class InternalLogs:
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
         # Salts and keys are in them, which no file of Spark's may hold.
-        held = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
-        return replace(state, records=held)
+        records = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        return replace(state, records=records)
 
-    def view(self, of: InternalTopic, made: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
+    def view(self, of: InternalTopic, make: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
         """What a view makes of a log; None where that is not there."""
         log = self.log(of)
-        return None if log is None else self._kept(made.__name__, lambda: made(log))
+        return None if log is None else self._kept(make.__name__, lambda: make(log))
 
     def partitions(self) -> DataFrame | None:
         """The cluster's partitions; None where there is no log of its metadata."""
@@ -144,15 +144,15 @@ class InternalLogs:
             return self.spark.createDataFrame([], "topic_id string, topic string")
         return placed.select("topic_id", "topic").distinct()
 
-    def _kept(self, name: str, made: Callable[[], DataFrame]) -> DataFrame:
+    def _kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
         if name not in self._held:
-            self._held[name] = made().persist()
+            self._held[name] = make().persist()
         return self._held[name]
 
     def release(self) -> None:
         """Have Spark forget what was kept."""
-        for one in self._held.values():
-            one.unpersist()
+        for view in self._held.values():
+            view.unpersist()
         self._held.clear()
 
     def has_all(self, of: InternalTopic) -> bool:
@@ -169,7 +169,7 @@ class InternalLogs:
         if placed is None or log is None or log.incomplete:
             return False
         rows = placed.where(F.col("topic") == of.topic).select("partition").collect()
-        there = {one.partition for one in self.directories[of.topic].values()}
+        there = {partition.partition for partition in self.directories[of.topic].values()}
         return bool(rows) and {row.partition for row in rows} <= there
 
     def newest(self, of: InternalTopic) -> datetime | None:
@@ -180,11 +180,11 @@ class InternalLogs:
         latest.
         """
         offsets = self.as_of.of(of)
-        there = {one.partition for one in self.directories[of.topic].values()}
-        known = [self._newest_before.get((of.topic, one)) for one in offsets]
+        there = {partition.partition for partition in self.directories[of.topic].values()}
+        times = [self._newest_before.get((of.topic, partition)) for partition in offsets]
         if not offsets or there - offsets.keys():
-            known.append(self._newest_of_all)
-        return max((one for one in known if one is not None), default=None)
+            times.append(self._newest_of_all)
+        return max((newest_time for newest_time in times if newest_time is not None), default=None)
 
     def now(self, of: InternalTopic, partition: Column) -> Column:
         """The same of a partition of the topic, in µs since 1970; null where it is not known."""
@@ -232,22 +232,22 @@ class InternalLogs:
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
         # A log whose records have all been deleted still says where it goes on. Of several replicas
         # only the one that is read says it.
-        logs = [one for one in logs_among(self.files, LogQuery()) if not one.is_tiered]
-        said = watermarks_of(logs)
+        logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
+        watermarks = watermarks_of(logs)
         rows = [
             (
-                *one.partition,
-                one.segments[-1].base_offset,
-                *said.get(one.partition, NO_WATERMARK),
+                *each_log.partition,
+                each_log.segments[-1].base_offset,
+                *watermarks.get(each_log.partition, NO_WATERMARK),
             )
-            for one in logs
+            for each_log in logs
         ]
         bases = self.spark.createDataFrame(rows, ENDS)
         both = bases.join(written, [*_PLACE], "left")
         ends = both.withColumn("end_offset", F.greatest("written", "end_offset"))
-        watermark, is_exact = (F.col(one) for one in WATERMARK)
-        known = F.when(watermark.isNotNull(), F.least(watermark, "end_offset"))
-        return ends.select(*_PLACE, "end_offset", known.alias(WATERMARK[0]), is_exact)
+        watermark, is_exact = (F.col(column) for column in WATERMARK)
+        readable = F.when(watermark.isNotNull(), F.least(watermark, "end_offset"))
+        return ends.select(*_PLACE, "end_offset", readable.alias(WATERMARK[0]), is_exact)
 
     def written(self, of: InternalTopic) -> DataFrame | None:
         """The batches that begin before the moment that the log of ``of`` is read up to.
@@ -262,14 +262,14 @@ class InternalLogs:
         return both.where("base_offset < end_offset").drop("end_offset")
 
     def _ends_at(self, time: datetime) -> list[tuple[str, int, int, None, None]]:
-        query, found = LogQuery(ending_timestamp=first_after(time)), []
+        query, rows = LogQuery(ending_timestamp=first_after(time)), []
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
             # What was there before the log's first record has been deleted since.
             if end > log.first or not log.first:
-                found.append((*log.partition, end, *NO_WATERMARK))
-        return found
+                rows.append((*log.partition, end, *NO_WATERMARK))
+        return rows
 
 
 def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
@@ -285,30 +285,31 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
     if as_of == END:
         return
     there = {partition for _, partition, _ in _segments(files)}
-    if TOPICS.isdisjoint(one.topic for one in there):
+    if TOPICS.isdisjoint(partition.topic for partition in there):
         raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
-    for one, offset in as_of.offsets.items():
-        if one not in there:
+    for partition, offset in as_of.offsets.items():
+        if partition not in there:
             reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
-            raise CaptureError(reason, source=str(one))
+            raise CaptureError(reason, source=str(partition))
 
 
 def listeners(endpoints: str) -> Column:
     """Endpoints as texts: "PLAINTEXT://host:9092"."""
     names = ("name", "host", "port")
     return F.transform(
-        endpoints, lambda one: F.format_string("%s://%s:%d", *(one[name] for name in names))
+        endpoints,
+        lambda endpoint: F.format_string("%s://%s:%d", *(endpoint[name] for name in names)),
     )
 
 
 def _micros(time: datetime | None) -> Column:
-    found = None if time is None else microseconds_of(time)
-    return F.lit(found).cast("bigint")
+    microseconds = None if time is None else microseconds_of(time)
+    return F.lit(microseconds).cast("bigint")
 
 
 def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
     """The directory, partition and base offset of each segment of a broker's."""
-    found = []
+    segments = []
     for file in files:
         directory, _, name = file.url.rpartition("/")
         parsed, last = parse_file(name), directory.rpartition("/")[2]
@@ -316,8 +317,8 @@ def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
             continue
         partition = None if parsed.segment else parse_directory(last, is_tiered=False)
         if partition is not None:
-            found.append((directory, partition, parsed.base_offset))
-    return found
+            segments.append((directory, partition, parsed.base_offset))
+    return segments
 
 
 _KEY: Final = (*_PLACE, "producer_id")
@@ -342,8 +343,10 @@ def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
         F.col("max_timestamp").alias("first_time"),
     )
     is_open = F.col("last_end").isNull() | (F.col("base_offset") > F.col("last_end"))
-    found = data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
-    return found.select(*_KEY, "first.*")
+    first_offsets = (
+        data.where(is_open).groupBy(*_KEY).agg(F.min_by(first, "base_offset").alias("first"))
+    )
+    return first_offsets.select(*_KEY, "first.*")
 
 
 def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
@@ -355,11 +358,11 @@ def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -
     for a consumer that is past it, as one that reads uncommitted may be. It is null for a commit
     beyond the end.
     """
-    found = opened(logs, of)
-    if found is None:
+    open_transactions = opened(logs, of)
+    if open_transactions is None:
         unknown = F.lit(None).cast("bigint")
         return commits.withColumns({"stable_offset": unknown, "stable_lag": unknown})
-    firsts = found.groupBy(*_PLACE).agg(F.min("first_offset").alias("first_open"))
+    firsts = open_transactions.groupBy(*_PLACE).agg(F.min("first_offset").alias("first_open"))
     both = commits.join(firsts, [*_PLACE], "left")
     end = F.col("end_offset")
     until = readable_end(F.col("offset")) if WATERMARK[0] in commits.columns else end

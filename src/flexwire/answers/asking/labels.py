@@ -65,21 +65,21 @@ def team_of(labels: Labels, client_id: str | None) -> str | None:
     """
     if client_id is None:
         return None
-    fitting = (team for one, team in labels.items() if _compiled(one).fullmatch(client_id))
+    fitting = (team for client, team in labels.items() if _compiled(client).fullmatch(client_id))
     return next(fitting, None)
 
 
 def team_column(labels: Labels) -> Column:
     """Return the team of the client in the column ``client_id``, as `team_of` says."""
-    found = F.lit(None).cast("string")
+    team_of_client = F.lit(None).cast("string")
     for pattern, team in reversed(list(labels.items())):
-        found = F.when(_fits(pattern), F.lit(team)).otherwise(found)
-    return found
+        team_of_client = F.when(_fits(pattern), F.lit(team)).otherwise(team_of_client)
+    return team_of_client
 
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    words = (_WORDS.get(one) or re.escape(one) for one in pattern)
+    words = (_WORDS.get(character) or re.escape(character) for character in pattern)
     return re.compile("".join(words), re.DOTALL)
 
 
@@ -87,9 +87,11 @@ def _fits(pattern: str) -> Column:
     if not set(_WORDS) & {*pattern}:
         return F.col("client_id") == F.lit(pattern)
     return F.col("client_id").rlike(
-        "(?s)^" + "".join(_WORDS.get(one) or _literal(one) for one in pattern) + r"\z"
+        "(?s)^"
+        + "".join(_WORDS.get(character) or _literal(character) for character in pattern)
+        + r"\z"
     )
 
 
-def _literal(one: str) -> str:
-    return one if one.isalnum() or one == "_" else f"\\x{{{ord(one):x}}}"
+def _literal(character: str) -> str:
+    return character if character.isalnum() or character == "_" else f"\\x{{{ord(character):x}}}"

@@ -50,10 +50,10 @@ def known_id(topic_id: Column) -> Column:
 
 def known_name(topic_id: Column) -> Column:
     """The name of a topic that always has this id."""
-    found = F.lit(None).cast("string")
-    for one, name in KNOWN_TOPICS.items():
-        found = F.when(topic_id == one, name).otherwise(found)
-    return found
+    topic_name = F.lit(None).cast("string")
+    for known_topic_id, name in KNOWN_TOPICS.items():
+        topic_name = F.when(topic_id == known_topic_id, name).otherwise(topic_name)
+    return topic_name
 
 
 def is_grown(tables: AnalysisTables) -> bool:
@@ -74,7 +74,7 @@ def with_topic_names(
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
     is_any = ids is None or any(
-        paths and not tables.hold_only(one, paths, _NO_ID) for one, paths in ids.items()
+        paths and not tables.hold_only(message, paths, _NO_ID) for message, paths in ids.items()
     )
     table = tables.message(TOPIC_NAMES_MESSAGE) if is_any else None
     if table is not None:
@@ -82,9 +82,9 @@ def with_topic_names(
         pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
         # Brokers tell the same again and again.
         different = table.select(pairs.alias("topics")).distinct().select(F.inline("topics"))
-        told = different.where("topic_id is not null and name is not null")
+        pairs_told = different.where("topic_id is not null and name is not null")
         # Spark sorts what it takes the greatest text of: that is done with few.
-        names = told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
+        names = pairs_told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
         rows = rows.join(names, "topic_id", "left")
         rows = rows.withColumn("topic", F.coalesce("topic", "told")).drop("told")
     return rows.withColumn("topic_id", F.when(F.col("topic").isNull(), F.col("topic_id")))
@@ -110,31 +110,31 @@ def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
     return exchanges_of(tables, [ExchangeFilter(api_name, F.col("body"), F.col("body"))])
 
 
-def exchanges_of(tables: AnalysisTables, wanted: Sequence[ExchangeFilter]) -> DataFrame | None:
+def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> DataFrame | None:
     """The same of several APIs, each table read once; what is wanted of them has the same types."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
-    for one in wanted:
-        request = tables.message(f"{one.api_name}Request")
-        response = tables.message(f"{one.api_name}Response")
+    for exchange in filters:
+        request = tables.message(f"{exchange.api_name}Request")
+        response = tables.message(f"{exchange.api_name}Response")
         if request is None or response is None:
             continue
-        if one.request is not None:
-            request = request.where(one.request)
-        if one.response is not None:
-            response = response.where(one.response)
-        names.append(one.api_name)
+        if exchange.request is not None:
+            request = request.where(exchange.request)
+        if exchange.response is not None:
+            response = response.where(exchange.response)
+        names.append(exchange.api_name)
         requests.append(
             request.select(
-                F.lit(one.api_name).alias("api_name"),
+                F.lit(exchange.api_name).alias("api_name"),
                 *connection,
                 "correlation_id",
                 F.col("time").alias("asked"),
                 "client_id",
-                one.asked.alias("request"),
+                exchange.asked.alias("request"),
             )
         )
-        responses.append(response.select(*frame, one.told.alias("response")))
+        responses.append(response.select(*frame, exchange.told.alias("response")))
     if not names:
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
@@ -148,10 +148,14 @@ def exchanges_of(tables: AnalysisTables, wanted: Sequence[ExchangeFilter]) -> Da
         F.col("time").alias("answered"),
     )
     answers = reduce(DataFrame.unionByName, responses)
-    found = answers.join(pairs, [*frame])
-    asked = reduce(DataFrame.unionByName, requests)
-    found = found.join(asked, ["api_name", *connection, "correlation_id", "asked"])
-    return found.select(*connection, "client_id", "asked", "answered", "request", "response")
+    with_responses = answers.join(pairs, [*frame])
+    all_requests = reduce(DataFrame.unionByName, requests)
+    with_responses = with_responses.join(
+        all_requests, ["api_name", *connection, "correlation_id", "asked"]
+    )
+    return with_responses.select(
+        *connection, "client_id", "asked", "answered", "request", "response"
+    )
 
 
 def throttles(tables: AnalysisTables) -> DataFrame | None:
@@ -160,13 +164,13 @@ def throttles(tables: AnalysisTables) -> DataFrame | None:
     A row has the key of its frame, ``api_name``, ``client_id``, ``time``, ``size`` and
     ``throttle_us``, which is above 0.
     """
-    found = [
-        one
+    tables_of_throttles = [
+        rows
         for name in throttled_messages()
         if not tables.hold_only(name, [("body", THROTTLE)], 0)
-        and (one := _throttles_of(tables, name)) is not None
+        and (rows := _throttles_of(tables, name)) is not None
     ]
-    return reduce(DataFrame.unionByName, found) if found else None
+    return reduce(DataFrame.unionByName, tables_of_throttles) if tables_of_throttles else None
 
 
 def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
@@ -219,7 +223,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
             "cause": F.last(cause, ignorenulls=True).over(before),
         }
     )
-    asked = rows.where("cause is not null and latency_us is not null").withColumns(
+    requests = rows.where("cause is not null and latency_us is not null").withColumns(
         {"moment": F.col("at") - F.col("latency_us"), "is_asked": F.lit(col=True)}
     )
     pauses = rows.where("muted_us > 0").select(
@@ -228,7 +232,7 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
         F.struct("at", "muted_before", "muted_us").alias("pause"),
         F.lit(col=False).alias("is_asked"),
     )
-    both = asked.unionByName(pauses, allowMissingColumns=True)
+    both = requests.unionByName(pauses, allowMissingColumns=True)
     until = Window.partitionBy(*connection).orderBy("moment", "is_asked", "frame_index")
     until = until.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     last = F.last("pause", ignorenulls=True).over(until)
@@ -246,7 +250,9 @@ def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
 
 
 TOPIC_IDS = {
-    one.message: [("body", one.topics, one.topic_id)] for one in RECORDS_FIELDS if one.topic_id
+    place.message: [("body", place.topics, place.topic_id)]
+    for place in RECORDS_FIELDS
+    if place.topic_id
 }
 """By message the column of the ids of the topics whose records it carries."""
 
@@ -258,17 +264,17 @@ def carried_topics(tables: AnalysisTables) -> DataFrame | None:
     among them. Withheld records of a capture have no row, as their size is not known. In a request
     log a size may be missing: ``record_bytes`` is null then. One row of each frame ``is_first``.
     """
-    found = [
-        _of(table, one)
-        for one in RECORDS_FIELDS
-        if (table := tables.message(one.message)) is not None
+    tables_of_topics = [
+        _of(table, place)
+        for place in RECORDS_FIELDS
+        if (table := tables.message(place.message)) is not None
     ]
-    return reduce(DataFrame.unionByName, found) if found else None
+    return reduce(DataFrame.unionByName, tables_of_topics) if tables_of_topics else None
 
 
 def record_bytes_of(message: str, table: DataFrame) -> Column:
     """How many bytes of record batches a message carries, all topics together."""
-    place = next(one for one in RECORDS_FIELDS if one.message == message)
+    place = next(error_place for error_place in RECORDS_FIELDS if error_place.message == message)
     sizes = F.transform(f"body.{place.topics}", lambda topic: _topic_bytes(topic, place, table))
     return _total(sizes)
 
@@ -298,7 +304,7 @@ def _topic_bytes(topic: Column, place: RecordsField, table: DataFrame) -> Column
 
 def _lacks_size(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     """Return whether the size of some partition's records is null."""
-    lacking = F.exists(_sizes(topic, place, table), lambda one: one.isNull())
+    lacking = F.exists(_sizes(topic, place, table), lambda size: size.isNull())
     return F.coalesce(lacking, F.lit(False))
 
 
@@ -310,12 +316,14 @@ def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     if sized in kind.elementType.elementType.names:
         return partitions[sized]
     # `analyze` was asked for the bytes themselves.
-    return F.transform(partitions[place.records], lambda one: F.length(one).cast("bigint"))
+    return F.transform(
+        partitions[place.records], lambda record_bytes: F.length(record_bytes).cast("bigint")
+    )
 
 
 def _total(numbers: Column) -> Column:
     nothing = F.lit(0).cast("bigint")
-    return F.aggregate(numbers, nothing, lambda total, one: total + F.coalesce(one, nothing))
+    return F.aggregate(numbers, nothing, lambda total, number: total + F.coalesce(number, nothing))
 
 
 def _text(column: Column | None) -> Column:
@@ -344,39 +352,45 @@ class ErrorStructure:
     def has_error(self) -> Column:
         """Whether an error code in it, or below it, is not 0."""
         no = F.lit(col=False)
-        found = [self.value[code] != NO_ERROR for code in self._codes()]
+        conditions = [self.value[code] != NO_ERROR for code in self._codes()]
         for name, kind in self._inner():
             inside = partial(self._inside, name, kind)
             value = self.value[name]
             if isinstance(kind, ArrayType):
-                found.append(F.exists(value, _of_each(ErrorStructure.has_error, inside)))
+                conditions.append(F.exists(value, _of_each(ErrorStructure.has_error, inside)))
             else:
-                found.append(inside(value).has_error())
-        return reduce(lambda one, other: one | F.coalesce(other, no), found, no)
+                conditions.append(inside(value).has_error())
+        return reduce(
+            lambda condition, next_condition: condition | F.coalesce(next_condition, no),
+            conditions,
+            no,
+        )
 
     def errors(self) -> Column:
         """The error codes in it and below it that are not 0, as an array of structures."""
         none = F.array().cast(_ERRORS)
-        found = [self._error(code) for code in self._codes()]
+        arrays = [self._error(code) for code in self._codes()]
         for name, kind in self._inner():
             inside = partial(self._inside, name, kind)
             value = self.value[name]
             if isinstance(kind, ArrayType):
-                found.append(F.flatten(F.transform(value, _of_each(ErrorStructure.errors, inside))))
+                arrays.append(
+                    F.flatten(F.transform(value, _of_each(ErrorStructure.errors, inside)))
+                )
             else:
-                found.append(inside(value).errors())
-        return F.concat(none, *(F.coalesce(one, none) for one in found))
+                arrays.append(inside(value).errors())
+        return F.concat(none, *(F.coalesce(array, none) for array in arrays))
 
     def _codes(self) -> list[str]:
         return [
-            one.path[-1]
-            for one in self.places
-            if one.path[:-1] == self.path and one.path[-1] in self.kind.names
+            place.path[-1]
+            for place in self.places
+            if place.path[:-1] == self.path and place.path[-1] in self.kind.names
         ]
 
     def _inner(self) -> Iterator[tuple[str, DataType]]:
         depth = len(self.path)
-        names = {one.path[depth]: None for one in self.places if len(one.path) > depth + 1}
+        names = {place.path[depth]: None for place in self.places if len(place.path) > depth + 1}
         return ((name, self.kind[name].dataType) for name in names if name in self.kind.names)
 
     def _error(self, code: str) -> Column:
@@ -395,7 +409,7 @@ class ErrorStructure:
         return ErrorStructure(
             value,
             cast("StructType", kind.elementType if isinstance(kind, ArrayType) else kind),
-            tuple(one for one in self.places if one.path[: len(path)] == path),
+            tuple(place for place in self.places if place.path[: len(path)] == path),
             path,
             f"{self.shown}{name}[]." if is_array else f"{self.shown}{name}.",
             self.topic,
@@ -404,13 +418,13 @@ class ErrorStructure:
 
     def with_topic(self) -> ErrorStructure:
         """The same with the topic that it names itself."""
-        found = self
-        for one in self.places:
-            if one.topic is not None and self._has(one.topic):
-                found = replace(found, topic=self.value[one.topic[-1]])
-            if one.topic_id is not None and self._has(one.topic_id):
-                found = replace(found, topic_id=known_id(self.value[one.topic_id[-1]]))
-        return found
+        structure = self
+        for place in self.places:
+            if place.topic is not None and self._has(place.topic):
+                structure = replace(structure, topic=self.value[place.topic[-1]])
+            if place.topic_id is not None and self._has(place.topic_id):
+                structure = replace(structure, topic_id=known_id(self.value[place.topic_id[-1]]))
+        return structure
 
     def _has(self, field: Path) -> bool:
         return field[:-1] == self.path and field[-1] in self.kind.names
@@ -419,7 +433,7 @@ class ErrorStructure:
 def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructType:
     """The columns of a message's table that tell its errors, and ``others``."""
     places = error_places(message)
-    paths = {path for one in places for path in (one.path, one.topic, one.topic_id) if path}
+    paths = {path for place in places for path in (place.path, place.topic, place.topic_id) if path}
     body = _only(cast("StructType", table.schema["body"].dataType), paths)
     return StructType([*(table.schema[name] for name in others), StructField("body", body)])
 
@@ -448,10 +462,10 @@ def body_of(table: DataFrame, message: str) -> ErrorStructure:
 
 
 def _of_each(
-    asked: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
+    question: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
 ) -> Callable[[Column], Column]:
     # Spark counts a function's arguments: this has one.
-    return lambda element: asked(inside(element))
+    return lambda element: question(inside(element))
 
 
 def kafka_error_name(code: Column | str) -> Column:
@@ -469,8 +483,8 @@ def kafka_error_is_retriable(code: Column | str) -> Column:
     return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
 
 
-def _of_code(told: dict[int, str], code: Column | str) -> Column:
+def _of_code(values: dict[int, str], code: Column | str) -> Column:
     """Return what is told of a code, in SQL; null of one that nothing is told of."""
     # As text it is one call of Java, and not hundreds.
-    pairs = ", ".join(f"{number}, {value}" for number, value in told.items())
+    pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

@@ -19,7 +19,7 @@ from flexwire.answers.asking.internal_logs import InternalLogs, internal_topics
 from flexwire.answers.state.log import END
 from flexwire.arguments import refuse, to_list
 from flexwire.errors import AnalysisError, ArgumentError, short
-from flexwire.facts.answers import AnswerFacts, Unanswered
+from flexwire.facts.answers import AnswerFacts, UnansweredQuestion
 from flexwire.facts.facts import rebinned
 from flexwire.facts.units import microseconds_of, shorten
 from flexwire.report.audit_files import plain, to_csv
@@ -71,11 +71,13 @@ def choose_answers(
     labels that no answer takes.
     """
     if isinstance(asked, str) and asked in {ALL, NONE}:
-        found = [*in_order(known)] if asked == ALL else []
+        selected = [*in_order(known)] if asked == ALL else []
     else:
         listed = [asked] if isinstance(asked, str) else to_list(asked, "answers", "a list of names")
-        found = [one if isinstance(one, Answer) else _named(one, known) for one in listed]
-    names = [one.name for one in found]
+        selected = [
+            answer if isinstance(answer, Answer) else _named(answer, known) for answer in listed
+        ]
+    names = [answer.name for answer in selected]
     for name in names:
         if not _NAME.fullmatch(name):
             raise refuse("answers", "a name of small letters, digits and underscores", name)
@@ -83,7 +85,9 @@ def choose_answers(
             raise ArgumentError(
                 f"answers: expected each once, got {name!r} {names.count(name)} times"
             )
-    return tuple(found) if labels is None else _labelled(found, labels, needs_taker=needs_taker)
+    return (
+        tuple(selected) if labels is None else _labelled(selected, labels, needs_taker=needs_taker)
+    )
 
 
 def are_named(asked: object) -> bool:
@@ -101,32 +105,34 @@ def parse_names(text: str) -> str | list[str]:
     >>> parse_names("all"), parse_names("latency, errors")
     ('all', ['latency', 'errors'])
     """
-    return text if text in {ALL, NONE} else [one.strip() for one in text.split(",")]
+    return text if text in {ALL, NONE} else [name.strip() for name in text.split(",")]
 
 
 def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
     """Return answers by their place, which is the order of the report."""
-    return tuple(sorted(answers.values(), key=lambda one: one.place))
+    return tuple(sorted(answers.values(), key=lambda answer: answer.place))
 
 
 def _named(name: object, known: Mapping[str, Answer]) -> Answer:
     if not isinstance(name, str):
         raise refuse("answers", "names of answers", name)
-    found = known.get(name)
-    if found is None:
-        names = [one.name for one in in_order(known)]
+    answer = known.get(name)
+    if answer is None:
+        names = [answer.name for answer in in_order(known)]
         close = nearest(name, [*names, ALL, NONE])
         raise ArgumentError(f"answers: there is none called {short(name)}; {close}")
-    return found
+    return answer
 
 
 def _labelled(
-    found: Sequence[Answer], labels: str | Path, *, needs_taker: bool
+    selected: Sequence[Answer], labels: str | Path, *, needs_taker: bool
 ) -> tuple[Answer, ...]:
-    takers = {one.name: one.labelled(labels) for one in found if one.labelled is not None}
+    takers = {
+        answer.name: answer.labelled(labels) for answer in selected if answer.labelled is not None
+    }
     if needs_taker and not takers:
         raise ArgumentError(f"labels: none of the answers asked for takes labels, got {labels!r}")
-    return tuple(replace(one, ask=takers.get(one.name, one.ask)) for one in found)
+    return tuple(replace(answer, ask=takers.get(answer.name, answer.ask)) for answer in selected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +149,10 @@ class AnswerResult:
 
     def csv(self) -> str:
         """The rows as CSV."""
-        batches = (zip(*one.to_pydict().values(), strict=True) for one in self.rows.to_batches())
-        return to_csv(self.rows.column_names, (row for batch in batches for row in batch))
+        batches = (
+            zip(*batch.to_pydict().values(), strict=True) for batch in self.rows.to_batches()
+        )
+        return to_csv(self.rows.shown_columns, (row for batch in batches for row in batch))
 
     def facts(self, as_of: str = "") -> AnswerFacts:
         """What the report says of it; state is ``as_of`` a moment, or of the end of logs."""
@@ -169,8 +177,12 @@ class AnswerResult:
 
         A column of texts that no row has is not shown, but for what rows are about.
         """
-        shown = tuple(one for one in self.answer.shown_columns() if self._is_seen(one))
-        names = [one.name for one in shown]
+        shown = tuple(
+            shown_column
+            for shown_column in self.answer.shown_columns()
+            if self._is_seen(shown_column)
+        )
+        names = [column.name for column in shown]
         first = self.rows.select(names).slice(0, most).to_pydict()
         rows = zip(*first.values(), strict=True)
         return shown, tuple(tuple(map(_told, row)) for row in rows)
@@ -189,9 +201,9 @@ class AnswerResult:
         summed: defaultdict[int, list[float]] = defaultdict(lambda: [0] * len(values))
         for moment, *row in zip(*columns.values(), strict=True):
             if moment is not None:
-                held = summed[_told(moment)]
-                held[:] = [before + (value or 0) for before, value in zip(held, row, strict=True)]
-        return tuple((at, tuple(held)) for at, held in sorted(_fewer(summed).items()))
+                sums = summed[_told(moment)]
+                sums[:] = [before + (value or 0) for before, value in zip(sums, row, strict=True)]
+        return tuple((at, tuple(sums)) for at, sums in sorted(_fewer(summed).items()))
 
 
 def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
@@ -214,55 +226,57 @@ def _told(value: Any) -> Any:
         return shorten(value, LONGEST_TEXT)
     if isinstance(value, list):
         more = len(value) - _LONGEST_LIST
-        told = [_told(one) for one in value[:_LONGEST_LIST]]
-        return tuple([*told, f"and {more:,} more"] if more > 0 else told)
+        first_elements = [_told(element) for element in value[:_LONGEST_LIST]]
+        return tuple([*first_elements, f"and {more:,} more"] if more > 0 else first_elements)
     return value
 
 
 def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
     """Ask one answer; whatever Spark raises is raised."""
-    asked = answer.ask(tables)
+    rows_asked = answer.ask(tables)
     schema = schema_of(answer.columns)
-    if asked.columns != schema.names:
+    if rows_asked.columns != schema.names:
         raise AnalysisError(
             f"{answer.name} has the columns {', '.join(schema.names)}, got "
-            f"{', '.join(asked.columns)}"
+            f"{', '.join(rows_asked.columns)}"
         )
     most = max(MOST_ROWS, answer.most_rows)
     if tables.is_small:
         # Spark compiles what it orders by, which takes longer than to sort few rows here.
-        rows = asked.limit(most + 1).toArrow().cast(schema)
+        rows = rows_asked.limit(most + 1).toArrow().cast(schema)
         if len(rows) <= most:
             return AnswerResult(answer, answer.sorted(rows), len(rows))
-    rows = answer.ordered(asked).limit(most + 1).toArrow().cast(schema)
+    rows = answer.ordered(rows_asked).limit(most + 1).toArrow().cast(schema)
     if len(rows) <= most:
         return AnswerResult(answer, rows, len(rows))
-    return AnswerResult(answer, rows.slice(0, most), asked.count())
+    return AnswerResult(answer, rows.slice(0, most), rows_asked.count())
 
 
 def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
-) -> dict[str, Unanswered | None]:
+) -> dict[str, UnansweredQuestion | None]:
     """The answers, by name, that cannot be asked as their logs are not among the files.
 
     Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
     about several analyses, of which this is one.
     """
     internal = internal_topics(files)
-    found: dict[str, Unanswered | None] = {}
-    for one in answers:
-        if one.of_grown and not are_named:
-            found[one.name] = None
+    unanswerable: dict[str, UnansweredQuestion | None] = {}
+    for answer in answers:
+        if answer.of_grown and not are_named:
+            unanswerable[answer.name] = None
             continue
-        if one.asks and not internal.intersection(one.asks):
-            lacks = f"no log of {' or '.join(one.asks)} is among the paths"
-        elif one.of_logs and not files:
+        if answer.asks and not internal.intersection(answer.asks):
+            lacks = f"no log of {' or '.join(answer.asks)} is among the paths"
+        elif answer.of_logs and not files:
             lacks = "no log segment is among the paths"
         else:
             continue
-        told = Unanswered(one.name, one.question, f"{one.name}: {lacks}", can_ask=False)
-        found[one.name] = told if are_named else None
-    return found
+        unanswered = UnansweredQuestion(
+            answer.name, answer.question, f"{answer.name}: {lacks}", can_ask=False
+        )
+        unanswerable[answer.name] = unanswered if are_named else None
+    return unanswerable
 
 
 @contextmanager

@@ -109,37 +109,37 @@ def folded(rows: DataFrame, keys: Sequence[str], begins: str, fields: Sequence[s
 
 def named(number: SparkColumn, names: Mapping[int, str]) -> SparkColumn:
     """The name of a number, and the number as text where it has none."""
-    pairs = [F.lit(one) for pair in names.items() for one in pair]
-    known = F.element_at(F.create_map(*pairs), number.cast("int"))
-    return F.coalesce(known, number.cast("string"))
+    pairs = [F.lit(item) for pair in names.items() for item in pair]
+    name = F.element_at(F.create_map(*pairs), number.cast("int"))
+    return F.coalesce(name, number.cast("string"))
 
 
-def endpoints(given: SparkColumn) -> SparkColumn:
+def endpoints(columns: SparkColumn) -> SparkColumn:
     """The endpoints of a broker or controller, as `ENDPOINTS`, by name."""
-    found = F.transform(
-        given,
-        lambda one: F.struct(
-            one["name"].alias("name"),
-            one["host"].alias("host"),
-            one["port"].alias("port"),
-            named(one["security_protocol"], SECURITY_PROTOCOLS).alias("security_protocol"),
+    endpoint_structs = F.transform(
+        columns,
+        lambda endpoint: F.struct(
+            endpoint["name"].alias("name"),
+            endpoint["host"].alias("host"),
+            endpoint["port"].alias("port"),
+            named(endpoint["security_protocol"], SECURITY_PROTOCOLS).alias("security_protocol"),
         ),
     )
-    return F.array_sort(found)
+    return F.array_sort(endpoint_structs)
 
 
-def supported(given: SparkColumn) -> SparkColumn:
+def supported(columns: SparkColumn) -> SparkColumn:
     """The features that a broker or controller supports, as `FEATURES`, by name."""
     # A snapshot has them in another order than the log.
-    found = F.transform(
-        given,
-        lambda one: F.struct(
-            one["name"].alias("name"),
-            one["min_supported_version"].alias("least"),
-            one["max_supported_version"].alias("most"),
+    feature_structs = F.transform(
+        columns,
+        lambda feature: F.struct(
+            feature["name"].alias("name"),
+            feature["min_supported_version"].alias("least"),
+            feature["max_supported_version"].alias("most"),
         ),
     )
-    return F.array_sort(found)
+    return F.array_sort(feature_structs)
 
 
 TOPIC: Final = InternalTopic.METADATA
@@ -214,14 +214,14 @@ def metadata_records(spark: SparkSession, log_dir: str | Path) -> DataFrame:
     begins at 0. Values carry configurations and the salts and keys of SCRAM. Control records are
     left out, and what a broker would remove when it starts (``.deleted``, ``.part``, a torn end).
     """
-    found = extent(spark, log_dir)
-    names = [one.name for one in found.covered.snapshots]
+    log_extent = extent(spark, log_dir)
+    names = [snapshot.name for snapshot in log_extent.covered.snapshots]
     if not names:
-        return log_records(spark, found.directory)
-    snapshots = snapshot_records(spark, found.directory, names)
-    if not found.has_log:
+        return log_records(spark, log_extent.directory)
+    snapshots = snapshot_records(spark, log_extent.directory, names)
+    if not log_extent.has_log:
         return snapshots
-    return log_records(spark, found.directory).unionByName(snapshots)
+    return log_records(spark, log_extent.directory).unionByName(snapshots)
 
 
 def cluster_state(
@@ -251,36 +251,43 @@ def cluster_state(
     `ArgumentError`.
     """
     at = None if offset is None else to_int(offset, "offset", least=0)
-    known = None if committed_to is None else to_int(committed_to, "committed_to", least=0)
+    committed_offset = (
+        None if committed_to is None else to_int(committed_to, "committed_to", least=0)
+    )
     if time is not None and at is not None:
         raise ArgumentError("expected an offset or a time, got both")
     milliseconds = None if time is None else _milliseconds(time)
-    found = extent(spark, log_dir, milliseconds)
-    covered = found.covered
+    log_extent = extent(spark, log_dir, milliseconds)
+    covered = log_extent.covered
     if at is None:
         at = covered.end if milliseconds is None else covered.at_time(milliseconds)
     base = covered.base(at, oldest=to_flag(oldest, "oldest"))
     proven = covered.committed()
-    if known is not None and known < proven:
-        raise refuse("committed_to", f"no less than {proven}, as so much is committed", known)
+    if committed_offset is not None and committed_offset < proven:
+        raise refuse(
+            "committed_to", f"no less than {proven}, as so much is committed", committed_offset
+        )
     parts = []
     if base.snapshot is not None:
-        parts.append(snapshot_records(spark, found.directory, [base.snapshot]))
-    if found.has_log:
-        parts.append(log_records(spark, found.directory, base.start, at))
+        parts.append(snapshot_records(spark, log_extent.directory, [base.snapshot]))
+    if log_extent.has_log:
+        parts.append(log_records(spark, log_extent.directory, base.start, at))
     records = parts[0] if len(parts) == 1 else parts[0].unionByName(parts[1])
-    told = quorum_rows(spark, found.directory, base, covered.run_start(base.start))
-    records, told = (_marked(one, max(proven, known or 0), known) for one in (records, told))
+    quorum = quorum_rows(spark, log_extent.directory, base, covered.run_start(base.start))
+    records, quorum = (
+        _marked(table, max(proven, committed_offset or 0), committed_offset)
+        for table in (records, quorum)
+    )
     marks = _marks(records)
     aborted, unended = transactions([(mark, at) for mark, at in marks if mark != CLEAR])
     return ClusterState(
         records.where(~_within([*aborted, *unended])),
         records.where(_within(unended)),
-        _in_order(told, base.start),
+        _in_order(quorum, base.start),
         at,
         base.start,
         base.snapshot,
-        max(proven, known or 0),
+        max(proven, committed_offset or 0),
         any(mark == CLEAR for mark, _ in marks),
     )
 
@@ -291,30 +298,30 @@ def _milliseconds(time: datetime) -> int:
     return first_after(time) - 1
 
 
-def _marked(rows: DataFrame, proven: int, known: int | None) -> DataFrame:
+def _marked(rows: DataFrame, proven: int, committed_offset: int | None) -> DataFrame:
     rows = rows.withColumn("in_log", F.col("snapshot_offset").isNull())
-    return rows.withColumn("is_committed", _committed(proven, known))
+    return rows.withColumn("is_committed", _committed(proven, committed_offset))
 
 
-def _in_order(told: DataFrame, start: int) -> DataFrame:
+def _in_order(quorum: DataFrame, start: int) -> DataFrame:
     """What control records say with ``at``: a snapshot says it of all that is before its offset."""
     at = F.struct(F.coalesce("snapshot_offset", "offset"), "in_log", "offset")
     is_older = F.col("in_log") & (F.col("offset") < start)
-    told = told.withColumns({"at": at, "is_older": is_older})
-    return told.where(~is_older | F.col("error").isNull())
+    quorum = quorum.withColumns({"at": at, "is_older": is_older})
+    return quorum.where(~is_older | F.col("error").isNull())
 
 
-def _committed(proven: int, known: int | None) -> SparkColumn:
+def _committed(proven: int, committed_offset: int | None) -> SparkColumn:
     is_below = ~F.col("in_log") | (F.col("offset") < proven)
-    return F.when(is_below, True).when(F.lit(known is not None), False)
+    return F.when(is_below, True).when(F.lit(committed_offset is not None), False)
 
 
 def _marks(records: DataFrame) -> list[tuple[str, int]]:
     """The few records that say what becomes of others, in order, in one small job."""
-    names = {record_type(one): one for one in (BEGIN, END, ABORT, CLEAR)}
+    names = {record_type(type_name): type_name for type_name in (BEGIN, END, ABORT, CLEAR)}
     rows = records.where("in_log").select(_type().alias("type"), "offset")
-    found = rows.where(F.col("type").isin(list(names))).collect()
-    return [(names[kind], at) for kind, at in sorted(found, key=lambda row: row.offset)]
+    marks = rows.where(F.col("type").isin(list(names))).collect()
+    return [(names[kind], at) for kind, at in sorted(marks, key=lambda row: row.offset)]
 
 
 def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[Between]]:
@@ -330,16 +337,16 @@ def transactions(marks: Sequence[tuple[str, int]]) -> tuple[list[Between], list[
 
 
 def _within(spans: Sequence[Between]) -> SparkColumn:
-    found = F.lit(False)
+    is_within = F.lit(False)
     for first, last in spans:
         is_after = F.col("in_log") & (F.col("offset") > first)
-        found |= is_after if last is None else is_after & (F.col("offset") < last)
-    return found
+        is_within |= is_after if last is None else is_after & (F.col("offset") < last)
+    return is_within
 
 
-def _decoded(records: DataFrame, wanted: Records) -> DataFrame:
+def _decoded(records: DataFrame, requested: Records) -> DataFrame:
     needed = records.select("key", "value", "topic", "partition", *RECORD)
-    return internal_records(needed, TOPIC, wanted)
+    return internal_records(needed, TOPIC, requested)
 
 
 def record_type(message: str) -> int:
@@ -358,7 +365,7 @@ def _type() -> SparkColumn:
 
 def _of_types(records: DataFrame, names: Sequence[str]) -> DataFrame:
     """Leave out the records of other types before they go to Python."""
-    return records.where(_type().isin([record_type(one) for one in names]))
+    return records.where(_type().isin([record_type(name) for name in names]))
 
 
 BLOCK: Final = "ProducerIdsRecord"
@@ -374,7 +381,7 @@ COLUMNS: Final = (
 def producer_ids(state: ClusterState) -> DataFrame:
     """A row, or none where no producer ids were given."""
     last = latest(state.typed(READS).withColumn("cluster", F.lit(0)), "cluster")
-    given = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
+    ids = (f"nullif({BLOCK}.broker_id, -1)", f"nullif({BLOCK}.broker_epoch, -1)")
     return last.selectExpr(
-        "*", f"{BLOCK}.next_producer_id", f"{given[0]} as broker", f"{given[1]} as broker_epoch"
-    ).select(*(one.name for one in COLUMNS[:3]), *changed())
+        "*", f"{BLOCK}.next_producer_id", f"{ids[0]} as broker", f"{ids[1]} as broker_epoch"
+    ).select(*(column.name for column in COLUMNS[:3]), *changed())

@@ -106,7 +106,7 @@ COLUMNS: Final = (
 def partitions(state: ClusterState) -> DataFrame:
     """A row a partition of a topic that is not deleted."""
     last = latest(partition_changes(state), *KEYS).where("is_removed is null")
-    shown = [F.col(one.name) for one in COLUMNS[: -len(CHANGE_COLUMNS)]]
+    shown = [F.col(column.name) for column in COLUMNS[: -len(CHANGE_COLUMNS)]]
     return last.select(*shown, *changed())
 
 
@@ -120,11 +120,11 @@ def partition_changes(state: ClusterState) -> DataFrame:
     if state.clears_elr:
         cleared = _clearings(rows.where(F.col(CLEAR).isNotNull()), events)
         events = events.unionByName(cleared, allowMissingColumns=True)
-    known = folded(events, KEYS, "begins", ("leader", "recovery", "placed", *_LISTS))
+    states = folded(events, KEYS, "begins", ("leader", "recovery", "placed", *_LISTS))
     living = Window.partitionBy(*KEYS, "life").orderBy(*ORDER)
     had = F.size(F.lag("elr").over(living)) + F.size(F.lag("last_known_elr").over(living))
-    known = known.withColumn("counts", ~F.col("begins") & (~F.col("clears") | (had > 0)))
-    return known.withColumns(
+    states = states.withColumn("counts", ~F.col("begins") & (~F.col("clears") | (had > 0)))
+    return states.withColumns(
         {
             "leader_epoch": _count("first_leader_epoch", "elects", living),
             "partition_epoch": _count("first_partition_epoch", "counts", living),
@@ -138,13 +138,13 @@ def partition_changes(state: ClusterState) -> DataFrame:
 def _event() -> SparkColumn:
     """What a record of a partition says; null is what it does not change."""
     is_made = F.col(MADE).isNotNull()
-    made = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
+    created = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
     change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
     lists = [
-        F.coalesce(made[field], change[field], F.when(is_made, F.lit([]).cast("array<int>")))
+        F.coalesce(created[field], change[field], F.when(is_made, F.lit([]).cast("array<int>")))
         for field in _LISTS.values()
     ]
-    directories = F.coalesce(made["directories"], change["directories"])
+    directories = F.coalesce(created["directories"], change["directories"])
     says_where = F.coalesce(F.size(directories) > 0, F.lit(False))
     placed = F.when(
         is_made | change["replicas"].isNotNull() | says_where,
@@ -155,20 +155,20 @@ def _event() -> SparkColumn:
     return F.struct(
         *map(F.col, RECORD),
         F.coalesce(
-            made["topic_id"], change["topic_id"], f"{TOPIC}.topic_id", f"{REMOVED}.topic_id"
+            created["topic_id"], change["topic_id"], f"{TOPIC}.topic_id", f"{REMOVED}.topic_id"
         ).alias("topic_id"),
         F.col(f"{TOPIC}.name").alias("topic"),
         F.when(F.col(REMOVED).isNotNull(), True).alias("is_removed"),
-        F.coalesce(made["partition_id"], change["partition_id"]).alias("partition"),
+        F.coalesce(created["partition_id"], change["partition_id"]).alias("partition"),
         is_made.alias("begins"),
         F.lit(False).alias("clears"),
         elects.alias("elects"),
-        F.coalesce(made["leader"], F.when(elects, change["leader"])).alias("leader"),
-        F.coalesce(made["leader_recovery_state"], F.when(state != _SAME_STATE, state)).alias(
+        F.coalesce(created["leader"], F.when(elects, change["leader"])).alias("leader"),
+        F.coalesce(created["leader_recovery_state"], F.when(state != _SAME_STATE, state)).alias(
             "recovery"
         ),
-        made["leader_epoch"].alias("first_leader_epoch"),
-        made["partition_epoch"].alias("first_partition_epoch"),
+        created["leader_epoch"].alias("first_leader_epoch"),
+        created["partition_epoch"].alias("first_partition_epoch"),
         placed.alias("placed"),
         *(value.alias(name) for value, name in zip(lists, _LISTS, strict=True)),
     ).alias("event")

@@ -20,16 +20,16 @@ from flexwire.errors import CaptureError
 from flexwire.logs.files import LogQuery
 from flexwire.logs.metadata import (
     METADATA_PARTITION,
-    Covered,
-    Run,
-    Snapshot,
+    MetadataCoverage,
+    MetadataSnapshot,
+    OffsetRun,
     find_metadata,
     parse_snapshot,
     quorum_records,
     survey,
 )
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import HEADERS, KAFKA_COLUMNS, Damaged, LogPiece, LogRows, read_piece
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import HEADERS, KAFKA_COLUMNS, BatchDamage, LogPiece, LogRows, read_piece
 from flexwire.storage.filesystems import shown
 from flexwire.tasks import begin_task, is_connect, map_in_arrow, record_batch, spark_schema
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from flexwire.logs.metadata import Base, QuorumRecord, SnapshotName, Voter
+    from flexwire.logs.metadata import QuorumRecord, SnapshotName, StateBase, Voter
     from flexwire.storage.input_file import InputFile
 
 
@@ -95,17 +95,17 @@ class LogPart:
         """Give them as `RECORDS`; raises `CaptureError` for what is damaged, but for a torn end."""
         rows, name = LogRows(pa.schema(LOG_COLUMNS.items())), self.snapshot
         for batch in read_piece(self.piece, rows.read):
-            if isinstance(batch, Damaged):
+            if isinstance(batch, BatchDamage):
                 if name is None and batch.is_torn:
                     continue
                 raise CaptureError(batch.reason, source=self.piece.log.name, offset=batch.position)
-            made = rows.records(self.piece, batch)
+            rows_read = rows.records(self.piece, batch)
             own = (None, None) if name is None else name
             added = [
-                pa.repeat(pa.scalar(value, one.type), made.num_rows)
-                for value, one in zip(own, list(RECORDS)[-2:], strict=True)
+                pa.repeat(pa.scalar(value, field.type), rows_read.num_rows)
+                for value, field in zip(own, list(RECORDS)[-2:], strict=True)
             ]
-            yield pa.RecordBatch.from_arrays([*made.columns, *added], schema=RECORDS)
+            yield pa.RecordBatch.from_arrays([*rows_read.columns, *added], schema=RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,27 +121,29 @@ class QuorumPart:
         """Give them as `QUORUM`: the few control records, past all others."""
         files = find_metadata(self.directory)
         rows: list[tuple[int | None, QuorumRecord]] = [
-            (name.offset, one)
+            (name.offset, record)
             for name, source in files.snapshots
             if name == self.snapshot
-            for one in quorum_records(source)
+            for record in quorum_records(source)
         ]
         if self.start is not None:
             for source in files.segments:
-                rows += [(None, one) for one in quorum_records(source, self.start, self.end)]
-        made = [(at, one.offset, moment(one.timestamp), *_told(one)) for at, one in rows]
-        yield record_batch(QUORUM, made)
+                rows += [(None, row) for row in quorum_records(source, self.start, self.end)]
+        converted = [
+            (at, record.offset, moment(record.timestamp), *_told(record)) for at, record in rows
+        ]
+        yield record_batch(QUORUM, converted)
 
 
-def _told(one: QuorumRecord) -> tuple[Any, ...]:
-    voters = None if one.voters is None else [_struct(voter) for voter in one.voters]
-    return one.kind, one.kraft_version, voters, one.error
+def _told(record: QuorumRecord) -> tuple[Any, ...]:
+    voters = None if record.voters is None else [_struct(voter) for voter in record.voters]
+    return record.kind, record.kraft_version, voters, record.error
 
 
 def _struct(voter: Voter) -> dict[str, Any]:
     ends = voter.endpoints
-    told = None if ends is None else [end._asdict() for end in ends]
-    return voter._asdict() | {"endpoints": told}
+    endpoints = None if ends is None else [end._asdict() for end in ends]
+    return voter._asdict() | {"endpoints": endpoints}
 
 
 _PATH, _TIME, _SNAPSHOTS = "path", "time", "snapshots"
@@ -168,7 +170,7 @@ class MetadataExtent:
 
     directory: str
     has_log: bool
-    covered: Covered
+    covered: MetadataCoverage
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
@@ -178,18 +180,18 @@ def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Me
     """
     if is_connect(spark):
         options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
-        found: Sequence[tuple[Any, ...]] = _reader(spark, _EXTENT, options).collect()
+        extent_rows: Sequence[tuple[Any, ...]] = _reader(spark, _EXTENT, options).collect()
     else:
-        found = _extent_rows(str(path), time)
+        extent_rows = _extent_rows(str(path), time)
     runs, snapshots = [], []
-    for _, _, file, start, end, voters, later, timestamp, problem in found:
+    for _, _, file, start, end, voters, later, timestamp, problem in extent_rows:
         name = None if file is None else parse_snapshot(file)
         if name is not None:
-            snapshots.append(Snapshot(name, timestamp, problem))
+            snapshots.append(MetadataSnapshot(name, timestamp, problem))
         elif start is not None:
-            runs.append(Run(start, end, voters, later))
-    directory, has_log, *_ = found[0]
-    return MetadataExtent(directory, has_log, Covered(tuple(runs), tuple(snapshots)))
+            runs.append(OffsetRun(start, end, voters, later))
+    directory, has_log, *_ = extent_rows[0]
+    return MetadataExtent(directory, has_log, MetadataCoverage(tuple(runs), tuple(snapshots)))
 
 
 def log_records(
@@ -200,14 +202,14 @@ def log_records(
     if not is_connect(spark):
         offsets = [{} if at is None else {METADATA_PARTITION: at} for at in (start, end)]
         query = LogQuery(topics={topic}, starting=offsets[0], ending=offsets[1])
-        tasks = [[LogPart(one) for one in pieces] for pieces in plan([directory], query)]
+        tasks = [[LogPart(piece) for piece in pieces] for pieces in plan([directory], query)]
         return _in_tasks(spark, tasks, RECORDS)
     reader = spark.read.format("kafka-log").schema(spark_schema(pa.schema(LOG_COLUMNS.items())))
     for name, offset in (("startingOffsets", start), ("endingOffsets", end)):
         if offset is not None:
             reader = reader.option(name, f'{{"{topic}": {{"0": {offset}}}}}')
-    found = reader.option("topic", topic).load(directory)
-    return found.selectExpr(
+    records = reader.option("topic", topic).load(directory)
+    return records.selectExpr(
         "*", "cast(null as bigint) as snapshot_offset", "cast(null as int) as snapshot_epoch"
     )
 
@@ -216,13 +218,15 @@ def snapshot_records(
     spark: SparkSession, directory: str, names: Sequence[SnapshotName]
 ) -> DataFrame:
     """The records of some snapshots, as `RECORDS`."""
-    files = [one.file for one in names]
+    files = [name.file for name in names]
     if not is_connect(spark):
-        return _in_tasks(spark, [[one] for one in _snapshots(directory, files)], RECORDS)
+        return _in_tasks(spark, [[part] for part in _snapshots(directory, files)], RECORDS)
     return _reader(spark, RECORDS, {_PATH: directory, _SNAPSHOTS: ",".join(files)})
 
 
-def quorum_rows(spark: SparkSession, directory: str, base: Base, start: int | None) -> DataFrame:
+def quorum_rows(
+    spark: SparkSession, directory: str, base: StateBase, start: int | None
+) -> DataFrame:
     """What control records say of the quorum, as `QUORUM`.
 
     They are those of the base's snapshot, and of the log from ``start`` to the base's end; of no
@@ -255,9 +259,9 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
         for packed in batch.column(0):
             # It comes from this program's own driver.
             for part in pickle.loads(packed.as_py()):  # noqa: S301 - see above
-                for made in part.read():
-                    assert made.schema == schema  # noqa: S101 - ours alone
-                    yield made
+                for batch_read in part.read():
+                    assert batch_read.schema == schema  # noqa: S101 - ours alone
+                    yield batch_read
 
 
 def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> DataFrame:
@@ -277,27 +281,36 @@ def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
     nothing = (None,) * 7
     return [
         (*place, *nothing),
-        *((*place, None, *run_row(one), None, None) for one in runs),
+        *((*place, None, *run_row(run), None, None) for run in runs),
         *(
-            (*place, one.name.file, None, None, None, None, one.timestamp, one.problem)
-            for one in snapshots
+            (
+                *place,
+                snapshot.name.file,
+                None,
+                None,
+                None,
+                None,
+                snapshot.timestamp,
+                snapshot.problem,
+            )
+            for snapshot in snapshots
         ),
     ]
 
 
-def run_row(run: Run) -> tuple[int, int, int | None, int | None]:
+def run_row(run: OffsetRun) -> tuple[int, int, int | None, int | None]:
     """Give the columns of a run."""
     return run.start, run.end, run.voters, run.later
 
 
-def _snapshots(directory: str, wanted: Sequence[str]) -> list[LogPart]:
+def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
     files = find_metadata(directory)
-    found = [one for one in files.snapshots if one[0].file in wanted]
-    if len(found) < len(wanted):
+    snapshots = [snapshot for snapshot in files.snapshots if snapshot[0].file in file_names]
+    if len(snapshots) < len(file_names):
         there = ", ".join(name.file for name, _ in files.snapshots) or "none"
-        reason = f"expected the snapshots {', '.join(wanted)}, got {there}"
+        reason = f"expected the snapshots {', '.join(file_names)}, got {there}"
         raise CaptureError(reason, source=shown(directory))
-    return [LogPart.of_snapshot(files.directory, *one) for one in found]
+    return [LogPart.of_snapshot(files.directory, *snapshot) for snapshot in snapshots]
 
 
 class MetadataSource(DataSource):
@@ -311,7 +324,11 @@ class MetadataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
         """Give the reader of what the options name."""
         path, options = self.options[_PATH], self.options
-        snapshots = [one for one in options.get(_SNAPSHOTS, "").split(",") if one]
+        snapshots = [
+            snapshot_name
+            for snapshot_name in options.get(_SNAPSHOTS, "").split(",")
+            if snapshot_name
+        ]
         if _CONTROLS in options:
             name = parse_snapshot(snapshots[0]) if snapshots else None
             start = int(options[_START]) if _START in options else None
@@ -341,12 +358,12 @@ class _ExtentReader(DataSourceReader):
 class _PartsReader(DataSourceReader):
     """Reads snapshots by name, or parts that are known."""
 
-    def __init__(self, path: str, wanted: Sequence[str | QuorumPart]) -> None:
-        self._path, self._wanted = path, wanted
+    def __init__(self, path: str, parts_or_names: Sequence[str | QuorumPart]) -> None:
+        self._path, self._wanted = path, parts_or_names
 
     def partitions(self) -> Sequence[InputPartition]:
-        names = [one for one in self._wanted if isinstance(one, str)]
-        parts = [one for one in self._wanted if isinstance(one, QuorumPart)]
+        names = [part for part in self._wanted if isinstance(part, str)]
+        parts = [part for part in self._wanted if isinstance(part, QuorumPart)]
         return [
             *map(_MetadataPartition, _snapshots(self._path, names)),
             *map(_MetadataPartition, parts),

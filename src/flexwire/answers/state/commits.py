@@ -56,7 +56,7 @@ def last_commits(log: InternalLog) -> DataFrame:
         events = plain.where(~F.col("is_transactional")).unionByName(_with_outcome(log))
     is_before, is_plain = ~F.col(IS_LATER), F.col("outcome").isNull()
     is_legacy = F.col("is_legacy")
-    is_committed, is_pending = (F.col("outcome") == one for one in (COMMITTED, PENDING))
+    is_committed, is_pending = (F.col("outcome") == kind for kind in (COMMITTED, PENDING))
     hides = F.col(HIDES)
     if log.holed:
         # It may have ended before the log was compacted, and then taken what it replaced.
@@ -70,7 +70,7 @@ def last_commits(log: InternalLog) -> DataFrame:
         "producer_epoch",
         "is_odd",
     )
-    found = events.groupBy(*KEY).agg(
+    last = events.groupBy(*KEY).agg(
         F.max_by(record, F.when(is_before & (is_plain | is_committed), F.col("at"))).alias("last"),
         F.max(F.when(is_before & F.col("is_tombstone"), F.col("at"))).alias("deleted"),
         F.max(F.when(is_before & is_committed & F.col("is_odd"), F.col("end"))).alias("odd_end"),
@@ -78,29 +78,35 @@ def last_commits(log: InternalLog) -> DataFrame:
         F.max("commit.log_partition").alias("log_partition"),
         # Compaction knows no two keys for one: each may have lost its own records.
         *(
-            F.coalesce(F.bool_or(hides & one), F.lit(False)).alias(f"{name}_{HIDES}")
-            for name, one in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
+            F.coalesce(F.bool_or(hides & is_of_key), F.lit(False)).alias(f"{name}_{HIDES}")
+            for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
         ),
         *(
-            F.max(F.when(is_before & (is_plain | is_committed) & one, F.col("at"))).alias(
+            F.max(F.when(is_before & (is_plain | is_committed) & is_of_key, F.col("at"))).alias(
                 f"{name}_at"
             )
-            for name, one in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
+            for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
         ),
     )
-    return _decided(found, log)
+    return _decided(last, log)
 
 
-def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
+def _decided(commits: DataFrame, log: InternalLog) -> DataFrame:
     """Leave out what was deleted, and say of what it is not known."""
     deleted = F.col("deleted")
     is_left = F.col("last.is_tombstone")
     commit = F.when(~is_left, F.col("last.commit"))
-    found = found.withColumn("pending", _last_of_producers("pending"))
-    waiting = F.filter("pending", lambda one: deleted.isNull() | (one["log_offset"] > deleted))
+    commits = commits.withColumn("pending", _last_of_producers("pending"))
+    waiting = F.filter(
+        "pending",
+        lambda pending_commit: deleted.isNull() | (pending_commit["log_offset"] > deleted),
+    )
     # Where the last is a tombstone, all that transactions committed was written before it.
     is_odd = F.coalesce(is_left & (F.col("odd_end") > deleted), F.lit(False))
-    may_wait = F.exists("pending", lambda one: one["is_odd"] & (one["log_offset"] < deleted))
+    may_wait = F.exists(
+        "pending",
+        lambda pending_commit: pending_commit["is_odd"] & (pending_commit["log_offset"] < deleted),
+    )
     may_wait = F.coalesce(may_wait, F.lit(False))
     is_gone = F.lit(False)
     for name in _KEYS:
@@ -112,10 +118,10 @@ def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
     elif log.holed:
         # Of what a transaction wrote that aborted later, nothing is left.
         pending = F.when(~F.col("log_partition").isin(*log.holed), pending)
-    made = found.withColumns({"last": commit, "is_known": is_known})
+    decided = commits.withColumns({"last": commit, "is_known": is_known})
     is_there = F.col("last").isNotNull() | (F.size("pending") > 0) | ~F.col("is_known")
-    made = made.withColumn("pending", pending).where(is_there)
-    return made.select(
+    decided = decided.withColumn("pending", pending).where(is_there)
+    return decided.select(
         *KEY,
         *(f"last.{name}" for name in VALUE[:3]),
         moment("last.commit_timestamp").alias("commit_time"),
@@ -129,16 +135,18 @@ def _decided(found: DataFrame, log: InternalLog) -> DataFrame:
 
 def _last_of_producers(commits: str) -> Column:
     """Return the last commit of each producer: one replaces those before it in its transaction."""
-    producers = F.array_distinct(F.transform(commits, lambda one: one["producer_id"]))
+    producers = F.array_distinct(F.transform(commits, lambda commit: commit["producer_id"]))
     return F.transform(
         producers,
-        lambda producer: F.array_max(F.filter(commits, lambda one: one["producer_id"] == producer)),
+        lambda producer: F.array_max(
+            F.filter(commits, lambda commit: commit["producer_id"] == producer)
+        ),
     )
 
 
-def _shown(one: Column) -> Column:
+def _shown(commit: Column) -> Column:
     names = ("log_offset", "offset", "metadata", "producer_id", "producer_epoch")
-    return F.struct(*(one[name].alias(name) for name in names))
+    return F.struct(*(commit[name].alias(name) for name in names))
 
 
 _PENDING: Final = (
@@ -153,8 +161,8 @@ def transactional_commits(log: InternalLog) -> DataFrame:
     ``outcome`` is "committed", "aborted", or "pending" where there is no marker yet. Compaction
     removes what was aborted, and what was committed anew.
     """
-    found = _with_outcome(log).where(~F.col(IS_LATER))
-    return found.select(
+    rows = _with_outcome(log).where(~F.col(IS_LATER))
+    return rows.select(
         *KEY,
         *(f"commit.{name}" for name in VALUE[:3]),
         moment("commit.commit_timestamp").alias("commit_time"),
@@ -199,7 +207,7 @@ def _commits(log: InternalLog, *, of_transactions: bool = False) -> DataFrame:
         F.col(f"{RECORDS[1]}.key.{KEY[0]}").isNotNull().alias("is_legacy"),
         IS_LATER,
         HIDES,
-        *(one.alias(name) for one, name in zip(facts, _FACTS, strict=True)),
+        *(fact.alias(name) for fact, name in zip(facts, _FACTS, strict=True)),
     )
 
 
@@ -221,11 +229,11 @@ def _with_outcome(log: InternalLog) -> DataFrame:
     place = Window.partitionBy("log_partition", "producer_id").orderBy(F.col("at").desc())
     before = place.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     following = F.last("marker", ignorenulls=True).over(before)
-    found = both.withColumn("following", following).where(F.col("marker").isNull())
+    unfinished = both.withColumn("following", following).where(F.col("marker").isNull())
     is_commit = F.col("following.is_commit")
     outcome = F.when(is_commit, COMMITTED).when(~is_commit, ABORTED).otherwise(PENDING)
-    made = found.withColumns({"outcome": outcome, "end": F.col("following.end")})
-    return made.drop("marker", "following", "log_partition")
+    with_outcome = unfinished.withColumns({"outcome": outcome, "end": F.col("following.end")})
+    return with_outcome.drop("marker", "following", "log_partition")
 
 
 WATERMARK: Final = ("high_watermark", "is_watermark_exact")
@@ -243,9 +251,9 @@ def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
     A lag below 0 is of a topic that was made anew, or whose log was truncated; it is null too of an
     offset so far out of reach that no number says it.
     """
-    shown = [one for one in WATERMARK if one in ends.columns]
-    wanted = ends.select("topic", "partition", "end_offset", *shown)
-    both = commits.join(wanted, ["topic", "partition"], "left")
+    shown = [column for column in WATERMARK if column in ends.columns]
+    end_columns = ends.select("topic", "partition", "end_offset", *shown)
+    both = commits.join(end_columns, ["topic", "partition"], "left")
     until = readable_end(F.col("offset")) if shown else F.col("end_offset")
     rows = both.withColumn("lag", F.try_subtract(until, F.col("offset")))
     return rows.select(*commits.columns, "end_offset", "lag", *shown)
@@ -253,11 +261,11 @@ def lag(commits: DataFrame, ends: DataFrame) -> DataFrame:
 
 def readable_end(read: Column) -> Column:
     """Return where consumers stop, of an end with `WATERMARK` up to which somebody has ``read``."""
-    watermark, is_exact = (F.col(one) for one in WATERMARK)
-    known = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
+    watermark, is_exact = (F.col(column) for column in WATERMARK)
+    readable = F.when(is_exact, watermark).otherwise(F.greatest(watermark, read))
     end = F.col("end_offset")
     # Where no file says it, it is the end.
-    return F.when(watermark.isNull(), end).otherwise(F.least(known, end))
+    return F.when(watermark.isNull(), end).otherwise(F.least(readable, end))
 
 
 def unused_groups(groups: DataFrame, commits: DataFrame, since: datetime) -> DataFrame:
@@ -299,7 +307,7 @@ def unused_topics(topics: DataFrame, commits: DataFrame, since: datetime) -> Dat
     )
     is_old = F.coalesce(F.col("last_commit_time") < F.lit(since), F.col("is_settled").isNull())
     is_settled = F.coalesce("is_settled", F.lit(True))
-    found = topics.join(used, "topic", "left").where(is_old & is_settled)
-    return found.select(
+    unused = topics.join(used, "topic", "left").where(is_old & is_settled)
+    return unused.select(
         *topics.columns, F.coalesce("groups", F.lit(0)).alias("groups"), "last_commit_time"
     )

@@ -37,11 +37,11 @@ def open_consumer_protocol(rows: DataFrame) -> DataFrame:
 
     A client may put anything there: what is no such message is null.
     """
-    made = pa.schema(
+    opened = pa.schema(
         {name: message_type(of).field(field).type for name, (of, field) in OPENED.items()}
     )
-    kept = [one for one in rows.columns if one not in OPENED]
-    schema = StructType([*kept_columns(rows, kept), *spark_schema(made)])
+    names = [column for column in rows.columns if column not in OPENED]
+    schema = StructType([*kept_columns(rows, names), *spark_schema(opened)])
     return map_in_arrow(rows.select(*schema.names), _task, schema)
 
 
@@ -80,7 +80,7 @@ TYPES: Final = {
         "StreamsGroupMetadata", "StreamsGroupMemberMetadata", "StreamsGroupCurrentMemberAssignment"
     ),
 }
-RECORDS: Final = (CLASSIC, *(name for one in TYPES.values() for name in one))
+RECORDS: Final = (CLASSIC, *(name for record_type in TYPES.values() for name in record_type))
 # What a group of consumers says it is.
 _CONSUMERS: Final = "consumer"
 _KEY: Final = ("type", "group", "member_id")
@@ -138,7 +138,7 @@ def groups(log: InternalLog) -> DataFrame:
     """
     last, value = _last(log, _OF_GROUPS), F.col("value")
     is_group = F.col("member_id").isNull()
-    found = last.groupBy("type", "group").agg(
+    by_group = last.groupBy("type", "group").agg(
         F.max_by("group_value", F.when(is_group, F.lit(0))).alias("value"),
         F.count(F.when(F.col("member").isNotNull(), F.lit(0))).alias("joined"),
         F.bool_and("is_known").alias("is_known"),
@@ -146,10 +146,10 @@ def groups(log: InternalLog) -> DataFrame:
     )
     classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
     is_there = value.isNotNull() | (F.col("joined") > 0)
-    made = found.where(is_there | ~F.col("is_known"))
+    described = by_group.where(is_there | ~F.col("is_known"))
     # A member's record makes the group too, before any says its epoch.
     epoch = F.coalesce("value.epoch", F.when(is_there & F.col("is_known"), F.lit(0)))
-    return made.select(
+    return described.select(
         "group",
         "type",
         *(f"value.{name}" for name in ("protocol_type", "protocol")),
@@ -186,7 +186,7 @@ def _classic_members(last: DataFrame) -> DataFrame:
     each = last.select(
         "group", "type", "is_known", value, F.explode("group_value.members").alias("m")
     )
-    told = ("subscription", "assignment")
+    protocol_columns = ("subscription", "assignment")
     flat = each.select(
         "group",
         "type",
@@ -198,10 +198,10 @@ def _classic_members(last: DataFrame) -> DataFrame:
         value["epoch"].alias("member_epoch"),
         _timeout().alias("rebalance_timeout_ms"),
         F.col("m.session_timeout").alias("session_timeout_ms"),
-        *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in told),
+        *(F.when(is_consumer, F.col(f"m.{name}")).alias(name) for name in protocol_columns),
     )
-    made = open_consumer_protocol(flat)
-    return made.select(
+    opened_members = open_consumer_protocol(flat)
+    return opened_members.select(
         *_KEY,
         "instance_id",
         F.lit(None).cast("string").alias("rack_id"),
@@ -250,11 +250,11 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """
     rows = _rows(log, fields)
     at = F.when(~F.col(IS_LATER), F.col("at"))
-    found = rows.groupBy(*_KEY).agg(
+    last_records = rows.groupBy(*_KEY).agg(
         *(
-            one
+            aggregate
             for name in _SIDES
-            for one in (
+            for aggregate in (
                 F.max_by(name, F.when(F.col("side") == name, at)).alias(name),
                 F.max(F.when(F.col("side") == name, at)).alias(f"{name}_at"),
                 F.bool_or(F.col(HIDES) & (F.col("side") == name)).alias(f"{name}_{HIDES}"),
@@ -270,7 +270,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         | ~(F.col(f"{name}_{HIDES}") | (is_holed & (is_group == (name == _SIDES[0]))))
         for name in _SIDES
     )
-    return _one_of_an_id(found.withColumn("is_known", group & member & assignment))
+    return _one_of_an_id(last_records.withColumn("is_known", group & member & assignment))
 
 
 def _one_of_an_id(last: DataFrame) -> DataFrame:
@@ -295,7 +295,7 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
     )
     is_simple = is_classic & F.coalesce(is_simple, F.lit(False))
     is_before = F.when(is_classic, is_simple & (F.col("consumers_at") > F.col("group_value_at")))
-    kept = {
+    conditions = {
         name: F.when(
             ~F.coalesce(is_before, F.col(f"{name}_at") < F.col("classic_at"), F.lit(False)),
             F.col(name),
@@ -305,25 +305,27 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
     may_be_other = F.when(is_classic, is_simple & F.col("consumers_hide")).otherwise(
         F.col("classic_is_gone")
     )
-    return seen.withColumns(kept | {"is_known": F.col("is_known") & ~may_be_other})
+    return seen.withColumns(conditions | {"is_known": F.col("is_known") & ~may_be_other})
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
     """Every record with its group and member, and what of it is wanted."""
-    wanted = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
-    typed = log.typed(wanted, ("message", "is_tombstone"), only_last=True)
+    named_fields = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
+    typed = log.typed(named_fields, ("message", "is_tombstone"), only_last=True)
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
         """Give a field that some of these records have."""
         there = [
-            F.col(f"{one}.{side}.{name}") for one in records if name in _fields(typed, one, side)
+            F.col(f"{record}.{side}.{name}")
+            for record in records
+            if name in _fields(typed, record, side)
         ]
         return F.coalesce(*there, F.lit(None).cast(kind)).alias(name)
 
     kinds = [*TYPES.values()]
-    of_groups = [one.group for one in kinds]
-    of_members = [one.member for one in kinds]
-    of_assignments = [one.assignment for one in kinds]
+    of_groups = [field.group for field in kinds]
+    of_members = [field_spec.member for field_spec in kinds]
+    of_assignments = [each_field.assignment for each_field in kinds]
     message, classic = F.col("message"), F.col(f"{CLASSIC}.value")
     kind, side = F.lit(CLASSIC_TYPE), F.lit(_SIDES[0])
     for name, records in TYPES.items():
@@ -351,7 +353,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         _assigned(typed, of_assignments), of(of_assignments, "value", "member_epoch", "int")
     )
     there = ~F.col("is_tombstone")
-    made = zip(_SIDES, (group, member, assignment), strict=True)
+    sides = zip(_SIDES, (group, member, assignment), strict=True)
     return typed.select(
         kind.alias("type"),
         F.coalesce(f"{CLASSIC}.key.group", of(others, "key", "group_id", "string")).alias("group"),
@@ -359,7 +361,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         side.alias("side"),
         F.col("offset").alias("at"),
         "partition",
-        *(F.when(there & (side == name), one).alias(name) for name, one in made),
+        *(F.when(there & (side == name), side_value).alias(name) for name, side_value in sides),
         IS_LATER,
         HIDES,
     )
@@ -369,10 +371,10 @@ def _assigned(typed: DataFrame, records: Sequence[str]) -> Column:
     """The partitions that assignments have, by topic or subtopology."""
     by_list = {"assigned_partitions": "topic_id", "active_tasks": "subtopology_id"}
     there = [
-        _flat(f"{one}.value.{name}", named)
+        _flat(f"{record}.value.{name}", named)
         for name, named in by_list.items()
-        for one in records
-        if name in _fields(typed, one, "value")
+        for record in records
+        if name in _fields(typed, record, "value")
     ]
     return F.coalesce(*there, F.lit(None).cast(_PARTITIONS)).alias("assigned")
 
@@ -385,14 +387,16 @@ def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
 
 def _flat(partitions: str, named: str) -> Column:
     """Give each partition of a list by topic, or by subtopology, as ``_PARTITIONS`` has it."""
-    told = ("topic", "topic_id", "subtopology_id")
+    topic_fields = ("topic", "topic_id", "subtopology_id")
 
-    def each(one: Column) -> Column:
-        names = [one[name] if name == named else F.lit(None).cast("string") for name in told]
+    def each(element: Column) -> Column:
+        names = [
+            element[name] if name == named else F.lit(None).cast("string") for name in topic_fields
+        ]
         return F.transform(
-            one["partitions"],
+            element["partitions"],
             lambda number: F.struct(
-                *(value.alias(name) for name, value in zip(told, names, strict=True)),
+                *(value.alias(name) for name, value in zip(topic_fields, names, strict=True)),
                 number.alias("partition"),
             ),
         )

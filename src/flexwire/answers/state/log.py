@@ -31,11 +31,11 @@ from flexwire.answers.state.records import (
 from flexwire.arguments import refuse, to_choice, to_int
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.facts.units import microseconds_of
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, Partition, parse_directory
-from flexwire.logs.finding import find_logs
-from flexwire.logs.holes import Held, held_by, holes_of
-from flexwire.logs.planning import between
-from flexwire.logs.reading import Damaged, read_piece
+from flexwire.logs.holes import PieceOffsets, holes_of, offsets_of
+from flexwire.logs.pieces import between
+from flexwire.logs.records import BatchDamage, read_piece
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, Records, TypedRecords
 from flexwire.wire.limits import INT64_MAX, LAST_MILLISECOND
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from flexwire.answers.state.records import Paths
     from flexwire.logs.holes import Holes
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 
@@ -76,8 +76,8 @@ def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
 
 def moment(milliseconds: str | Column) -> Column:
     """Give ms since 1970 as a timestamp; null for what is none, as -1, and after the year 9999."""
-    given = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
-    return F.timestamp_millis(F.when(given.between(0, LAST_MILLISECOND), given))
+    column = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
+    return F.timestamp_millis(F.when(column.between(0, LAST_MILLISECOND), column))
 
 
 TRANSACTIONAL: Final = "is_transactional"
@@ -109,65 +109,69 @@ class RecordSelection:
 
 
 def read_records(
-    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, asked: RecordSelection
+    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: RecordSelection
 ) -> DataFrame:
     """Read the records of an internal topic that are asked for, from logs as `kafka-log` does."""
-    typed = TypedRecords(topic, asked.records)
+    typed = TypedRecords(topic, selection.records)
     kinds = {"partition": pa.int32(), **RECORD_COLUMNS, **BATCH_COLUMNS, **HEAD_COLUMNS}
-    columns = [(name, kinds[name]) for name in asked.columns]
-    structures = [] if asked.unreadable else [typed.schema.field(one) for one in typed.records]
+    columns = [(name, kinds[name]) for name in selection.columns]
+    structures = (
+        []
+        if selection.unreadable
+        else [typed.schema.field(record_type) for record_type in typed.records]
+    )
     schema = pa.schema([*columns, *structures])
-    read = partial(typed_piece, topic.value, asked, schema.names)
+    read = partial(typed_piece, topic.value, selection, schema.names)
     return in_tasks(spark, paths, (topic.topic,), read, schema)
 
 
 def typed_piece(
-    topic: str, asked: RecordSelection, columns: Sequence[str], piece: LogPiece
+    topic: str, selection: RecordSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
     """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
-    typed = TypedRecords(InternalTopic(topic), asked.records)
-    known = RECORD_COLUMNS | BATCH_COLUMNS
-    needed = {_KEY, _VALUE, *(one for one in columns if one in known)}
-    if asked.of_transactions is not None:
+    typed = TypedRecords(InternalTopic(topic), selection.records)
+    columns_by_type = RECORD_COLUMNS | BATCH_COLUMNS
+    needed = {_KEY, _VALUE, *(column for column in columns if column in columns_by_type)}
+    if selection.of_transactions is not None:
         needed.add(TRANSACTIONAL)
-    read = [one for one in known if one in needed]
-    found = _of_interest(asked, typed, piece, read)
-    if not asked.only_last:
-        for batch in found:
-            yield _typed(asked, typed, columns, batch)[0]
+    read = [column for column in columns_by_type if column in needed]
+    batches = _of_interest(selection, typed, piece, read)
+    if not selection.only_last:
+        for batch in batches:
+            yield _typed(selection, typed, columns, batch)[0]
         return
     unread: list[pa.Array] = []
-    for batch in last_of_keys(found, _KEY, _VALUE):
-        made, rows = _typed(asked, typed, columns, batch)
-        if made.num_rows < batch.num_rows:
+    for batch in last_of_keys(batches, _KEY, _VALUE):
+        typed_batch, rows = _typed(selection, typed, columns, batch)
+        if typed_batch.num_rows < batch.num_rows:
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))
-        yield made
+        yield typed_batch
     if unread:
         # The last does not decode, and one before it that does is what counts.
         keys = pa.concat_arrays(unread)
-        for batch in _of_interest(asked, typed, piece, read, is_again=True):
+        for batch in _of_interest(selection, typed, piece, read, is_again=True):
             some = batch.filter(pc.is_in(batch.column(_KEY), keys))
-            yield _typed(asked, typed, columns, some)[0]
+            yield _typed(selection, typed, columns, some)[0]
 
 
 def _typed(
-    asked: RecordSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+    selection: RecordSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
     """Type records that were read, and give those that are asked for, and which these are."""
-    made = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
-    there = dict(zip(typed.schema.names, made, strict=True))
+    decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
+    there = dict(zip(typed.schema.names, decoded, strict=True))
     rows = there["error"].is_valid()
-    if not asked.unreadable:
+    if not selection.unreadable:
         names = pa.array(typed.records, pa.string())
         rows = pc.and_not(pc.is_in(there["message"], names), rows)
     there |= {name: batch.column(name) for name in batch.schema.names}
-    given = [one for one in columns if one in there]
-    batch = pa.RecordBatch.from_arrays([there[one] for one in given], names=given)
+    chosen = [column for column in columns if column in there]
+    batch = pa.RecordBatch.from_arrays([there[name] for name in chosen], names=chosen)
     return batch if rows.true_count == len(rows) else batch.filter(rows), rows
 
 
 def _of_interest(
-    asked: RecordSelection,
+    selection: RecordSelection,
     typed: TypedRecords,
     piece: LogPiece,
     columns: Sequence[str],
@@ -178,19 +182,19 @@ def _of_interest(
 
     Of what is read again nothing is told again.
     """
-    only = asked.of_transactions is True
-    for found in read_piece(piece, columns, of_transactions=only):
-        if isinstance(found, Damaged):
+    only = selection.of_transactions is True
+    for item in read_piece(piece, columns, of_transactions=only):
+        if isinstance(item, BatchDamage):
             if not is_again:
-                where = f"{piece.log.name}, byte {found.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+                where = f"{piece.log.name}, byte {item.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, item.reason)
             continue
-        batch = found
-        if asked.of_transactions is False:
+        batch = item
+        if selection.of_transactions is False:
             rows = pc.invert(batch.column(TRANSACTIONAL))
             if rows.false_count:
                 batch = batch.filter(pc.or_(rows, batch.column(_VALUE).is_null()))
-        if not asked.unreadable:
+        if not selection.unreadable:
             rows = typed.may_have(batch.column(_KEY), batch.column(_VALUE))
             batch = batch if rows.all() else batch.filter(pa.array(rows))
         if batch.num_rows:
@@ -200,7 +204,7 @@ def _of_interest(
 Moment: TypeAlias = datetime | Mapping[str, int]
 """A time with a time zone, or for partitions of internal topics before which offset it is."""
 
-_TOPICS: Final = frozenset(one.topic for one in InternalTopic)
+_TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
 _EXPECTED: Final = (
     "a datetime with a time zone, or offsets by partitions of internal topics, as "
@@ -245,21 +249,23 @@ class AsOf:
         """The moment in words; empty where it is the end."""
         if self.time is not None:
             return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
-        named = (f"offset {at} of {one}" for one, at in sorted(self.offsets.items()))
+        named = (f"offset {at} of {partition}" for partition, at in sorted(self.offsets.items()))
         return ", ".join(named)
 
     def of(self, topic: InternalTopic) -> dict[int, int]:
         """The offsets that are given for partitions of a topic."""
         named = self.offsets.items()
-        return {one.partition: at for one, at in named if one.topic == topic.topic}
+        return {
+            partition.partition: at for partition, at in named if partition.topic == topic.topic
+        }
 
 
 END: Final = AsOf()
 
 
-def moment_of(given: Moment | None) -> AsOf:
+def moment_of(time_or_offsets: Moment | None) -> AsOf:
     """Take a moment, or None for the end; `ArgumentError` for what is not one."""
-    return END if given is None else AsOf.given(given)
+    return END if time_or_offsets is None else AsOf.given(time_or_offsets)
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
@@ -274,8 +280,8 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
     """
     if not texts:
         return None
-    named = [_OFFSET.fullmatch(one) for one in texts]
-    offsets = {one[1]: int(one[2]) for one in named if one is not None}
+    named = [_OFFSET.fullmatch(text) for text in texts]
+    offsets = {match[1]: int(match[2]) for match in named if match is not None}
     if len(offsets) == len(texts):
         AsOf.given(offsets)
         return offsets
@@ -296,7 +302,7 @@ _HELD: Final = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
-        *((name, pa.int64()) for name in Held._fields),
+        *((name, pa.int64()) for name in PieceOffsets._fields),
     ]
 )
 _ROWS: Final = (
@@ -365,47 +371,49 @@ class InternalLog:
 
         Those that have an error are not among them: `unreadable` gives them.
         """
-        wanted = self._columns()
+        needed_columns = self._columns()
         if columns is not None:
-            wanted = [one for one in wanted if one in {*columns, *PLACE[:2]}]
+            needed_columns = [
+                column for column in needed_columns if column in {*columns, *PLACE[:2]}
+            ]
         # What is before a moment is not replaced by what is after it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
-        asked = RecordSelection(
-            records, wanted, of_transactions=of_transactions, only_last=only_last
+        selection = RecordSelection(
+            records, needed_columns, of_transactions=of_transactions, only_last=only_last
         )
-        found = self._read(asked)
-        if found is None:
+        rows = self._read(selection)
+        if rows is None:
             typed = internal_records(self.rows, self.topic, records)
-            found = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
+            rows = typed.where(F.col("message").isin(*records) & F.col("error").isNull())
             if of_transactions is not None:
                 waits = F.col(TRANSACTIONAL) & (F.lit(of_transactions) | ~F.col("is_tombstone"))
-                found = found.where(waits == of_transactions)
-            found = found.select(*wanted, *records)
+                rows = rows.where(waits == of_transactions)
+            rows = rows.select(*needed_columns, *records)
         later = self.is_later
         # A later record may have replaced one that is missing: how far a log was compacted that was
         # copied from another broker, nothing says.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
-        return found.withColumns({IS_LATER: later, HIDES: hides})
+        return rows.withColumns({IS_LATER: later, HIDES: hides})
 
     def unreadable(self, records: Records) -> DataFrame:
         """Give the records that have an error, as `internal_records` does, without structures."""
         columns = self._columns()
-        found = self._read(RecordSelection(records, columns, unreadable=True))
-        if found is None:
+        rows = self._read(RecordSelection(records, columns, unreadable=True))
+        if rows is None:
             typed = internal_records(self.rows, self.topic, records)
-            found = typed.where(F.col("error").isNotNull()).select(*columns)
-        return found.where(~self.is_later)
+            rows = typed.where(F.col("error").isNotNull()).select(*columns)
+        return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
         """Name the columns that there are besides those of records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
-    def _read(self, asked: RecordSelection) -> DataFrame | None:
+    def _read(self, selection: RecordSelection) -> DataFrame | None:
         """Read and type what is asked for at once; None where the files of rows are not known."""
         if self.files is None or self.files.rows is not self.rows:
             return None
         topic = BY_NAME[self.topic]
-        return read_records(self.rows.sparkSession, self.files.paths, topic, asked)
+        return read_records(self.rows.sparkSession, self.files.paths, topic, selection)
 
     @property
     def is_later(self) -> Column:
@@ -422,7 +430,7 @@ class InternalLog:
     @property
     def holed(self) -> tuple[int, ...]:
         """The partitions of which records from before the moment are missing."""
-        return tuple(sorted(one for one in self.until if self._is_holed(one)))
+        return tuple(sorted(partition for partition in self.until if self._is_holed(partition)))
 
     @property
     def incomplete(self) -> tuple[int, ...]:
@@ -433,8 +441,12 @@ class InternalLog:
         """
         moments = self.until
         if not BY_NAME[self.topic].has_keys:
-            return tuple(sorted(one for one in self.cleaned if self._is_holed(one)))
-        return tuple(one for one in self.holed if moments[one] < self.cleaned[one])
+            return tuple(
+                sorted(partition for partition in self.cleaned if self._is_holed(partition))
+            )
+        return tuple(
+            partition for partition in self.holed if moments[partition] < self.cleaned[partition]
+        )
 
     def _is_holed(self, partition: int) -> bool:
         moment, whole = self.until.get(partition, INT64_MAX), self.whole.get(partition, 0)
@@ -466,29 +478,40 @@ def open_log(
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:
         raise refuse("time", "a datetime with a time zone", time)
-    given = several(paths)
+    path_list = several(paths)
     later = None if time is None else first_after(time)
     query = LogQuery(
         topics=(of.topic,),
-        ending={Partition(of.topic, one): at for one, at in (offsets or {}).items()},
+        ending={Partition(of.topic, partition): at for partition, at in (offsets or {}).items()},
         ending_timestamp=later,
     )
-    logs = {one.partition.partition: one for one in find_logs(given, query)}
-    ends = {one: between(log, query).high for one, log in logs.items()}
-    asked = {one for one, high in ends.items() if high < INT64_MAX or not of.has_keys}
-    holes = _holes(spark, given, of.topic, {one: logs[one] for one in asked})
+    logs = {each_log.partition.partition: each_log for each_log in find_logs(path_list, query)}
+    ends = {partition: between(log, query).high for partition, log in logs.items()}
+    partitions = {
+        partition for partition, high in ends.items() if high < INT64_MAX or not of.has_keys
+    }
+    holes = _holes(
+        spark, path_list, of.topic, {partition: logs[partition] for partition in partitions}
+    )
     reader = spark.read.format("kafka-log").schema(_ROWS).option("topic", of.topic)
-    named = tuple(str(one) for one in given)
+    named = tuple(str(partition) for partition in path_list)
     rows = reader.load([*named])
     return InternalLog(
         rows,
         topic,
-        control_records(spark, given, (of.topic,)),
+        control_records(spark, path_list, (of.topic,)),
         # Where no record is later, the moment is the end.
-        {one: ends[one] + 1 for one, where in holes.items() if ends[one] < where.log_end - 1},
-        {one: where.end + _is_within(ends[one], where, time) for one, where in holes.items()},
+        {
+            partition: ends[partition] + 1
+            for partition, where in holes.items()
+            if ends[partition] < where.log_end - 1
+        },
+        {
+            partition: where.end + _is_within(ends[partition], where, time)
+            for partition, where in holes.items()
+        },
         LogFiles(rows, named),
-        {one: where.first for one, where in holes.items()},
+        {partition: where.first for partition, where in holes.items()},
     )
 
 
@@ -503,20 +526,22 @@ def _holes(
     """Find where logs have holes, by partition."""
     if not logs:
         return {}
-    found: dict[int, list[Held]] = {one: [] for one in logs}
+    held_offsets: dict[int, list[PieceOffsets]] = {each_log: [] for each_log in logs}
     rows = in_tasks(spark, paths, (topic,), _held, _HELD, partitions=[*logs])
     for row in rows.collect():
-        found[row["partition"]].append(Held(*(row[name] for name in Held._fields)))
-    return {one: holes_of(log, found[one]) for one, log in logs.items()}
+        held_offsets[row["partition"]].append(
+            PieceOffsets(*(row[name] for name in PieceOffsets._fields))
+        )
+    return {partition: holes_of(log, held_offsets[partition]) for partition, log in logs.items()}
 
 
 def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
-    found = held_by(piece)
-    if found is not None:
-        yield pa.RecordBatch.from_pylist([found._asdict()], _HELD)
+    held = offsets_of(piece)
+    if held is not None:
+        yield pa.RecordBatch.from_pylist([held._asdict()], _HELD)
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
     """Give what a mapping says of ``partition``."""
-    told = F.create_map(*(F.lit(one) for pair in numbers.items() for one in pair))
-    return F.coalesce(F.element_at(told, F.col("partition")), F.lit(default)).cast("bigint")
+    numbers_map = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
+    return F.coalesce(F.element_at(numbers_map, F.col("partition")), F.lit(default)).cast("bigint")

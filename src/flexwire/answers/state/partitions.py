@@ -13,10 +13,10 @@ from flexwire.answers.state.records import in_tasks, several
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.columnar.record_columns import moment as to_moment
 from flexwire.logs.checkpoints import high_watermarks
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import LogQuery, open_file
-from flexwire.logs.finding import find_logs
 from flexwire.logs.positions import end_offset
-from flexwire.logs.reading import read_headers
+from flexwire.logs.records import read_headers
 from flexwire.logs.segments import place_at, read_batch
 from flexwire.protocol.internal_topics import state_names
 from flexwire.wire.batch_layout import CONTROL_MASK, TRANSACTIONAL_MASK
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.records import Paths
     from flexwire.columnar.batch_table import BatchHeaders
     from flexwire.logs.files import Partition
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
 
@@ -67,12 +67,12 @@ def end_offsets(
     may be 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
-    said, rows = watermarks_of(logs), []
-    for one in logs:
-        end = end_offset(one.segments[-1])
-        watermark, is_exact = said.get(one.partition, NO_WATERMARK)
+    watermarks, rows = watermarks_of(logs), []
+    for log in logs:
+        end = end_offset(log.segments[-1])
+        watermark, is_exact = watermarks.get(log.partition, NO_WATERMARK)
         rows.append(
-            (*one.partition, end, None if watermark is None else min(watermark, end), is_exact)
+            (*log.partition, end, None if watermark is None else min(watermark, end), is_exact)
         )
     return spark.createDataFrame(rows, ENDS)
 
@@ -82,12 +82,17 @@ def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, 
 
     There is none of a log that is a tier's, or beside which no file says it.
     """
-    brokers = [one for one in logs if not one.is_tiered]
-    said = {one: high_watermarks(one) for one in sorted({log.beside for log in brokers})}
+    brokers = [each_log for each_log in logs if not each_log.is_tiered]
+    by_broker = {
+        each_log: high_watermarks(each_log) for each_log in sorted({log.beside for log in brokers})
+    }
     return {
-        log.partition: (said[log.beside].offsets[log.partition], said[log.beside].is_exact)
+        log.partition: (
+            by_broker[log.beside].offsets[log.partition],
+            by_broker[log.beside].is_exact,
+        )
         for log in brokers
-        if log.partition in said[log.beside].offsets
+        if log.partition in by_broker[log.beside].offsets
     }
 
 
@@ -99,12 +104,12 @@ def open_transactions(
     ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, ``first_offset`` and
     ``first_time`` of the transaction's first batch. Only headers of batches are read.
     """
-    found = in_tasks(spark, paths, topics, _open_in, _OPEN)
+    rows = in_tasks(spark, paths, topics, _open_in, _OPEN)
     # A piece says what is open at its end, and another may end it.
     key = (*_PLACE, "producer_id")
     last_end = F.max("last_end").over(Window.partitionBy(*key))
     is_open = F.col("last").isNull() | (F.col("first_offset") > F.col("last"))
-    rows = found.withColumn("last", last_end).where(F.col("first_offset").isNotNull() & is_open)
+    rows = rows.withColumn("last", last_end).where(F.col("first_offset").isNotNull() & is_open)
     first = F.struct("producer_epoch", "first_offset", "first_time")
     firsts = rows.groupBy(*key).agg(F.min_by(first, "first_offset").alias("first"))
     return firsts.select(*key, "first.*")
@@ -127,8 +132,8 @@ class _Open:
         rows = headers.attributes & TRANSACTIONAL_MASK != 0
         is_control = (headers.attributes[rows] & CONTROL_MASK != 0).tolist()
         columns = (headers.producer_ids, headers.base_offsets, headers.positions)
-        told = (one[rows].tolist() for one in columns)
-        for is_end, producer, offset, position in zip(is_control, *told, strict=True):
+        values = (column[rows].tolist() for column in columns)
+        for is_end, producer, offset, position in zip(is_control, *values, strict=True):
             if is_end:
                 self._ends[producer] = offset
                 self._firsts.pop(producer, None)
@@ -182,25 +187,27 @@ def transactions(log: InternalLog) -> DataFrame:
     rows = log.typed({RECORD: _FIELDS}, (), only_last=True).withColumn(
         KEY, F.col(f"{RECORD}.key.{KEY}")
     )
-    found = rows.groupBy(KEY).agg(
+    last = rows.groupBy(KEY).agg(
         F.max_by(record, F.when(is_before, F.col("offset"))).alias("last"),
         F.bool_or(HIDES).alias(HIDES),
     )
     is_known = F.col("last").isNotNull() | ~F.col(HIDES)
-    made = found.withColumns({"value": F.col("last.value"), "is_known": is_known})
-    made = made.where(F.col("value").isNotNull() | ~F.col("is_known"))
+    described = last.withColumns({"value": F.col("last.value"), "is_known": is_known})
+    described = described.where(F.col("value").isNotNull() | ~F.col("is_known"))
     by_number = F.array(*map(F.lit, state_names(VALUE)))
     status = F.col("value.transaction_status")
     state = F.coalesce(F.get(by_number, status.cast("int")), status.cast("string"))
     topics = F.transform(
         "value.transaction_partitions",
-        lambda one: F.transform(
-            one["partition_ids"],
-            lambda number: F.struct(one["topic"].alias("topic"), number.alias("partition")),
+        lambda topic_partitions: F.transform(
+            topic_partitions["partition_ids"],
+            lambda number: F.struct(
+                topic_partitions["topic"].alias("topic"), number.alias("partition")
+            ),
         ),
     )
     none = F.when(F.col("is_known"), F.array().cast(_PARTITIONS))
-    return made.select(
+    return described.select(
         KEY,
         state.alias("state"),
         "value.producer_id",
@@ -242,8 +249,8 @@ def hanging_transactions(
 
 def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
     """The same by the ``now`` of each transaction, which is given too, null where nobody has it."""
-    known = transactions.where(F.col("state").isin(*OPEN))
-    ours = known.select("*", F.explode_outer("partitions").alias("one")).select(
+    open_ones = transactions.where(F.col("state").isin(*OPEN))
+    ours = open_ones.select("*", F.explode_outer("partitions").alias("one")).select(
         "transactional_id",
         "state",
         "timeout_ms",
@@ -255,8 +262,8 @@ def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
     )
     no_offset = F.lit(None).cast("bigint")
     if opened is None:
-        found = ours.withColumn("first_offset", no_offset)
-        return _rows(found, _is_past())
+        hanging = ours.withColumn("first_offset", no_offset)
+        return _rows(hanging, _is_past())
     theirs = opened.select(
         *_KEY, "first_offset", F.col("first_time"), F.col("producer_epoch").alias("epoch")
     )
@@ -273,9 +280,9 @@ def _is_past() -> Column:
     return F.coalesce(F.col("open_since") + timeout < F.col(NOW), F.lit(False))
 
 
-def _rows(found: DataFrame, is_hanging: Column) -> DataFrame:
+def _rows(transactions: DataFrame, is_hanging: Column) -> DataFrame:
     reason = F.when(F.col("state").isNull(), NOT_OF_COORDINATOR).otherwise(PAST_TIMEOUT)
-    return found.where(is_hanging).select(
+    return transactions.where(is_hanging).select(
         "transactional_id",
         "state",
         "timeout_ms",

@@ -22,8 +22,8 @@ from pyspark.sql.types import StructType
 from flexwire.arguments import refuse, to_choice
 from flexwire.columnar.record_columns import BATCH_COLUMNS, RECORD_COLUMNS
 from flexwire.logs.files import LogQuery
-from flexwire.logs.planning import plan
-from flexwire.logs.reading import Damaged, read_control_records
+from flexwire.logs.pieces import plan
+from flexwire.logs.records import BatchDamage, read_control_records
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.typed_records import HEAD_COLUMNS, TypedRecords
 from flexwire.tasks import begin_task, kept_columns, map_in_arrow, spark_schema
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.tables.typed_records import Records
 
     Paths = str | Path | Sequence[str | Path]
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 _KEY, _VALUE, _TOPIC, _CONTROL = "key", "value", "topic", "is_control"
 _PLACE: Final = ("partition", "offset", "timestamp")
-BY_NAME: Final = {name: one for one in InternalTopic for name in (one.value, one.topic)}
+BY_NAME: Final = {name: topic for topic in InternalTopic for name in (topic.value, topic.topic)}
 """Internal topics by the name of the topic, and of its decoder."""
 
 
@@ -70,31 +70,31 @@ def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame
     missing = {_KEY, _VALUE, *_PLACE}.difference(rows.columns)
     if missing:
         raise refuse("rows", f"the columns {', '.join(sorted(missing))}", rows.columns)
-    kept = kept_names(rows)
+    names = kept_names(rows)
     for name in (*HEAD_COLUMNS, *typed.records):
-        if name in kept:
+        if name in names:
             raise refuse("rows", "no column of the name of one that is made", name)
-    schema = StructType([*kept_columns(rows, kept), *spark_schema(typed.schema)])
-    needed = rows.select(_KEY, _VALUE, *kept)
-    return map_in_arrow(needed, partial(_task, of.value, records, kept), schema)
+    schema = StructType([*kept_columns(rows, names), *spark_schema(typed.schema)])
+    needed = rows.select(_KEY, _VALUE, *names)
+    return map_in_arrow(needed, partial(_task, of.value, records, names), schema)
 
 
 def kept_names(rows: DataFrame) -> tuple[str, ...]:
     """Name the columns of rows that `internal_records` passes through."""
-    others = (one for one in rows.columns if one not in {_KEY, _VALUE, _TOPIC, *_PLACE})
+    others = (column for column in rows.columns if column not in {_KEY, _VALUE, _TOPIC, *_PLACE})
     return (*_PLACE, *others)
 
 
 def _task(
-    topic: str, records: Records, kept: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+    topic: str, records: Records, own_names: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     begin_task()
     typed = TypedRecords(InternalTopic(topic), records)
-    names = [*kept, *typed.schema.names]
+    names = [*own_names, *typed.schema.names]
     for batch in batches:
-        control = batch.column(_CONTROL) if _CONTROL in kept else None
-        made = typed.decode(batch.column(_KEY), batch.column(_VALUE), control)
-        columns = [*map(batch.column, kept), *made]
+        control = batch.column(_CONTROL) if _CONTROL in own_names else None
+        decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), control)
+        columns = [*map(batch.column, own_names), *decoded]
         yield pa.RecordBatch.from_arrays(columns, names=names)
 
 
@@ -118,19 +118,19 @@ def last_of_keys(
     left. The rows stay in their order.
     """
     rest = iter(batches)
-    held = _Held(key, value)
+    latest = _Held(key, value)
     for batch in rest:
         if batch.nbytes >= MOST_BYTES:
-            yield from held.given()
+            yield from latest.given()
             yield batch
             continue
-        held.take(batch)
-        if held.is_full:
-            is_worth_it = held.rows < _MOST_LEFT * held.seen
-            yield from held.given()
+        latest.take(batch)
+        if latest.is_full:
+            is_worth_it = latest.rows < _MOST_LEFT * latest.seen
+            yield from latest.given()
             if not is_worth_it:
                 break
-    yield from held.given()
+    yield from latest.given()
     yield from rest
 
 
@@ -256,29 +256,31 @@ def _control_task(
         for packed in batch.column(0):
             # It comes from this program's own driver.
             for piece in pickle.loads(packed.as_py()):  # noqa: S301 - see above
-                for made in read(piece):
+                for controls in read(piece):
                     place = {
                         "topic": piece.partition.topic,
                         "partition": piece.partition.partition,
                     }
                     columns = [
-                        pa.repeat(pa.scalar(place[one.name], one.type), made.num_rows)
-                        if one.name in place
-                        else made.column(one.name)
-                        for one in schema
+                        pa.repeat(pa.scalar(place[field.name], field.type), controls.num_rows)
+                        if field.name in place
+                        else controls.column(field.name)
+                        for field in schema
                     ]
                     yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _ends(piece: LogPiece) -> Iterator[pa.RecordBatch]:
-    for found in read_control_records(piece, _READ_OF_CONTROL):
-        if isinstance(found, Damaged):
+    for batch in read_control_records(piece, _READ_OF_CONTROL):
+        if isinstance(batch, BatchDamage):
             continue
-        kinds = pc.binary_slice(found.column(_CONTROL_KEY), *_TYPE)
+        kinds = pc.binary_slice(batch.column(_CONTROL_KEY), *_TYPE)
         is_end = pc.is_in(kinds, value_set=pa.array([_ABORT, _COMMIT], kinds.type))
-        is_end = pc.and_(pc.fill_null(is_end, fill_value=False), found.column("is_transactional"))
-        made = found.append_column("is_commit", pc.equal(kinds, pa.scalar(_COMMIT, kinds.type)))
-        yield made.filter(is_end)
+        is_end = pc.and_(pc.fill_null(is_end, fill_value=False), batch.column("is_transactional"))
+        with_kind = batch.append_column(
+            "is_commit", pc.equal(kinds, pa.scalar(_COMMIT, kinds.type))
+        )
+        yield with_kind.filter(is_end)
 
 
 COLUMNS: Final = (
@@ -314,5 +316,5 @@ def captured_records(records: DataFrame, topic: str) -> DataFrame:
         raise refuse("records", f"the columns {', '.join(sorted(missing))}", records.columns)
     is_wanted = (F.col("topic") == of.topic) & (F.col("source") == _FETCHED)
     is_record = F.col("offset").isNotNull() & ~F.col("is_control")
-    found = records.where(is_wanted & is_record).select(*COLUMNS)
-    return found.dropDuplicates(["partition", "offset"])
+    written = records.where(is_wanted & is_record).select(*COLUMNS)
+    return written.dropDuplicates(["partition", "offset"])

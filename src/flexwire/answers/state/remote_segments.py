@@ -57,7 +57,7 @@ def remote_segments(log: InternalLog) -> DataFrame:
     rows = _rows(log).where(~F.col(IS_LATER))
     record = F.struct("at", "segment", "update", "log_partition")
     is_update = F.col("update").isNotNull()
-    found = rows.groupBy("segment_id").agg(
+    by_segment = rows.groupBy("segment_id").agg(
         F.max_by(record, F.when(~is_update, F.col("at"))).alias("first"),
         F.max_by(record, F.col("at")).alias("last"),
     )
@@ -69,8 +69,8 @@ def remote_segments(log: InternalLog) -> DataFrame:
     number = last(STATE)
     state = F.coalesce(F.get(numbers, number.cast("int")), number.cast("string"))
     segment, place = F.col("first.segment"), "topic_id_partition"
-    made = found.withColumns({"state": state, "id": last(ID)})
-    return made.where(F.col("state") != _GONE).select(
+    described = by_segment.withColumns({"state": state, "id": last(ID)})
+    return described.where(F.col("state") != _GONE).select(
         F.col(f"id.{place}.name").alias("topic"),
         F.col(f"id.{place}.id").alias("topic_id"),
         f"id.{place}.partition",
@@ -82,7 +82,7 @@ def remote_segments(log: InternalLog) -> DataFrame:
         moment(segment["max_timestamp_ms"]).alias("max_time"),
         F.transform(
             segment["segment_leader_epochs"],
-            lambda one: F.struct(one["leader_epoch"], one["offset"]),
+            lambda epoch: F.struct(epoch["leader_epoch"], epoch["offset"]),
         )
         .cast("array<struct<leader_epoch: int, offset: bigint>>")
         .alias("leader_epochs"),

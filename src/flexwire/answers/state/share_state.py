@@ -49,23 +49,23 @@ def share_state(log: InternalLog) -> DataFrame:
     is_before = ~F.col(IS_LATER)
     at = F.col("at")
     record = F.struct("at", "value")
-    found = rows.groupBy(*KEY).agg(
+    by_key = rows.groupBy(*KEY).agg(
         F.max_by(record, F.when(is_before & F.col("is_snapshot"), at)).alias("snapshot"),
         F.collect_list(F.when(is_before & ~F.col("is_snapshot"), record)).alias("updates"),
         F.max("log_partition").alias("log_partition"),
         F.bool_or(HIDES).alias(HIDES),
     )
-    found = found.withColumn(
+    by_key = by_key.withColumn(
         "since",
         F.filter(
             F.array_sort(F.col("updates")),
-            lambda one: one["at"] > F.coalesce("snapshot.at", F.lit(-1)),
+            lambda record: record["at"] > F.coalesce("snapshot.at", F.lit(-1)),
         ),
     )
     snapshot = F.col("snapshot.value")
-    made = found.withColumn("is_known", ~_is_in_doubt(snapshot))
-    made = made.where(snapshot.isNotNull() | ~F.col("is_known"))
-    return made.select(
+    described = by_key.withColumn("is_known", ~_is_in_doubt(snapshot))
+    described = described.where(snapshot.isNotNull() | ~F.col("is_known"))
+    return described.select(
         *KEY,
         _last("start_offset", _UNCHANGED).alias("start_offset"),
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
@@ -79,7 +79,7 @@ def share_state(log: InternalLog) -> DataFrame:
         moment(snapshot["write_timestamp"]).alias("write_time"),
         F.concat(
             snapshot["state_batches"],
-            F.flatten(F.transform("since", lambda one: one["value"]["state_batches"])),
+            F.flatten(F.transform("since", lambda record: record["value"]["state_batches"])),
         ).alias("state_batches"),
         F.size("since").alias("updates"),
         "log_partition",
@@ -93,14 +93,14 @@ def _is_in_doubt(snapshot: Column) -> Column:
     has_updates = F.size("since") > 0
     is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
     is_of_other = F.exists(
-        "since", lambda one: one["value"]["snapshot_epoch"] != snapshot["snapshot_epoch"]
+        "since", lambda value: value["value"]["snapshot_epoch"] != snapshot["snapshot_epoch"]
     )
     starts = F.filter(
         F.concat(
             F.array(snapshot["start_offset"]),
-            F.transform("since", lambda one: one["value"]["start_offset"]),
+            F.transform("since", lambda value: value["value"]["start_offset"]),
         ),
-        lambda one: one > _UNCHANGED,
+        lambda value: value > _UNCHANGED,
     )
     # Kafka drops what is below a start at once: what is above a later one is not there again.
     is_back = starts != F.array_sort(starts)
@@ -123,50 +123,51 @@ def held_batches(batches: Column, start: Column) -> Column:
     """
     is_batch = F.filter(
         batches,
-        lambda one: (
-            (one["first_offset"] >= 0)
-            & (one["first_offset"] <= one["last_offset"])
-            & (one["last_offset"] < INT64_MAX)
+        lambda batch: (
+            (batch["first_offset"] >= 0)
+            & (batch["first_offset"] <= batch["last_offset"])
+            & (batch["last_offset"] < INT64_MAX)
         ),
     )
     rising = F.array_sort(
         F.transform(
-            is_batch, lambda one: F.struct(*(one[name] for name in _RANK), one.alias("batch"))
+            is_batch, lambda batch: F.struct(*(batch[name] for name in _RANK), batch.alias("batch"))
         )
     )
-    held = F.aggregate(
-        F.transform(rising, lambda one: one["batch"]),
+    combined = F.aggregate(
+        F.transform(rising, lambda batch: batch["batch"]),
         F.array().cast(_BATCHES),
-        lambda before, one: F.concat(
-            F.filter(F.flatten(F.transform(before, lambda old: _beside(old, one))), _is_left),
-            F.array(_part(one, one["first_offset"], one["last_offset"])),
+        lambda before, batch: F.concat(
+            F.filter(F.flatten(F.transform(before, lambda old: _beside(old, batch))), _is_left),
+            F.array(_part(batch, batch["first_offset"], batch["last_offset"])),
         ),
     )
     cut = F.transform(
-        held, lambda one: _part(one, F.greatest(one["first_offset"], start), one["last_offset"])
+        combined,
+        lambda batch: _part(batch, F.greatest(batch["first_offset"], start), batch["last_offset"]),
     )
     ordered = F.array_sort(F.filter(cut, _is_left))
     return F.aggregate(ordered, F.array().cast(_BATCHES), _joined)
 
 
-def _beside(old: Column, one: Column) -> Column:
+def _beside(old: Column, batch: Column) -> Column:
     """Give what another batch leaves of an old one: before it, and after it."""
     first, last = old["first_offset"], old["last_offset"]
     return F.array(
-        _part(old, first, F.least(last, one["first_offset"] - 1)),
-        _part(old, F.greatest(first, one["last_offset"] + 1), last),
+        _part(old, first, F.least(last, batch["first_offset"] - 1)),
+        _part(old, F.greatest(first, batch["last_offset"] + 1), last),
     )
 
 
-def _joined(before: Column, one: Column) -> Column:
+def _joined(before: Column, batch: Column) -> Column:
     """Give batches with the one that follows them, joined where it goes on as the last does."""
     last = F.get(before, F.size(before) - 1)
-    goes_on = last["last_offset"] + 1 == one["first_offset"]
+    goes_on = last["last_offset"] + 1 == batch["first_offset"]
     for name in BATCH[2:]:
-        goes_on &= last[name] == one[name]
-    joined = F.array(_part(last, last["first_offset"], one["last_offset"]))
+        goes_on &= last[name] == batch[name]
+    joined = F.array(_part(last, last["first_offset"], batch["last_offset"]))
     rest = F.slice(before, 1, F.greatest(F.size(before) - 1, F.lit(0)))
-    return F.when(goes_on, F.concat(rest, joined)).otherwise(F.concat(before, F.array(one)))
+    return F.when(goes_on, F.concat(rest, joined)).otherwise(F.concat(before, F.array(batch)))
 
 
 def _part(of: Column, first: Column, last: Column) -> Column:
@@ -174,15 +175,15 @@ def _part(of: Column, first: Column, last: Column) -> Column:
     return F.struct(*ends, *(of[name].alias(name) for name in BATCH[2:]))
 
 
-def _is_left(one: Column) -> Column:
-    return one["first_offset"] <= one["last_offset"]
+def _is_left(batch: Column) -> Column:
+    return batch["first_offset"] <= batch["last_offset"]
 
 
 def _last(name: str, unchanged: int) -> Column:
     """Give what the last update says of a field that says something, else the snapshot."""
-    told = F.transform("since", lambda one: one["value"][name])
-    told = F.filter(told, lambda one: one > unchanged)
-    return F.coalesce(F.get(told, F.size(told) - 1), F.col("snapshot.value")[name])
+    values = F.transform("since", lambda value: value["value"][name])
+    values = F.filter(values, lambda value: value > unchanged)
+    return F.coalesce(F.get(values, F.size(values) - 1), F.col("snapshot.value")[name])
 
 
 def _rows(log: InternalLog) -> DataFrame:

@@ -90,7 +90,7 @@ def audit_cluster(
     The columns are those of ``cluster`` in ``audit.json``; the arguments and errors are those of
     `audit`.
     """
-    rows = [asdict(one) for one in _audited(spark, tables, releases).cluster]
+    rows = [asdict(gate) for gate in _audited(spark, tables, releases).cluster]
     return spark.createDataFrame(rows, _GATES)
 
 
@@ -107,11 +107,11 @@ def _audited(
     labels: Labels | str | Path | None = None,
 ) -> Audit:
     teams = to_labels(labels)
-    found = output_of(tables)
-    root = found.place.path if type(found) is Output else None
-    there = found if root is None else Tables(root / "tables")
-    known = tables_to_audit(spark, there)
-    return audit_tables(known, there.message_names(), releases, labels=teams)
+    analysis_output = output_of(tables)
+    root = analysis_output.place.path if type(analysis_output) is Output else None
+    there = analysis_output if root is None else Tables(root / "tables")
+    audit_tables_of_output = tables_to_audit(spark, there)
+    return audit_tables(audit_tables_of_output, there.message_names(), releases, labels=teams)
 
 
 def audit_tables(

@@ -18,7 +18,7 @@ from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
 from flexwire.spark.publishing.task_output import Drop
 from flexwire.spark.tables import mark_place
-from flexwire.tables.output import CountedOutput, Output
+from flexwire.tables.output import Output, PartialOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -88,7 +88,7 @@ class Staging(ABC):
     @property
     def staged(self) -> Output:
         """The tables that have been written, before they are published."""
-        return CountedOutput(self.files, self.drop.counts)
+        return PartialOutput(self.files, self.drop.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
         """Say that the tables are complete, and of which captures."""

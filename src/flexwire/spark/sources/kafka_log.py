@@ -20,9 +20,9 @@ from pyspark.sql.datasource import (
 from flexwire.columnar.records import Mode
 from flexwire.errors import ArgumentError
 from flexwire.logs.files import PIECE_BYTES, Isolation, LogQuery, Partition, Replicas
-from flexwire.logs.following import LogFollower
-from flexwire.logs.planning import check_topics, plan
-from flexwire.logs.reading import (
+from flexwire.logs.follower import LogFollower
+from flexwire.logs.pieces import check_topics, plan
+from flexwire.logs.records import (
     CORRUPT,
     FACT_COLUMNS,
     FILE,
@@ -32,7 +32,7 @@ from flexwire.logs.reading import (
     LOG_COLUMNS,
     REPLICA,
     SUM_COLUMNS,
-    Damaged,
+    BatchDamage,
     LogPiece,
     LogRows,
     LogSums,
@@ -238,7 +238,7 @@ def read_task(
         counted = None if sums is None else sums.counted
         columns, bounds = (sums or rows).read, options.inflation
         for found in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
-            if not isinstance(found, Damaged):
+            if not isinstance(found, BatchDamage):
                 if sums is None:
                     yield rows.records(piece, found)
                     continue

@@ -25,7 +25,7 @@ from flexwire.spark.sources.options import Options
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
-from flexwire.tables.wanted import FRAMES, MESSAGES, RECORDS, Wanted
+from flexwire.tables.row_filter import FRAMES, MESSAGES, RECORDS, RowFilter
 from flexwire.tasks import spark_schema
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class CaptureOptions:
     paths: list[str]
     kind: str
     asked: Asked
-    wanted: Wanted
+    wanted: RowFilter
     bytes_per_trigger: int | None
     files_per_trigger: int | None
     fails_on_loss: bool
@@ -161,7 +161,7 @@ def _at_least_one(options: Options, name: str) -> int | None:
     return number
 
 
-def _wanted(options: Options, kind: str) -> Wanted:
+def _wanted(options: Options, kind: str) -> RowFilter:
     for name, kinds in _NARROWED.items():
         if kind not in kinds and options.text(name) is not None:
             raise ArgumentError(f"{name} is for rows of {', '.join(kinds)}, and not of {kind}")
@@ -169,7 +169,7 @@ def _wanted(options: Options, kind: str) -> Wanted:
     for one in messages or ():
         catalog().entry(one)
     starting, ending = (options.number(f"{one}Timestamp") for one in ("starting", "ending"))
-    return Wanted(
+    return RowFilter(
         kind,
         messages,
         options.words("clientId"),

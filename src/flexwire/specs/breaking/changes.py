@@ -70,34 +70,39 @@ class BreakingChange:
 
 
 def find_changes(
-    old: Edition, new: Edition | None, wanted: Iterable[BreakingRule]
+    old: Edition, new: Edition | None, rules: Iterable[BreakingRule]
 ) -> list[BreakingChange]:
     """Compare a message in all the versions that old and new both have; None if it is gone.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
     own_text = old.own_text and (new is None or new.own_text)
-    wanted = tuple(one for one in wanted if own_text or not one.needs_own_text)
+    rules = tuple(item for item in rules if own_text or not item.needs_own_text)
     name = old.spec.name
-    found = [
+    broken_things = [
         BreakingChange(rule, name, position, reason)
-        for rule in wanted
+        for rule in rules
         if rule.message
         for position, reason in rule.message(old.spec, new.spec if new else None)
     ]
     if new is None:
-        return found
+        return broken_things
     versions: dict[tuple[BreakingRule, Position, str], list[int]] = defaultdict(list)
     for before, run in _runs(old, new):
         sides = SpecVersion(old.at(before), before), SpecVersion(new.at(run[0]), run[0])
-        for difference in _differences(*sides, wanted):
+        for difference in _differences(*sides, rules):
             versions[difference] += run
-    found += [
+    broken_things += [
         BreakingChange(rule, name, position, reason, tuple(broken))
         for (rule, position, reason), broken in versions.items()
     ]
-    found = [replace(one, position=new.top) if one.position == FIRST else one for one in found]
-    return sorted(found, key=lambda one: (one.position.line, one.position.column, one.rule.id))
+    broken_things = [
+        replace(item, position=new.top) if item.position == FIRST else item
+        for item in broken_things
+    ]
+    return sorted(
+        broken_things, key=lambda item: (item.position.line, item.position.column, item.rule.id)
+    )
 
 
 def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
@@ -113,9 +118,9 @@ def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
         return
     common = old.spec.valid_versions & new.spec.valid_versions
     begins: set[int] = set()
-    for one in (old, new):
-        begins.update(*({version, version + 1} for version in one.by_version))
-        for spec in (one.spec, *one.by_version.values()):
+    for edition in (old, new):
+        begins.update(*({version, version + 1} for version in edition.by_version))
+        for spec in (edition.spec, *edition.by_version.values()):
             begins.update(turning_points(spec))
     for lowest, highest in common.ranges:
         edges = sorted({lowest, *(begin for begin in begins if lowest < begin <= highest)})
@@ -124,10 +129,10 @@ def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
 
 
 def _differences(
-    old: SpecVersion, new: SpecVersion, wanted: tuple[BreakingRule, ...]
+    old: SpecVersion, new: SpecVersion, rules: tuple[BreakingRule, ...]
 ) -> Iterator[tuple[BreakingRule, Position, str]]:
     for pair in structure_pairs(old, new):
-        for rule in wanted:
+        for rule in rules:
             if rule.structure:
                 for position, reason in rule.structure(pair):
                     yield rule, position, reason
@@ -138,12 +143,12 @@ def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
 
     An old message that is gone has None; one that what was given need not hold is left out.
     """
-    partners = {name: new.get(name) or other for name, other in _by_key(old, new)}
-    found = [(one, partners[name]) for name, one in old.items()]
-    scope = _Scope(found, new)
-    for one, other in found:
-        if other is not None or scope.would_have(one.place):
-            yield one, other
+    partners = {name: new.get(name) or partner for name, partner in _by_key(old, new)}
+    matched = [(edition, partners[name]) for name, edition in old.items()]
+    scope = _Scope(matched, new)
+    for edition, partner in matched:
+        if partner is not None or scope.would_have(edition.place):
+            yield edition, partner
 
 
 def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]]:
@@ -153,19 +158,23 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
     the two must stand in directories that have other messages in common, if any has.
     """
     by_key = defaultdict(list)
-    for name, one in new.items():
-        if name not in old and one.spec.api_key is not None:
-            by_key[one.spec.api_key, one.spec.type].append(one)
-    common = {(one.place, new[name].place) for name, one in old.items() if name in new}
-    known = {place for both in common for place in both}
-    for name, one in old.items():
-        found = None
-        if name not in new and one.spec.api_key is not None:
-            for other in by_key.get((one.spec.api_key, one.spec.type), ()):
-                places = one.place, other.place
-                if one.spec.type.is_api or places in common or known.isdisjoint(places):
-                    found = other
-        yield name, found
+    for name, edition in new.items():
+        if name not in old and edition.spec.api_key is not None:
+            by_key[edition.spec.api_key, edition.spec.type].append(edition)
+    common = {(edition.place, new[name].place) for name, edition in old.items() if name in new}
+    matched_places = {place for both in common for place in both}
+    for name, edition in old.items():
+        partner = None
+        if name not in new and edition.spec.api_key is not None:
+            for other in by_key.get((edition.spec.api_key, edition.spec.type), ()):
+                places = edition.place, other.place
+                if (
+                    edition.spec.type.is_api
+                    or places in common
+                    or matched_places.isdisjoint(places)
+                ):
+                    partner = other
+        yield name, partner
 
 
 class _Scope:
@@ -178,17 +187,21 @@ class _Scope:
     in directories that stand for each other.
     """
 
-    def __init__(self, found: list[Matched], new: Editions) -> None:
+    def __init__(self, matched: list[Matched], new: Editions) -> None:
         self.everything = not new
         shared = {
-            (one.place, other.place)
-            for one, other in found
-            if other and InputKind.FILE not in {one.place.given, other.place.given}
+            (edition.place, partner.place)
+            for edition, partner in matched
+            if partner and InputKind.FILE not in {edition.place.given, partner.place.given}
         }
         roots = {(before.root, after.root) for before, after in shared}
         paired = {root for both in roots for root in both}
-        old_places = {one.place for one, _ in found if one.place.given is not InputKind.FILE}
-        new_places = {one.place for one in new.values() if one.place.given is not InputKind.FILE}
+        old_places = {
+            edition.place for edition, _ in matched if edition.place.given is not InputKind.FILE
+        }
+        new_places = {
+            edition.place for edition in new.values() if edition.place.given is not InputKind.FILE
+        }
         for before, after in product(old_places, new_places):
             strangers = before.root not in paired and after.root not in paired
             if before.directory == after.directory and (
@@ -220,20 +233,20 @@ def without_unstable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
     A response without its request is left as it is, because nothing says what was unstable.
     """
     unstable = {
-        one.spec.api_key: one.spec.valid_versions.highest
-        for one in editions.values()
-        if one.spec.type is MessageType.REQUEST
-        and one.spec.latest_version_unstable
-        and one.spec.valid_versions
+        edition.spec.api_key: edition.spec.valid_versions.highest
+        for edition in editions.values()
+        if edition.spec.type is MessageType.REQUEST
+        and edition.spec.latest_version_unstable
+        and edition.spec.valid_versions
     }
     return {
-        name: _without(one, unstable[one.spec.api_key])
-        if one.spec.type.is_api and one.spec.api_key in unstable
-        else one
-        for name, one in editions.items()
+        name: _without(edition, unstable[edition.spec.api_key])
+        if edition.spec.type.is_api and edition.spec.api_key in unstable
+        else edition
+        for name, edition in editions.items()
     }
 
 
 def _without(edition: Edition, version: int) -> Edition:
-    left = Versions.of(one for one in edition.spec.valid_versions if one != version)
+    left = Versions.of(other for other in edition.spec.valid_versions if other != version)
     return replace(edition, spec=narrowed(edition.spec, left))

@@ -51,10 +51,10 @@ def compare(
     cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
-    kept = without_unstable(old)
-    if unstable or kept == old:
+    stable = without_unstable(old)
+    if unstable or stable == old:
         return everything
-    judged = _compare(kept, new, texts, rules, config)
+    judged = _compare(stable, new, texts, rules, config)
     left_out = len(everything.findings) - len(judged.findings)
     return replace(judged, files=everything.files, unstable=max(0, left_out))
 
@@ -66,33 +66,35 @@ def _compare(
     rules: Collection[str],
     config: BreakingConfig,
 ) -> Report:
-    known = breaking_rules()
-    wanted = [
+    all_rules = breaking_rules()
+    used_rules = [
         rule
-        for name, rule in known.items()
+        for name, rule in all_rules.items()
         if name in rules and config.mode not in rule.compatible_in
     ]
     findings: list[Finding] = []
-    files = {_source(one) for one in new.values()}
-    for one, other in match_messages(old, new):
+    files = {_source(edition) for edition in new.values()}
+    for edition, partner in match_messages(old, new):
         # What is gone is reported where it was.
-        text = texts.get(other.spec.name) if other else None
-        source = _source(other or one)
-        path = (other or one).path or source
+        text = texts.get(partner.spec.name) if partner else None
+        source = _source(partner or edition)
+        path = (partner or edition).path or source
         allowed = AllowedFindings(find_allow_comments(text) if text else ())
-        told = (
+        reported = (
             _finding(change, source, text)
-            for change in find_changes(one, other, wanted)
+            for change in find_changes(edition, partner, used_rules)
             if not config.ignores(change.rule.id, path)
         )
-        left = [finding for finding in told if not allowed.takes(finding)]
+        left = [finding for finding in reported if not allowed.takes(finding)]
         findings += left
         files |= {source} if left else set()
-    return Report(tuple(sorted(findings)), tuple(sorted(files)), known, "flexwire schema breaking")
+    return Report(
+        tuple(sorted(findings)), tuple(sorted(files)), all_rules, "flexwire schema breaking"
+    )
 
 
-def _source(one: Edition) -> str:
-    return one.spec.source or one.spec.name
+def _source(edition: Edition) -> str:
+    return edition.spec.source or edition.spec.name
 
 
 def _finding(change: BreakingChange, source: str, text: SpecText | None) -> Finding:

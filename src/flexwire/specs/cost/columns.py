@@ -24,7 +24,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
 from flexwire.specs.cost.tagging import newly_tagged
-from flexwire.tables.parquet import Ranges
+from flexwire.tables.parquet import ValueRanges
 from flexwire.tables.schema import SIZE_SUFFIX
 from flexwire.wire.encoding import Encoding
 from flexwire.wire.types import Integer
@@ -45,7 +45,7 @@ WITHOUT_ERROR_TAGS: Final = "without_error_tags"
 and what that saves is KIP-482's. So by KIP-482, and as sent where KIP-636 leaves it alone."""
 FRAME_SIZES: Final = pa.schema(
     [
-        *((one.value.replace("-", "_"), pa.int64()) for one in Encoding),
+        *((encoding.value.replace("-", "_"), pa.int64()) for encoding in Encoding),
         (ERROR_TAGS, pa.int64()),
         (WITHOUT_ERROR_TAGS, pa.int64()),
         ("has_error", pa.bool_()),
@@ -102,19 +102,19 @@ def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     versions = rows["body_version"]
     body = fitted(rows["body"], message_type(message))
-    known = versions.unique().to_pylist()
-    found: dict[Encoding, pa.Int64Array] = {}
+    different_versions = versions.unique().to_pylist()
+    sizes_by_encoding: dict[Encoding, pa.Int64Array] = {}
     alike: dict[tuple[int | None, ...], pa.Int64Array] = {}
     for encoding in Encoding:
         # Of versions that two encodings lay out alike, the programs of one of them will do.
-        key = tuple(_layout(message, one, encoding) for one in known)
+        key = tuple(_layout(message, version, encoding) for version in different_versions)
         if key not in alike:
             headers = _header_versions(message, versions, encoding)
             header_sizes = _header_sizes(message, rows, headers, encoding)
             alike[key] = pc.add(_body_sizes(message, body, versions, encoding), header_sizes)
-        found[encoding] = alike[key]
-    sizes = [found[one] for one in Encoding]
-    tagged = _with_error_tags(message, rows, body, found)
+        sizes_by_encoding[encoding] = alike[key]
+    sizes = [sizes_by_encoding[each_encoding] for each_encoding in Encoding]
+    tagged = _with_error_tags(message, rows, body, sizes_by_encoding)
     return pa.RecordBatch.from_arrays([*sizes, *tagged], schema=FRAME_SIZES)
 
 
@@ -141,25 +141,25 @@ def _header_sizes(
     """Give the bytes of the headers, with the length of the frame."""
     kind = catalog().entry(message).type
     header = message_type(_HEADERS[kind])
-    told = {"client_id": rows["client_id"]}
-    fields = [_header_field(one, rows, told) for one in header]
+    columns = {"client_id": rows["client_id"]}
+    fields = [_header_field(field, rows, columns) for field in header]
     structs = pa.StructArray.from_arrays(fields, fields=list(header))
     encoding = encoding if encoding in HEADER_ENCODINGS else Encoding.KAFKA
     return pc.add(_body_sizes(_HEADERS[kind], structs, versions, encoding), _LENGTH)
 
 
-def _header_field(one: pa.Field, rows: pa.RecordBatch, told: dict[str, pa.Array]) -> pa.Array:
-    if pa.types.is_list(one.type):
-        given = rows["header_unknown_tagged_fields"]
-        return fitted(given, one.type)
-    if one.name in told:
-        return told[one.name].cast(one.type)
+def _header_field(field: pa.Field, rows: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Array:
+    if pa.types.is_list(field.type):
+        tags = rows["header_unknown_tagged_fields"]
+        return fitted(tags, field.type)
+    if field.name in columns:
+        return columns[field.name].cast(field.type)
     # Numbers take the same bytes, whatever they are.
-    return pa.repeat(pa.scalar(0, one.type), rows.num_rows)
+    return pa.repeat(pa.scalar(0, field.type), rows.num_rows)
 
 
 def _header_versions(message: str, versions: pa.Array, encoding: Encoding) -> pa.Array:
-    return _by_version(versions, lambda one: _header_version(message, one, encoding))
+    return _by_version(versions, lambda version: _header_version(message, version, encoding))
 
 
 @per_catalog
@@ -177,10 +177,12 @@ def _header_of(message: str, version: int, *, flexible: bool) -> int:
     return header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
 
 
-def _by_version(versions: pa.Array, told: Any) -> pa.Array:
+def _by_version(versions: pa.Array, value_of: Any) -> pa.Array:
     encoded = versions.dictionary_encode("encode")
-    found = [None if one is None else told(one) for one in encoded.dictionary.to_pylist()]
-    return pa.array(found, pa.int64()).take(encoded.indices)
+    values = [
+        None if value is None else value_of(value) for value in encoded.dictionary.to_pylist()
+    ]
+    return pa.array(values, pa.int64()).take(encoded.indices)
 
 
 # Errors as tagged fields.
@@ -190,10 +192,10 @@ def _with_error_tags(
     message: str,
     rows: pa.RecordBatch,
     body: pa.StructArray,
-    found: dict[Encoding, pa.Int64Array],
+    sizes_by_encoding: dict[Encoding, pa.Int64Array],
 ) -> tuple[pa.Int64Array, pa.Int64Array, pa.BooleanArray]:
     """Give the sizes with errors as tagged fields and without, and whether a code is set."""
-    versions, kafka = rows["body_version"], found[Encoding.KAFKA]
+    versions, kafka = rows["body_version"], sizes_by_encoding[Encoding.KAFKA]
     sizes = [kafka.filter(versions.is_null())]
     without = [*sizes]
     has_error = [pa.nulls(len(sizes[0]), pa.bool_())]
@@ -204,7 +206,7 @@ def _with_error_tags(
         is_all = len(order[-1]) == len(rows)
         part, bodies = (rows, body) if is_all else (rows.filter(these), body.filter(these))
         tagged = _tagged(message, version)
-        before = kafka if tagged is None else found[Encoding.FLEXIBLE]
+        before = kafka if tagged is None else sizes_by_encoding[Encoding.FLEXIBLE]
         without.append(before if is_all else before.filter(these))
         if tagged is None:
             sizes.append(without[-1])
@@ -229,20 +231,20 @@ def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
     edition = old.find(named)
     if edition is None or version not in edition.spec.valid_versions:
         return None
-    made, at = ErrorTaggedSpecs(old).target(named, edition, version, newest=False)
-    if made is edition:
+    tagged, at = ErrorTaggedSpecs(old).target(named, edition, version, newest=False)
+    if tagged is edition:
         return None
-    schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(made, at, Encoding.KAFKA)
+    schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(tagged, at, Encoding.KAFKA)
     errors = newly_tagged(*schemas, {})
     if not errors and schemas[0].flexible == schemas[1].flexible:
         # The other message of the API has them.
         return None
     codes = tuple(
-        (*one.at.steps, one.at.old.attribute)
-        for one in errors
-        if isinstance(one.at.old.type, Integer)
+        (*error.at.steps, error.at.old.attribute)
+        for error in errors
+        if isinstance(error.at.old.type, Integer)
     )
-    return _ErrorTaggedVersion(made.at(at), at, codes)
+    return _ErrorTaggedVersion(tagged.at(at), at, codes)
 
 
 def _tagged_sizes(
@@ -280,21 +282,21 @@ def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     """
     if pa.types.is_list(kind):
         values = fitted(array.values, kind.value_type)
-        made = pa.list_(values.type)
-        held = array.buffers()[:2]
+        list_type = pa.list_(values.type)
+        buffers = array.buffers()[:2]
         return pa.Array.from_buffers(
-            made, len(array), held, array.null_count, array.offset, [values]
+            list_type, len(array), buffers, array.null_count, array.offset, [values]
         )
     if not pa.types.is_struct(kind):
         return array
     fields = {}
-    for one in kind:
-        at = array.type.get_field_index(one.name)
-        size = array.type.get_field_index(one.name + SIZE_SUFFIX)
+    for field in kind:
+        at = array.type.get_field_index(field.name)
+        size = array.type.get_field_index(field.name + SIZE_SUFFIX)
         if at >= 0:
-            fields[one.name] = fitted(array.field(at), one.type)
-        elif size >= 0 and pa.types.is_binary(one.type):
-            fields[one.name] = _stand_ins(array.field(size))
+            fields[field.name] = fitted(array.field(at), field.type)
+        elif size >= 0 and pa.types.is_binary(field.type):
+            fields[field.name] = _stand_ins(array.field(size))
     nulls = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([*fields.values()], [*fields], mask=nulls)
 
@@ -306,8 +308,8 @@ def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
     valid = None
     if sizes.null_count:
         valid = pa.array(np.asarray(sizes.is_valid())).buffers()[1]
-    held = [valid, pa.py_buffer(ends), pa.py_buffer(np.zeros(int(ends[-1]), np.uint8))]
-    return pa.Array.from_buffers(pa.binary(), len(sizes), held)
+    buffers = [valid, pa.py_buffer(ends), pa.py_buffer(np.zeros(int(ends[-1]), np.uint8))]
+    return pa.Array.from_buffers(pa.binary(), len(sizes), buffers)
 
 
 AS_SENT: Final = "kafka"
@@ -332,14 +334,14 @@ SAMPLE: Final = pa.schema(
 """A frame that was measured. What an encoding cannot hold counts as sent."""
 
 
-def _blocks() -> Ranges:
-    found = [(0, _WHOLE_UNTIL - 1)]
+def _blocks() -> ValueRanges:
+    blocks = [(0, _WHOLE_UNTIL - 1)]
     octave = _WHOLE_UNTIL
     while octave < _LONGEST:
         half = octave // 2
-        found += [(at, at + half // _ONE_OF - 1) for at in (octave, octave + half)]
+        blocks += [(at, at + half // _ONE_OF - 1) for at in (octave, octave + half)]
         octave *= 2
-    return Ranges("frame_index", tuple(found))
+    return ValueRanges("frame_index", tuple(blocks))
 
 
 BLOCKS: Final = _blocks()
@@ -362,13 +364,13 @@ def measure(
 
 
 def _measured_sample(message: str, rows: pa.RecordBatch, *, whole: bool) -> pa.RecordBatch:
-    found = frame_sizes(message, rows)
-    held: dict[str, Any] = {one: rows[one] for one in ("body_version", "client_id")}
+    sizes = frame_sizes(message, rows)
+    columns: dict[str, Any] = {column: rows[column] for column in ("body_version", "client_id")}
     is_long = pc.greater_equal(rows["frame_index"], _WHOLE_UNTIL)
-    held["weight"] = pc.if_else(is_long, 1.0 if whole else float(_ONE_OF), 1.0)
-    held["message"] = pa.repeat(message, rows.num_rows)
-    for one in FRAME_SIZES:
-        is_size = pa.types.is_integer(one.type)
-        sent = found[AS_SENT]
-        held[one.name] = pc.coalesce(found[one.name], sent) if is_size else found[one.name]
-    return pa.RecordBatch.from_arrays([held[one] for one in SAMPLE.names], schema=SAMPLE)
+    columns["weight"] = pc.if_else(is_long, 1.0 if whole else float(_ONE_OF), 1.0)
+    columns["message"] = pa.repeat(message, rows.num_rows)
+    for field in FRAME_SIZES:
+        is_size = pa.types.is_integer(field.type)
+        sent = sizes[AS_SENT]
+        columns[field.name] = pc.coalesce(sizes[field.name], sent) if is_size else sizes[field.name]
+    return pa.RecordBatch.from_arrays([columns[name] for name in SAMPLE.names], schema=SAMPLE)

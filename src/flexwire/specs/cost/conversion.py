@@ -33,16 +33,16 @@ def renames(
 
     Raises `SpecError` for what cannot be laid out.
     """
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    renamed: dict[tuple[str, str], dict[str, str]] = {}
     for pair in structure_pairs(SpecVersion(*old), SpecVersion(*new)):
         changed = {
-            one.field.attribute: other.field.attribute
-            for one, other in pair.both()
-            if one.field.attribute != other.field.attribute
+            old_member.field.attribute: new_member.field.attribute
+            for old_member, new_member in pair.both()
+            if old_member.field.attribute != new_member.field.attribute
         }
         if changed:
-            found[pair.old.name, pair.new.name] = changed
-    return found
+            renamed[pair.old.name, pair.new.name] = changed
+    return renamed
 
 
 def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Field, Field | None]]:
@@ -51,15 +51,15 @@ def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Fiel
     None where the new one has no such field; one that only its encoding cannot carry it has.
     """
     names = renamed.get((old.name, new.name), {})
-    for one in old.fields:
-        if _is_missing(one):
+    for field in old.fields:
+        if _is_missing(field):
             continue
-        match = new.by_attribute.get(names.get(one.attribute, one.attribute))
-        yield one, None if match is None or _is_missing(match) else match
+        match = new.by_attribute.get(names.get(field.attribute, field.attribute))
+        yield field, None if match is None or _is_missing(match) else match
 
 
-def _is_missing(one: Field) -> bool:
-    return one.presence is Presence.ABSENT and one.tag is None
+def _is_missing(field: Field) -> bool:
+    return field.presence is Presence.ABSENT and field.tag is None
 
 
 class MatchedField(NamedTuple):
@@ -82,32 +82,32 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField
     count = 0
     while pending:
         inside, beside, steps, before, path = pending.pop()
-        for one, match in fields_of(inside, beside, renamed):
+        for field, match in fields_of(inside, beside, renamed):
             if match is None:
                 continue
             count += 1
             if count > MOST_FIELDS:
                 raise SpecError(f"more than {MOST_FIELDS} fields", source=old.name)
-            was, here = (*before, one.json_name), (*path, match.json_name)
-            yield MatchedField(steps, field_path(was), field_path(here), one, match, beside.form)
-            inner, other = struct_of(one.type), struct_of(match.type)
+            was, here = (*before, field.json_name), (*path, match.json_name)
+            yield MatchedField(steps, field_path(was), field_path(here), field, match, beside.form)
+            inner, other = struct_of(field.type), struct_of(match.type)
             if inner is not None and other is not None:
-                index = ("[]",) * isinstance(one.type, Array)
-                deeper = (*steps, one.attribute), (*was, *index), (*here, *index)
+                index = ("[]",) * isinstance(field.type, Array)
+                deeper = (*steps, field.attribute), (*was, *index), (*here, *index)
                 pending.append((inner, other, *deeper))
 
 
 def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
     """Give the new path by the old one, for fields that are renamed or stand in such a field."""
-    found = {}
-    for one in matched(old, new, renamed) if renamed else ():
-        if one.old_path != one.path:
-            found[one.old_path] = one.path
-            index = "[]" * isinstance(one.old.type, Array)
+    paths = {}
+    for match in matched(old, new, renamed) if renamed else ():
+        if match.old_path != match.path:
+            paths[match.old_path] = match.path
+            index = "[]" * isinstance(match.old.type, Array)
             for inside in (TAGGED_FIELDS, UNKNOWN):
                 # What a structure has besides its fields.
-                found[f"{one.old_path}{index}.{inside}"] = f"{one.path}{index}.{inside}"
-    return found
+                paths[f"{match.old_path}{index}.{inside}"] = f"{match.path}{index}.{inside}"
+    return paths
 
 
 class ValueConverter:
@@ -137,28 +137,28 @@ class ValueConverter:
         lost: Counter[str],
         path: tuple[str, ...],
     ) -> dict[str, Any]:
-        made = {}
-        for one, match in fields_of(old, new, self._renamed):
-            if one.attribute not in value:
+        converted = {}
+        for field, match in fields_of(old, new, self._renamed):
+            if field.attribute not in value:
                 continue
-            given, here = value[one.attribute], (*path, one.json_name)
+            field_value, here = value[field.attribute], (*path, field.json_name)
             if match is None:
-                if not one.is_default(given):
+                if not field.is_default(field_value):
                     lost[field_path(here)] += 1
                 continue
-            inner, other = struct_of(one.type), struct_of(match.type)
-            if inner is None or other is None or given is None:
-                made[match.attribute] = given
-            elif isinstance(one.type, Array):
+            inner, other = struct_of(field.type), struct_of(match.type)
+            if inner is None or other is None or field_value is None:
+                converted[match.attribute] = field_value
+            elif isinstance(field.type, Array):
                 steps = (*here, "[]")
-                made[match.attribute] = [
-                    self._carried(item, inner, other, lost, steps) for item in given
+                converted[match.attribute] = [
+                    self._carried(item, inner, other, lost, steps) for item in field_value
                 ]
             else:
-                made[match.attribute] = self._carried(given, inner, other, lost, here)
+                converted[match.attribute] = self._carried(field_value, inner, other, lost, here)
         if UNKNOWN_TAGGED_FIELDS in value:
-            made[UNKNOWN_TAGGED_FIELDS] = value[UNKNOWN_TAGGED_FIELDS]
-        return made
+            converted[UNKNOWN_TAGGED_FIELDS] = value[UNKNOWN_TAGGED_FIELDS]
+        return converted
 
 
 def _has_all(old: Schema, new: Schema) -> bool:
@@ -170,10 +170,10 @@ def _has_all(old: Schema, new: Schema) -> bool:
         if (inside.name, beside.name) in seen:
             continue
         seen.add((inside.name, beside.name))
-        for one, match in fields_of(inside, beside, {}):
+        for field, match in fields_of(inside, beside, {}):
             if match is None:
                 return False
-            inner, other = struct_of(one.type), struct_of(match.type)
+            inner, other = struct_of(field.type), struct_of(match.type)
             if inner is not None and other is not None:
                 pending.append((inner, other))
     return True

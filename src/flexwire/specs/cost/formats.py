@@ -45,17 +45,17 @@ def newest_requests(meter: CostMeter) -> NewestRequests:
     return NewestRequests(requests, at_newest)
 
 
-def newest_sentence(found: NewestRequests) -> str:
+def newest_sentence(counts: NewestRequests) -> str:
     """One sentence about them; empty where there is no request.
 
     >>> newest_sentence(NewestRequests(200, 50))
     '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'
     """
-    if not found.requests:
+    if not counts.requests:
         return ""
-    part = 100 * found.at_newest / found.requests
+    part = 100 * counts.at_newest / counts.requests
     return (
-        f"{found.at_newest:,} of {found.requests:,} requests ({part:.1f} %) are at the newest "
+        f"{counts.at_newest:,} of {counts.requests:,} requests ({part:.1f} %) are at the newest "
         "version: only their senders gain by a newer one"
     )
 
@@ -69,8 +69,8 @@ CSV_COLUMNS = (
     "part",
     "field",
     "messages",
-    *(f"old_{one}" for one in _SIDE),
-    *(f"new_{one}" for one in _SIDE),
+    *(f"old_{column}" for column in _SIDE),
+    *(f"new_{column}" for column in _SIDE),
     "saved",
 )
 
@@ -83,18 +83,20 @@ def sorted_rows(meter: CostMeter) -> list[MessageCost]:
 
 def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
     """Give the rows of requests and responses by their API, what saves most first."""
-    found: dict[str, list[MessageCost]] = defaultdict(list)
+    rows_by_api: dict[str, list[MessageCost]] = defaultdict(list)
     for row in rows:
         if row.api is not None:
-            found[row.api].append(row)
-    order = sorted(found, key=lambda api: (-sum(row.whole.saved for row in found[api]), api))
-    return {api: found[api] for api in order}
+            rows_by_api[row.api].append(row)
+    order = sorted(
+        rows_by_api, key=lambda api: (-sum(row.whole.saved for row in rows_by_api[api]), api)
+    )
+    return {api: rows_by_api[api] for api in order}
 
 
 def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
     """Write all that was measured; every size is in bytes."""
     rows, newest = sorted_rows(meter), newest_requests(meter)
-    told = {
+    document = {
         "question": question,
         "total": _added_up(rows),
         "apis": [{"api": api} | _added_up(of_api) for api, of_api in by_api(rows).items()],
@@ -104,14 +106,14 @@ def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
             {
                 "what": what,
                 "reason": reason,
-                "times": one.times,
-                "bytes": one.bytes,
-                "example": one.example or None,
+                "times": uncompared.times,
+                "bytes": uncompared.bytes,
+                "example": uncompared.example or None,
             }
-            for (what, reason), one in meter.uncompared.items()
+            for (what, reason), uncompared in meter.uncompared.items()
         ],
     }
-    return json.dumps(told, indent=2)
+    return json.dumps(document, indent=2)
 
 
 def to_csv(meter: CostMeter) -> str:
@@ -122,7 +124,7 @@ def to_csv(meter: CostMeter) -> str:
     for row in sorted_rows(meter):
         about = (row.name, row.version, row.old_version, row.new_version)
         for part, field, pair in _parts(row):
-            old, new = (_stats(one, row.messages) for one in (pair.old, pair.new))
+            old, new = (_stats(sizes, row.messages) for sizes in (pair.old, pair.new))
             lines.writerow(
                 (*about, part, field, row.messages, *old.values(), *new.values(), pair.saved)
             )
@@ -172,7 +174,7 @@ def _row(row: MessageCost) -> dict[str, Any]:
         "fields": [
             {"path": path, **_pair(pair, row.messages)} for path, pair in sorted(row.fields.items())
         ],
-        "taggedNow": [_share(one) for one in row.shares],
+        "taggedNow": [_share(share) for share in row.shares],
         "dropped": dict(row.lost),
         "droppingMessages": row.losing,
     }
@@ -188,16 +190,16 @@ def _stats(sizes: Sizes, messages: int) -> dict[str, float]:
     return dict(zip(_SIDE, (whole.total, whole.least, whole.median, whole.most), strict=True))
 
 
-def _share(one: Share) -> dict[str, Any]:
+def _share(share: Share) -> dict[str, Any]:
     return {
-        "path": one.field.at.path,
-        "tag": one.field.at.new.tag,
-        "values": one.values,
-        "set": one.set,
-        "share": one.share,
-        "breakEvenShare": one.break_even,
-        "old": one.old,
-        "new": one.new,
+        "path": share.field.at.path,
+        "tag": share.field.at.new.tag,
+        "values": share.values,
+        "set": share.set,
+        "share": share.share,
+        "breakEvenShare": share.break_even,
+        "old": share.old,
+        "new": share.new,
     }
 
 
@@ -287,7 +289,9 @@ def _fields(rows: Iterable[MessageCost]) -> _Table:
             sums[row.name, path][1] += pair.new.total
     changed = [(old - new, *key, old, new) for key, (old, new) in sums.items() if old != new]
     table: _Table = [("message and field", "old", "new", "saved", "%")]
-    for _, name, path, old, new in sorted(changed, key=lambda one: (-abs(one[0]), one[1:])):
+    for _, name, path, old, new in sorted(
+        changed, key=lambda change: (-abs(change[0]), change[1:])
+    ):
         table.append((f"{name} {path}", *_sums(old, new)))
     return table
 
@@ -302,9 +306,9 @@ def _tagged(rows: Iterable[MessageCost]) -> _Table:
     table: _Table = [("field", "values", "set", "%", "saves up to", "old", "new", "saved")]
     fields = sorted(by_field.items(), key=lambda one: (-_saved(one[1]), one[0]))
     for name, shares in [*sorted(by_name.items()), *fields]:
-        values, set_ = sum(one.values for one in shares), sum(one.set for one in shares)
+        values, set_ = sum(share.values for share in shares), sum(share.set for share in shares)
         if values:
-            old, new = sum(one.old for one in shares), sum(one.new for one in shares)
+            old, new = sum(share.old for share in shares), sum(share.new for share in shares)
             share = _percent(set_ / values)
             counts = (f"{values:,}", f"{set_:,}", share, _break_even(shares))
             table.append((name, *counts, *_sums(old, new)[:3]))
@@ -312,12 +316,12 @@ def _tagged(rows: Iterable[MessageCost]) -> _Table:
 
 
 def _saved(shares: Iterable[Share]) -> int:
-    return sum(one.old - one.new for one in shares)
+    return sum(share.old - share.new for share in shares)
 
 
 def _break_even(shares: Iterable[Share]) -> str:
-    found = {_percent(one.break_even) for one in shares if one.break_even is not None}
-    ends = sorted(found, key=float)
+    percentages = {_percent(share.break_even) for share in shares if share.break_even is not None}
+    ends = sorted(percentages, key=float)
     return "-".join(dict.fromkeys((ends[0], ends[-1]))) if ends else ""
 
 
@@ -329,20 +333,20 @@ def _dropped(rows: Iterable[MessageCost]) -> _Table:
 
 
 def _uncompared(meter: CostMeter, width: int, *, whole: bool) -> list[str]:
-    found = sorted(meter.uncompared.items(), key=lambda one: (-one[1].times, one[0]))
-    if not found:
+    reasons = sorted(meter.uncompared.items(), key=lambda one: (-one[1].times, one[0]))
+    if not reasons:
         return []
-    times = sum(one.times for _, one in found)
-    size = sum(one.bytes for _, one in found)
-    told = [f"\nnot compared: {times:,} ({size:,} bytes)\n"]
-    for (what, reason), one in found if whole else found[:SHOWN]:
+    times = sum(one.times for _, one in reasons)
+    size = sum(one.bytes for _, one in reasons)
+    lines = [f"\nnot compared: {times:,} ({size:,} bytes)\n"]
+    for (what, reason), one in reasons if whole else reasons[:SHOWN]:
         example = f": {one.example}" if one.example else ""
         line = f"{one.times:>8,}  {what}: {reason}{example}"
-        told.append(textwrap.fill(line, width, subsequent_indent=" " * 12) + "\n")
-    left = len(found) - len(told) + 1
+        lines.append(textwrap.fill(line, width, subsequent_indent=" " * 12) + "\n")
+    left = len(reasons) - len(lines) + 1
     if left > 0:
-        told.append(_more(left))
-    return told
+        lines.append(_more(left))
+    return lines
 
 
 def _more(left: int) -> str:
@@ -365,17 +369,17 @@ def _laid_out(
     if over > 0:
         widest = max(range(texts), key=widths.__getitem__)
         widths[widest] = max(_LEAST_WIDTH, widths[widest] - over)
-    done = []
+    texts_laid_out = []
     for line in lines:
         cells = [
             _cut(cell, size).ljust(size) if column < texts else cell.rjust(size)
             for column, (cell, size) in enumerate(zip(line, widths, strict=True))
         ]
-        done.append(_GAP.join(cells).rstrip() + "\n")
+        texts_laid_out.append(_GAP.join(cells).rstrip() + "\n")
     left = len(table) - len(shown)
     if left:
-        done.insert(len(shown), _more(left))
-    return done
+        texts_laid_out.insert(len(shown), _more(left))
+    return texts_laid_out
 
 
 def _cut(text: str, size: int) -> str:

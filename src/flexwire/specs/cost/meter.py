@@ -219,9 +219,9 @@ class CostMeter:
         key = (what, reason)
         if key not in self.uncompared and len(self.uncompared) >= DIFFERENT_REASONS:
             key = _FURTHER
-        told = self.uncompared.setdefault(key, UncomparedCount(example=example))
-        told.times += 1
-        told.bytes += size
+        uncompared = self.uncompared.setdefault(key, UncomparedCount(example=example))
+        uncompared.times += 1
+        uncompared.bytes += size
 
     def _measure(
         self, sent: SentMessage, plan: _CostPlan, value: dict[str, Any], sizes: dict[str, int]
@@ -271,10 +271,10 @@ class CostMeter:
     def _plan(self, sent: SentMessage) -> _CostPlan | str:
         key = (*sent[:4], sent.header is None)
         if key not in self._plans:
-            made = self._made(sent)
-            if isinstance(made, str) and len(self._plans) >= DIFFERENT_REASONS:
-                return made
-            self._plans[key] = made
+            plan = self._made(sent)
+            if isinstance(plan, str) and len(self._plans) >= DIFFERENT_REASONS:
+                return plan
+            self._plans[key] = plan
         return self._plans[key]
 
     def _made(self, sent: SentMessage) -> _CostPlan | str:
@@ -299,7 +299,10 @@ class CostMeter:
         is_ = _way(self.new, *target, sent)
         row = self.rows.get((name, version))
         if row is None:
-            shares = [Share(one) for one in newly_tagged(was.schema, is_.schema, renamed)]
+            shares = [
+                Share(tagged_field)
+                for tagged_field in newly_tagged(was.schema, is_.schema, renamed)
+            ]
             kind = old.spec.type
             api = kind.api_name(name) if kind.is_api else None
             row = MessageCost(name, version, old_version, target[1], api, shares=shares)
@@ -317,11 +320,11 @@ class CostMeter:
 
 
 def _under(paths: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    sizes_by_new_path: dict[str, int] = {}
     for path, size in sizes.items():
         name = paths.get(path, path)
-        found[name] = found.get(name, 0) + size
-    return found
+        sizes_by_new_path[name] = sizes_by_new_path.get(name, 0) + size
+    return sizes_by_new_path
 
 
 def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Renames:

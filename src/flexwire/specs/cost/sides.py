@@ -35,9 +35,9 @@ class SpecSet:
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
         self._editions = dict(editions)
         self._by_key = {
-            (one.spec.api_key, one.spec.type): one
-            for one in editions.values()
-            if one.spec.type.is_api
+            (edition.spec.api_key, edition.spec.type): edition
+            for edition in editions.values()
+            if edition.spec.type.is_api
         }
         self._bundled = bundled
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
@@ -124,9 +124,9 @@ class ErrorTaggedSpecs(SpecSet):
         if partner is not None and version in partner.spec.valid_versions:
             specs.append(only(partner.at(version), version))
         texts = [SpecText(write_spec(each), each.name) for each in specs]
-        for one in tag_errors(texts, mode=self._mode):
-            if one.spec.name == spec.name and one.version is not None:
-                return Edition(parse_spec(one.text, one.source, mode=self._mode))
+        for result in tag_errors(texts, mode=self._mode):
+            if result.spec.name == spec.name and result.version is not None:
+                return Edition(parse_spec(result.text, result.source, mode=self._mode))
         return None
 
 
@@ -145,9 +145,13 @@ def only(spec: MessageSpec, version: int) -> MessageSpec:
         deprecated_versions=Versions.NONE,
         fields=_fields(spec.fields, version),
         common_structs=tuple(
-            replace(one, versions=_open(one.versions, version), fields=_fields(one.fields, version))
-            for one in spec.common_structs
-            if version in one.versions
+            replace(
+                struct,
+                versions=_open(struct.versions, version),
+                fields=_fields(struct.fields, version),
+            )
+            for struct in spec.common_structs
+            if version in struct.versions
         ),
     )
 
@@ -160,18 +164,18 @@ def _open(versions: Versions, version: int) -> Versions:
 def _fields(fields: tuple[FieldSpec, ...], version: int) -> tuple[FieldSpec, ...]:
     return tuple(
         replace(
-            one,
-            versions=_open(one.versions, version),
-            nullable_versions=_open(one.nullable_versions, version),
-            tag=one.tag if version in one.tagged_versions else None,
-            tagged_versions=_open(one.tagged_versions, version),
+            field,
+            versions=_open(field.versions, version),
+            nullable_versions=_open(field.nullable_versions, version),
+            tag=field.tag if version in field.tagged_versions else None,
+            tagged_versions=_open(field.tagged_versions, version),
             flexible_versions=None
-            if one.flexible_versions is None
-            else _open(one.flexible_versions, version),
-            fields=_fields(one.fields, version),
+            if field.flexible_versions is None
+            else _open(field.flexible_versions, version),
+            fields=_fields(field.fields, version),
         )
-        for one in fields
-        if version in one.versions or version in one.tagged_versions
+        for field in fields
+        if version in field.versions or version in field.tagged_versions
     )
 
 

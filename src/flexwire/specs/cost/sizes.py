@@ -37,11 +37,11 @@ class Sizes:
 
     def padded(self, count: int) -> Sizes:
         """Give these sizes and as many zeros as make ``count`` of them."""
-        made = Sizes()
-        made.merge(self)
+        padded = Sizes()
+        padded.merge(self)
         if count > self.count:
-            made.add(0, count - self.count)
-        return made
+            padded.add(0, count - self.count)
+        return padded
 
     @property
     def count(self) -> int:

@@ -44,13 +44,13 @@ class NewlyTaggedField:
 
     def count(self, value: Mapping[str, Any]) -> tuple[int, int]:
         """Give how many values of the field the message has, and how many are not its default."""
-        found = set_ = 0
+        values = set_ = 0
         attribute = self.at.old.attribute
         for struct in _structs(value, self.at.steps):
             if attribute in struct:
-                found += 1
+                values += 1
                 set_ += not self.at.new.is_default(struct[attribute])
-        return found, set_
+        return values, set_
 
     def default_size(self) -> int:
         """Give how many bytes the default takes where the field is mandatory; 0 if it cannot."""
@@ -62,11 +62,11 @@ class NewlyTaggedField:
 
     def stand_in_cost(self) -> int | None:
         """Give how many bytes more a set small value takes; None for a type that has none here."""
-        one = self.at.new
-        value = _STAND_INS.get(type(one.type))
-        if value is None or one.tag is None:
+        field = self.at.new
+        value = _STAND_INS.get(type(field.type))
+        if value is None or field.tag is None:
             return None
-        tagged = join(self.at.form, {one.tag: _written(one.type, value)})
+        tagged = join(self.at.form, {field.tag: _written(field.type, value)})
         return len(tagged) - len(join(self.at.form, {})) - len(_written(self.at.old.type, value))
 
 
@@ -112,18 +112,22 @@ class Share:
 
 def newly_tagged(old: Schema, new: Schema, renamed: Renames) -> list[NewlyTaggedField]:
     """Find the fields that are mandatory in the old schema and tagged in the new one."""
-    found = [
-        NewlyTaggedField(one)
-        for one in matched(old, new, renamed)
-        if one.old.presence is Presence.INLINE and one.new.presence is Presence.TAGGED
+    newly_tagged_fields = [
+        NewlyTaggedField(match)
+        for match in matched(old, new, renamed)
+        if match.old.presence is Presence.INLINE and match.new.presence is Presence.TAGGED
     ]
-    return sorted(found, key=lambda one: one.at.path)
+    return sorted(newly_tagged_fields, key=lambda tagged_field: tagged_field.at.path)
 
 
 def _taken(sizes: Mapping[str, int], path: str) -> int:
     """Give how many bytes a field takes, what is inside it too."""
     inside = f"{path}.", f"{path}[]"
-    return sum(size for one, size in sizes.items() if one == path or one.startswith(inside))
+    return sum(
+        size
+        for field_path, size in sizes.items()
+        if field_path == path or field_path.startswith(inside)
+    )
 
 
 def _structs(value: Mapping[str, Any], steps: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
@@ -131,9 +135,9 @@ def _structs(value: Mapping[str, Any], steps: tuple[str, ...]) -> Iterator[Mappi
         yield value
         return
     inner = value.get(steps[0])
-    for one in inner if isinstance(inner, list) else [inner]:
-        if one is not None:
-            yield from _structs(one, steps[1:])
+    for struct in inner if isinstance(inner, list) else [inner]:
+        if struct is not None:
+            yield from _structs(struct, steps[1:])
 
 
 def _written(kind: types.Type, value: Any) -> bytes:

@@ -59,11 +59,11 @@ def read_vectors(path: Path) -> Iterator[SentMessage]:
 
 def _read(line: bytes, path: Path, number: int) -> SentMessage:
     try:
-        found: Any = json.loads(line)
+        vector: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise VectorError("not JSON", source=str(path), line=number) from None
     try:
-        name, version, body = found["message"], found["version"], bytes.fromhex(found["hex"])
+        name, version, body = vector["message"], vector["version"], bytes.fromhex(vector["hex"])
     except (KeyError, TypeError, ValueError):
         reason = 'not an object with "message", "version" and "hex"'
         raise VectorError(reason, source=str(path), line=number) from None

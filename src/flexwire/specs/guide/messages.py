@@ -57,7 +57,7 @@ class Support:
     @property
     def releases(self) -> tuple[str, ...]:
         """All of them."""
-        return tuple(one for run in self.runs for one in run)
+        return tuple(release for run in self.runs for release in run)
 
     @property
     def latest(self) -> str:
@@ -103,12 +103,14 @@ class GuideMessage:
     @cached_property
     def by_number(self) -> dict[int, MessageVersion]:
         """The versions by their numbers."""
-        return {one.number: one for one in self.versions}
+        return {version.number: version for version in self.versions}
 
     @cached_property
     def paths(self) -> dict[int, frozenset[str]]:
         """The paths of the fields of each version."""
-        return {one.number: frozenset(row.path for row in one.rows) for one in self.versions}
+        return {
+            version.number: frozenset(row.path for row in version.rows) for version in self.versions
+        }
 
     def has(self, number: int, path: str) -> bool:
         """Whether a version has the field."""
@@ -117,22 +119,22 @@ class GuideMessage:
     @property
     def numbers(self) -> tuple[int, ...]:
         """The numbers of its versions."""
-        return tuple(one.number for one in self.versions)
+        return tuple(version.number for version in self.versions)
 
     @property
     def current(self) -> tuple[int, ...]:
         """The numbers that no release has removed."""
-        return tuple(one.number for one in self.versions if "removed" not in one.marks)
+        return tuple(version.number for version in self.versions if "removed" not in version.marks)
 
     @property
     def flexible_from(self) -> int | None:
         """The lowest flexible version."""
-        return next((one.number for one in self.versions if one.flexible), None)
+        return next((version.number for version in self.versions if version.flexible), None)
 
 
 def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
     """Give every message of the catalog, as the newest release lays each of its versions out."""
-    made = []
+    messages = []
     for entry in map(bundled.entry, bundled.names()):
         by_version = {number: entry.spec(number) for number in entry.versions}
         edition = Edition(entry.all_specs()[0], by_version)
@@ -140,8 +142,8 @@ def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
         supports = {number: _bundled(bundled, entry, laid, number) for number in by_version}
         current = entry.current_versions
         removed = {number for number in by_version if number not in current}
-        made.append(laid.message(entry.module, supports, removed))
-    return made
+        messages.append(laid.message(entry.module, supports, removed))
+    return messages
 
 
 def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
@@ -151,15 +153,15 @@ def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
     a request or response of the same api key, or in another message of the same name. Raises
     `SpecError` for a spec that cannot be laid out, and for one that is too large for a guide.
     """
-    made = []
+    messages = []
     for edition in editions.values():
         if not edition.spec.valid_versions:
             continue
         laid = _EditionLayout(edition, _numbers(edition.spec))
-        known = list(_namesakes(edition.spec))
-        supports = {number: _given(known, laid, number) for number in laid.numbers}
-        made.append(laid.message(edition.spec.type.value, supports, set()))
-    return made
+        entries = list(_namesakes(edition.spec))
+        supports = {number: _given(entries, laid, number) for number in laid.numbers}
+        messages.append(laid.message(edition.spec.type.value, supports, set()))
+    return messages
 
 
 def _numbers(spec: MessageSpec) -> tuple[int, ...]:
@@ -180,9 +182,9 @@ class _EditionLayout:
         served = [(spec, Versions(run[0], run[-1])) for spec, run in _runs(numbers, edition.at)]
         # The newest spec's word comes first.
         self.present = {
-            (structure, attribute): one.present_in()
+            (structure, attribute): field.present_in()
             for structure, fields in merge(served[::-1]).items()
-            for attribute, one in fields.items()
+            for attribute, field in fields.items()
         }
         self.rows = {
             number: make_rows(edition.at(number), schema, self.present, self.room)
@@ -215,9 +217,9 @@ class _EditionLayout:
     def layout(self, spec: MessageSpec, number: int, releases: Sequence[str]) -> Layout:
         """How the spec of other releases lays a version out."""
         present = {
-            (structure, one.attribute): ""
+            (structure, field.attribute): ""
             for structure, fields in spec.fields_by_structure().items()
-            for one in fields
+            for field in fields
         }
         schema = resolve(spec, number)
         rows = make_rows(spec, schema, present, self.room)
@@ -233,8 +235,8 @@ def _runs(
     for _, run in groupby(
         enumerate(numbers), lambda item: (id(spec_of(item[1])), item[1] - item[0])
     ):
-        found = [number for _, number in run]
-        yield spec_of(found[0]), found
+        versions = [number for _, number in run]
+        yield spec_of(versions[0]), versions
 
 
 def _marks(spec: MessageSpec, number: int, removed: set[int]) -> Iterator[str]:
@@ -267,25 +269,27 @@ def _bundled(bundled: Catalog, entry: CatalogEntry, laid: _EditionLayout, number
 
 def _specs_of(entry: CatalogEntry, number: int) -> list[tuple[MessageSpec, list[str]]]:
     """The specs that lay a version out in some release, with these releases."""
-    found: dict[int, tuple[MessageSpec, list[str]]] = {}
+    specs: dict[int, tuple[MessageSpec, list[str]]] = {}
     for release in _having(entry, number):
         spec = entry.spec(number, release)
-        found.setdefault(id(spec), (spec, []))[1].append(release)
-    return list(found.values())
+        specs.setdefault(id(spec), (spec, []))[1].append(release)
+    return list(specs.values())
 
 
 def _knowing(bundled: Catalog, modules: set[str]) -> list[str]:
     """The releases whose specs of one of the modules are in the catalog."""
-    return [one for one in bundled.releases if modules & set(bundled.release_modules[one])]
+    return [
+        release for release in bundled.releases if modules & set(bundled.release_modules[release])
+    ]
 
 
 def _having(entry: CatalogEntry, number: int) -> list[str]:
     return [release for release, valid in entry.releases.items() if number in valid]
 
 
-def _in_a_row(known: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
+def _in_a_row(releases: Sequence[str], having: set[str]) -> tuple[tuple[str, ...], ...]:
     """The releases that have something, in runs that no other known release interrupts."""
-    runs = groupby(known, having.__contains__)
+    runs = groupby(releases, having.__contains__)
     return tuple(tuple(run) for has, run in runs if has)
 
 
@@ -301,23 +305,23 @@ def _namesakes(spec: MessageSpec) -> Iterator[CatalogEntry]:
             yield entry
 
 
-def _given(known: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -> Support:
+def _given(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -> Support:
     having: set[str] = set()
     otherwise = []
-    for entry in known:
+    for entry in entries:
         for spec, releases in _specs_of(entry, number):
             if same_bytes(resolve(spec, number), laid.schemas[number]):
                 having.update(releases)
             else:
                 otherwise.append(laid.layout(spec, number, releases))
-    modules = {module for entry in known for module in (entry.module, *entry.former_modules)}
+    modules = {module for entry in entries for module in (entry.module, *entry.former_modules)}
     runs = _in_a_row(_knowing(catalog(), modules), having)
-    return Support(runs, tuple(otherwise), _after(known, number))
+    return Support(runs, tuple(otherwise), _after(entries, number))
 
 
-def _after(known: Sequence[CatalogEntry], number: int) -> str:
+def _after(entries: Sequence[CatalogEntry], number: int) -> str:
     """The newest release, if it has one of these messages in lower versions only, as all do."""
     newest = catalog().newest_release
-    has_lower = any(number > max(entry.versions) for entry in known if newest in entry.releases)
-    is_new = all(number not in entry.versions for entry in known)
+    has_lower = any(number > max(entry.versions) for entry in entries if newest in entry.releases)
+    is_new = all(number not in entry.versions for entry in entries)
     return newest if has_lower and is_new else ""

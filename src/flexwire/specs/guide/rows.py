@@ -83,32 +83,32 @@ def make_rows(
     every field, by structure and attribute. Raises `SpecError` where there are too many fields.
     """
     structs = spec.fields_by_structure()
-    specs = {(name, one.attribute): one for name, fields in structs.items() for one in fields}
+    specs = {(name, field.attribute): field for name, fields in structs.items() for field in fields}
 
     def walk(structure: Schema, prefix: str, depth: int) -> Iterator[FieldRow]:
-        for one in (*structure.inline, *structure.tagged.values()):
-            key = structure.name, one.attribute
-            row = _row(one, specs[key], prefix, depth, present[key])
+        for field in (*structure.inline, *structure.tagged.values()):
+            key = structure.name, field.attribute
+            row = _row(field, specs[key], prefix, depth, present[key])
             room.take(row)
             yield row
-            inner = struct_of(one.type)
+            inner = struct_of(field.type)
             if inner is not None:
                 yield from walk(inner, f"{row.path}.", depth + 1)
 
     return tuple(walk(schema, "", 0))
 
 
-def _row(one: Field, told: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
+def _row(field: Field, spec: FieldSpec, prefix: str, depth: int, versions: str) -> FieldRow:
     return FieldRow(
-        path=prefix + one.name,
-        name=one.name,
+        path=prefix + field.name,
+        name=field.name,
         depth=depth,
-        type=str(told.type),
-        wire=wire_form(one.type),
-        default=_text(_default(one.default)),
-        properties=tuple(_properties(one, told)),
+        type=str(spec.type),
+        wire=wire_form(field.type),
+        default=_text(_default(field.default)),
+        properties=tuple(_properties(field, spec)),
         versions=versions,
-        about=_text(told.about),
+        about=_text(spec.about),
     )
 
 
@@ -130,17 +130,17 @@ def wire_form(kind: Type) -> str:
     return "structure" if isinstance(kind, Schema) else kind.name
 
 
-def _properties(one: Field, told: FieldSpec) -> Iterator[str]:
-    if one.nullable:
+def _properties(field: Field, spec: FieldSpec) -> Iterator[str]:
+    if field.nullable:
         yield "nullable"
-    if one.tag is not None:
-        yield f"tag {one.tag}"
-    if one.ignorable:
+    if field.tag is not None:
+        yield f"tag {field.tag}"
+    if field.ignorable:
         yield "ignorable"
-    if told.map_key:
+    if spec.map_key:
         yield "map key"
-    if told.entity_type:
-        yield told.entity_type
+    if spec.entity_type:
+        yield spec.entity_type
 
 
 def _default(value: Any) -> str:
@@ -186,16 +186,16 @@ def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
 
     Fields are the same by their paths; as many as can be keep their order.
     """
-    made = []
+    row_steps = []
     next_old = next_new = 0
     for at_old, at_new in [*_kept(old, new), (len(old), len(new))]:
         # What is gone stands before what came in its place.
-        made += [RowStep(place, None) for place in range(next_old, at_old)]
-        made += [RowStep(None, place) for place in range(next_new, at_new)]
+        row_steps += [RowStep(place, None) for place in range(next_old, at_old)]
+        row_steps += [RowStep(None, place) for place in range(next_new, at_new)]
         if at_old < len(old):
-            made.append(RowStep(at_old, at_new, _changed(old[at_old], new[at_new])))
+            row_steps.append(RowStep(at_old, at_new, _changed(old[at_old], new[at_new])))
         next_old, next_new = at_old + 1, at_new + 1
-    return made
+    return row_steps
 
 
 def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
@@ -220,9 +220,9 @@ def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, i
             piles.append(number)
         else:
             tops[pile], piles[pile] = place, number
-    kept = []
+    common = []
     number = piles[-1] if piles else -1
     while number >= 0:
-        kept.append(both[number])
+        common.append(both[number])
         number = before[number]
-    return kept[::-1]
+    return common[::-1]

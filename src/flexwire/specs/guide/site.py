@@ -68,12 +68,12 @@ class MessageChange:
     @property
     def plain(self) -> tuple[FieldChange, ...]:
         """The changes that are more than another form on the wire."""
-        return tuple(one for one in self.told if not one.only_wire)
+        return tuple(change for change in self.told if not change.only_wire)
 
     @property
     def rewritten(self) -> tuple[FieldChange, ...]:
         """The fields that are only written differently."""
-        return tuple(one for one in self.told if one.only_wire)
+        return tuple(change for change in self.told if change.only_wire)
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class GuidePage:
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """The versions of its messages, lowest first."""
-        return tuple(sorted({number for one in self.messages for number in one.numbers}))
+        return tuple(sorted({number for message in self.messages for number in message.numbers}))
 
     @property
     def listeners(self) -> str:
@@ -104,14 +104,14 @@ class GuidePage:
         """What there is to say of each version: that it is removed, deprecated or unstable."""
         marks: dict[int, dict[str, None]] = {number: {} for number in self.numbers}
         for message in self.messages:
-            for one in message.versions:
-                marks[one.number] |= dict.fromkeys(one.marks)
-        return {number: tuple(found) for number, found in marks.items()}
+            for version in message.versions:
+                marks[version.number] |= dict.fromkeys(version.marks)
+        return {number: tuple(of_version) for number, of_version in marks.items()}
 
     @property
     def is_removed(self) -> bool:
         """Whether the newest release has no version of it."""
-        return not any(one.current for one in self.messages)
+        return not any(message.current for message in self.messages)
 
     def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
         """The versions, highest first: the one before it, its number, and what changed."""
@@ -133,9 +133,9 @@ class GuidePage:
 def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
     """Group messages into pages, by title."""
     grouped: dict[tuple[str, str], list[GuideMessage]] = {}
-    for one in sorted(messages, key=lambda one: (one.title, one.type.value)):
-        folder = "api" if one.is_api else "message"
-        grouped.setdefault((folder, one.title), []).append(one)
+    for message in sorted(messages, key=lambda message: (message.title, message.type.value)):
+        folder = "api" if message.is_api else "message"
+        grouped.setdefault((folder, message.title), []).append(message)
     taken: set[str] = set()
     return [
         GuidePage(_path(folder, title, taken), title, tuple(members))
@@ -155,10 +155,12 @@ def _path(folder: str, title: str, taken: set[str]) -> str:
 
 def facts(version: MessageVersion, message: GuideMessage) -> tuple[VersionFact, ...]:
     """What holds for a version as a whole, and can differ from version to version."""
-    told = [VersionFact("Flexible", "yes" if version.flexible else "no")]
+    version_facts = [VersionFact("Flexible", "yes" if version.flexible else "no")]
     if version.header is not None:
-        told.append(VersionFact(f"{message.type.value.capitalize()} header", str(version.header)))
-    return tuple(told)
+        version_facts.append(
+            VersionFact(f"{message.type.value.capitalize()} header", str(version.header))
+        )
+    return tuple(version_facts)
 
 
 def changed_facts(
@@ -176,7 +178,7 @@ def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     "" where the ``oldest`` release that is known has it already, or none has. A version that is
     above those of the newest release will come after it.
     """
-    first = next(one for one in message.versions if message.has(one.number, row.path))
+    first = next(version for version in message.versions if message.has(version.number, row.path))
     if first.support.after:
         return f"v{first.number}, after {first.support.after}"
     release = next(iter(first.support.releases), oldest)
@@ -194,7 +196,9 @@ def describe_steps(
             yield FieldChange(step.kind, old[step.old])
         elif step.aspects and step.old is not None and step.new is not None:
             before, after = old[step.old], new[step.new]
-            values = [(one, word(before, one), word(after, one)) for one in step.aspects]
+            values = [
+                (aspect, word(before, aspect), word(after, aspect)) for aspect in step.aspects
+            ]
             yield FieldChange(step.kind, after, tuple(values))
 
 
@@ -212,15 +216,15 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
     the aspects as bits. ``facts`` has the changed facts of two versions whose facts are numbered
     in ``states``.
     """
-    layouts = _numbered([_aspects(one) for one in message.versions])
-    states = _numbered([facts(one, message) for one in message.versions])
-    found: dict[str, list[tuple[int, int, int]]] = {}
+    layouts = _numbered([_aspects(version) for version in message.versions])
+    states = _numbered([facts(version, message) for version in message.versions])
+    steps_by_layouts: dict[str, list[tuple[int, int, int]]] = {}
     changed: dict[str, list[tuple[str, str, str]]] = {}
     for at_new, new in enumerate(message.versions):
         for at_old, old in enumerate(message.versions[:at_new]):
             layout = layouts[at_old], layouts[at_new]
-            if layout[0] != layout[1] and "{}-{}".format(*layout) not in found:
-                found["{}-{}".format(*layout)] = _coded(old, new)
+            if layout[0] != layout[1] and "{}-{}".format(*layout) not in steps_by_layouts:
+                steps_by_layouts["{}-{}".format(*layout)] = _coded(old, new)
             state = states[at_old], states[at_new]
             if state[0] != state[1] and "{}-{}".format(*state) not in changed:
                 changed["{}-{}".format(*state)] = list(changed_facts(old, new, message))
@@ -229,7 +233,7 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
         "name": message.name,
         "versions": message.numbers,
         "layouts": layouts,
-        "steps": found,
+        "steps": steps_by_layouts,
         "states": states,
         "facts": changed,
     }
@@ -238,7 +242,7 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
 def _numbered(values: Sequence[Hashable]) -> list[int]:
     """The values as numbers, in the order in which they first come."""
     numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(one, len(numbers)) for one in values]
+    return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
 def _aspects(version: MessageVersion) -> tuple[Hashable, ...]:
@@ -268,7 +272,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
     number of its page, place on the page]: that of the highest version that has it.
     """
-    found: dict[str, list[list[object]]] = {
+    entries: dict[str, list[list[object]]] = {
         "pages": [
             [
                 page.title,
@@ -276,7 +280,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
                 -1 if page.first.api_key is None else page.first.api_key,
                 page.path,
                 spoken(page.numbers),
-                [one.name for one in page.messages],
+                [each_message.name for each_message in page.messages],
             ]
             for page in pages
         ],
@@ -290,7 +294,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
     # One line for each, so that two guides can be compared.
     lists = ",\n".join(
         f'"{name}": [\n' + ",\n".join(map(json.dumps, items)) + "\n]"
-        for name, items in found.items()
+        for name, items in entries.items()
     )
     return f"/* {mark} */\nwindow.flexwireGuide = {{\n{lists}\n}};\n"
 
@@ -327,7 +331,7 @@ def render(
     `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
-    releases = [printable(one) for one in releases]
+    releases = [printable(release) for release in releases]
     environment = _environment()
     shared = {
         "mark": MARK,
@@ -337,7 +341,7 @@ def render(
         "paths": {page.path for page in pages},
         "traffic": traffic,
     }
-    made = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
+    files = {"index.html": _write(environment, "index.html.j2", shared | _index(pages, releases))}
     for page in pages:
         view = {
             "page": page,
@@ -345,15 +349,15 @@ def render(
             "data": _data(page),
             "namesakes": _namesakes(pages, page),
         }
-        made[page.path] = _write(environment, "page.html.j2", shared | view)
-    made["search.js"] = write_index(pages, MARK)
-    made["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
+        files[page.path] = _write(environment, "page.html.j2", shared | view)
+    files["search.js"] = write_index(pages, MARK)
+    files["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
     # The look is the report's.
     style = (
         _file("flexwire.report", "report.css") + "\n" + _file("flexwire.specs.guide", "guide.css")
     )
-    made["guide.css"] = f"/* {MARK} */\n{style}"
-    return made
+    files["guide.css"] = f"/* {MARK} */\n{style}"
+    return files
 
 
 @cache
@@ -413,13 +417,13 @@ def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any
         "groups": sorted(groups.items()),
         "pages": pages,
         "releases": releases,
-        "layouts": sum(len(one.versions) for page in pages for one in page.messages),
+        "layouts": sum(len(message.versions) for page in pages for message in page.messages),
     }
 
 
 def _data(page: GuidePage) -> str:
     """The data of a page's script; "<" could end the element that it stands in."""
-    text = json.dumps([comparisons(one) for one in page.messages], separators=(",", ":"))
+    text = json.dumps([comparisons(message) for message in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
@@ -429,5 +433,7 @@ def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
         return []
     key = page.first.api_key
     return [
-        one for one in pages if one is not page and one.first.is_api and one.first.api_key == key
+        other
+        for other in pages
+        if other is not page and other.first.is_api and other.first.api_key == key
     ]

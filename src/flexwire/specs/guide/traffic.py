@@ -73,15 +73,17 @@ def read_traffic(analysis: str | Path) -> GuideTraffic:
 
     Raises `FlexwireError` where there is no complete analysis. What did not decode counts nowhere.
     """
-    found = output(analysis)
+    analysis_output = output(analysis)
     sent: dict[tuple[str, int], VersionTraffic] = {}
-    for name in found.message_names():
+    for name in analysis_output.message_names():
         counts: dict[int, _VersionCounts] = defaultdict(_VersionCounts)
-        dataset = found.dataset(f"messages/{name}")
+        dataset = analysis_output.dataset(f"messages/{name}")
         for batch in dataset.to_batches(columns=_COLUMNS, batch_size=_ROWS):
             for version, rows in _by_version(batch):
                 counts[version].add(name, version, rows)
-        sent |= {(name, version): one.sent() for version, one in counts.items()}
+        sent |= {
+            (name, version): version_counts.sent() for version, version_counts in counts.items()
+        }
     return GuideTraffic(sent)
 
 
@@ -100,9 +102,9 @@ class _VersionCounts:
         schema = _schema(name, version)
         if schema is None:
             return
-        for path, found in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
+        for path, senders in _sent_fields(rows["body"], schema, np.arange(len(rows)), ""):
             # A field that nobody sent is there too, with no count.
-            _tally(self.fields[path], names, codes[np.unique(found)])
+            _tally(self.fields[path], names, codes[np.unique(senders)])
 
     def sent(self) -> VersionTraffic:
         """The counts, with the clients that sent most."""
@@ -116,7 +118,7 @@ def _tally(counts: Counter[str], names: list[str], codes: NDArray[np.int64]) -> 
 
 
 def _senders(counts: Counter[str]) -> Senders:
-    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return Senders(tuple(ordered[:MOST_CLIENTS]), len(ordered[MOST_CLIENTS:]))
 
 
@@ -142,7 +144,7 @@ def _sent_fields(
 
     ``rows`` has for each of ``values`` the message that it is in.
     """
-    columns = {one.name for one in values.type}
+    columns = {column.name for column in values.type}
     for field in (*structure.inline, *structure.tagged.values()):
         # The tables leave the bytes of records out.
         if field.attribute not in columns:

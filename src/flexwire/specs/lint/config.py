@@ -42,8 +42,8 @@ class Ruleset:
 
     def defaults(self) -> frozenset[str]:
         """Give the ids of the rules that are used by default."""
-        found = self.rules().items()
-        return frozenset(name for name, rule in found if rule.category is not self.left_out)
+        rules = self.rules().items()
+        return frozenset(name for name, rule in rules if rule.category is not self.left_out)
 
 
 LINT = Ruleset("lint", rules, Category.PEDANTIC)
@@ -96,16 +96,16 @@ def read_config(path: Path, of: Ruleset = LINT) -> Config:
     table = _table(path) or {}
     where = f"{path}: " if path.name == "flexwire.toml" else f"{path}: tool.flexwire: "
     _check_keys(table, _TABLES, where)
-    given = table.get(of.table, {})
-    if not isinstance(given, dict):
-        raise ConfigError(f"{where}{of.table} is a table, got {given!r}")
+    options = table.get(of.table, {})
+    if not isinstance(options, dict):
+        raise ConfigError(f"{where}{of.table} is a table, got {options!r}")
     where += f"{of.table}: "
-    _check_keys(given, _KEYS, where)
-    mode = given.get("mode", "strict")
+    _check_keys(options, _KEYS, where)
+    mode = options.get("mode", "strict")
     if mode not in get_args(Mode):
         raise ConfigError(f"{where}mode {mode!r}; {nearest(str(mode), get_args(Mode))}")
-    used = choose(_names(given, "use", where), _names(given, "except", where), where, of)
-    ignored = tuple(_ignored(given.get("ignore", []), where, of))
+    used = choose(_names(options, "use", where), _names(options, "except", where), where, of)
+    ignored = tuple(_ignored(options.get("ignore", []), where, of))
     return Config(used, mode, ignored, path.parent)
 
 
@@ -116,8 +116,8 @@ def choose(
 
     Raises `ConfigError` for a name of neither.
     """
-    used = frozenset(one for name in use for one in named(name, where, of)) or of.defaults()
-    return used - frozenset(one for name in leave_out for one in named(name, where, of))
+    used = frozenset(rule_id for name in use for rule_id in named(name, where, of)) or of.defaults()
+    return used - frozenset(rule_id for name in leave_out for rule_id in named(name, where, of))
 
 
 def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
@@ -126,12 +126,12 @@ def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
         return of.defaults()
     all_rules = of.rules()
     ids = frozenset(
-        one for one, rule in all_rules.items() if name in (ALL, rule.category.name, one)
+        rule_id for rule_id, rule in all_rules.items() if name in (ALL, rule.category.name, rule_id)
     )
     if not ids:
         categories = dict.fromkeys(rule.category.name for rule in all_rules.values())
-        known = [ALL, DEFAULT, *categories, *all_rules]
-        hint = nearest(name, known)
+        names = [ALL, DEFAULT, *categories, *all_rules]
+        hint = nearest(name, names)
         if hint.startswith("known"):
             command = f"flexwire schema {of.table} --explain ALL"
             hint = f"'{command}' lists the rules and categories"
@@ -156,10 +156,10 @@ def _table(path: Path) -> dict[str, Any] | None:
     return ours if isinstance(ours, dict) else None
 
 
-def _check_keys(table: dict[str, Any], known: tuple[str, ...], where: str) -> None:
+def _check_keys(table: dict[str, Any], known_keys: tuple[str, ...], where: str) -> None:
     for key in table:
-        if key not in known:
-            raise ConfigError(f"{where}unknown key {key!r}; {nearest(key, known)}")
+        if key not in known_keys:
+            raise ConfigError(f"{where}unknown key {key!r}; {nearest(key, known_keys)}")
 
 
 def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
@@ -167,7 +167,7 @@ def _names(table: dict[str, Any], key: str, where: str) -> list[str]:
 
 
 def _texts(value: object, where: str) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ConfigError(f"{where} is a list of texts, got {value!r}")
     return value
 

@@ -55,15 +55,17 @@ def _lint_directory(
         message, problems = read_message(source, config.mode)
         if message is None:
             broken = True
-            yield from (one for one in problems if _is_asked_for(one.rule, source, ids, config))
+            yield from (
+                problem for problem in problems if _is_asked_for(problem.rule, source, ids, config)
+            )
             continue
         messages[message] = source
         comments = allowed[message] = AllowedFindings(message.allows)
-        problems += [one for rule in chosen for one in _found_in(message, rule)]
+        problems += [each_finding for rule in chosen for each_finding in _found_in(message, rule)]
         yield from (
-            one
-            for one in problems
-            if _is_asked_for(one.rule, source, ids, config) and not comments.takes(one)
+            problem
+            for problem in problems
+            if _is_asked_for(problem.rule, source, ids, config) and not comments.takes(problem)
         )
     whole = all(source.whole for source in sources) and not broken
     directory = Directory(tuple(messages), whole)
@@ -79,9 +81,14 @@ def _lint_directory(
     for message, source in messages.items():
         if _is_asked_for(_UNUSED, source, ids, config):
             yield from (
-                _finding(message.text, _UNUSED, f"no finding of {one.rule} here; remove it", one.at)
-                for one in islice(allowed[message].unused(), MOST_PROBLEMS)
-                if _is_asked_for(one.rule, source, judged, config)
+                _finding(
+                    message.text,
+                    _UNUSED,
+                    f"no finding of {comment.rule} here; remove it",
+                    comment.at,
+                )
+                for comment in islice(allowed[message].unused(), MOST_PROBLEMS)
+                if _is_asked_for(comment.rule, source, judged, config)
             )
 
 
@@ -106,14 +113,16 @@ def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, l
     try:
         root = text.read(whole=mode != "legacy")
         spec = parse_node(text, root, mode=mode)
-        damaged = frozenset(one.owner for one in problems if one.owner and _damages(one))
+        damaged = frozenset(
+            problem.owner for problem in problems if problem.owner and _damages(problem)
+        )
         message = CheckedMessage(spec, text, root, mode, damaged)
     except SpecError as error:
         if len(problems) < MOST_PROBLEMS:
             at = Position(error.line, error.column)
             unreadable = _finding(text, "TEXT_NOT_JSON", error.reason, at)
-    told = [_finding(text, one.rule, one.reason, one.at) for one in problems]
-    return message, told + ([unreadable] if unreadable else [])
+    findings = [_finding(text, problem.rule, problem.reason, problem.at) for problem in problems]
+    return message, findings + ([unreadable] if unreadable else [])
 
 
 def _damages(problem: Problem) -> bool:

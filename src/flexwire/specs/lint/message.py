@@ -66,7 +66,9 @@ class CheckedMessage:
 
     @cached_property
     def _objects(self) -> dict[Position, JsonObject]:
-        return {self.text.position(one.offset): one for one in self.objects()}
+        return {
+            self.text.position(json_object.offset): json_object for json_object in self.objects()
+        }
 
     def objects(self) -> Iterator[JsonObject]:
         """Every JSON object of the spec."""
@@ -79,19 +81,19 @@ class CheckedMessage:
             elif isinstance(node, JsonArray):
                 pending += node.items
 
-    def at(self, one: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
+    def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
         """Where the value of a member stands; where its object begins if it has no such member.
 
         None stands for the message itself.
         """
-        position = self.top if one is None else one.position
-        found = self._objects.get(position)
-        member = found.members.get(key) if found else None
+        position = self.top if element is None else element.position
+        json_object = self._objects.get(position)
+        member = json_object.members.get(key) if json_object else None
         return self.text.position(member.value.offset) if member else position
 
-    def has(self, one: FieldSpec | StructSpec | None, key: str) -> bool:
+    def has(self, element: FieldSpec | StructSpec | None, key: str) -> bool:
         """Whether the spec has a member, whatever its value."""
-        return key in self._objects[self.top if one is None else one.position].members
+        return key in self._objects[self.top if element is None else element.position].members
 
     @cached_property
     def structures(self) -> tuple[CheckedStructure, ...]:
@@ -101,38 +103,38 @@ class CheckedMessage:
         outermost = [CheckedStructure(spec.name, spec.fields, valid, self.top)]
         outermost += [
             CheckedStructure(
-                one.name, one.fields, valid & one.versions, one.position, in_common=True
+                struct.name, struct.fields, valid & struct.versions, struct.position, in_common=True
             )
-            for one in spec.common_structs
+            for struct in spec.common_structs
         ]
         pending = list(reversed(outermost))
-        found = []
+        structures = []
         while pending:
             structure = pending.pop()
-            found.append(structure)
+            structures.append(structure)
             pending += [
                 CheckedStructure(
-                    one.type.name,
-                    one.fields,
-                    structure.versions & one.versions,
-                    one.position,
-                    one,
+                    field.type.name,
+                    field.fields,
+                    structure.versions & field.versions,
+                    field.position,
+                    field,
                     structure.in_common,
                 )
-                for one in reversed(structure.fields)
-                if one.fields
+                for field in reversed(structure.fields)
+                if field.fields
             ]
-        return tuple(found)
+        return tuple(structures)
 
     def fields(self) -> Iterator[tuple[FieldSpec, CheckedStructure]]:
         """Every field that could be read, with the structure it stands in."""
         for structure in self.structures:
-            for one in structure.fields:
-                if one.position not in self.damaged:
-                    yield one, structure
+            for field in structure.fields:
+                if field.position not in self.damaged:
+                    yield field, structure
 
     @cached_property
-    def find_allow_comments(self) -> tuple[AllowComment, ...]:
+    def allows(self) -> tuple[AllowComment, ...]:
         """The comments that allow something, or try to."""
         return find_allow_comments(self.text)
 
@@ -163,10 +165,10 @@ class Nesting:
             path = [(outermost, iter(fields[outermost]))]
             while path:
                 name, rest = path[-1]
-                for one in rest:
-                    inner = one.type.name
+                for field in rest:
+                    inner = field.type.name
                     if inner in opened:
-                        self.closing.append(one)
+                        self.closing.append(field)
                     elif inner in fields and inner not in done:
                         opened.add(inner)
                         path.append((inner, iter(fields[inner])))
@@ -190,10 +192,16 @@ class Directory:
 
     def pairs(self) -> Iterator[tuple[CheckedMessage, CheckedMessage]]:
         """Each request with its response, where both are here and could be read."""
-        readable = [one for one in self.messages if one.readable and one.spec.api_key is not None]
+        readable = [
+            each_message
+            for each_message in self.messages
+            if each_message.readable and each_message.spec.api_key is not None
+        ]
         responses = {
-            one.spec.api_key: one for one in readable if one.spec.type is MessageType.RESPONSE
+            message.spec.api_key: message
+            for message in readable
+            if message.spec.type is MessageType.RESPONSE
         }
-        for one in readable:
-            if one.spec.type is MessageType.REQUEST and one.spec.api_key in responses:
-                yield one, responses[one.spec.api_key]
+        for message in readable:
+            if message.spec.type is MessageType.REQUEST and message.spec.api_key in responses:
+                yield message, responses[message.spec.api_key]

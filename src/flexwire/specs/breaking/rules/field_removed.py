@@ -23,10 +23,14 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.old and one.old.is_inline and not (one.new and one.new.is_there):
-            position = one.new.spec.position if one.new else pair.position
-            text = f"{pair.path_of(one.old)} ({one.old.spec.type}) is gone"
+    for field_pair in pair.pairs:
+        if (
+            field_pair.old
+            and field_pair.old.is_inline
+            and not (field_pair.new and field_pair.new.is_there)
+        ):
+            position = field_pair.new.spec.position if field_pair.new else pair.position
+            text = f"{pair.path_of(field_pair.old)} ({field_pair.old.spec.type}) is gone"
             yield position, f"{text}; end its versions before the next new version instead"
 
 

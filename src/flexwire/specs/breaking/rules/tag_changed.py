@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def _find(pair: StructurePair) -> Differences:
-    for one in pair.pairs:
-        if one.old and one.new:
-            old, new = one.old.spec.tag, one.new.spec.tag
+    for field_pair in pair.pairs:
+        if field_pair.old and field_pair.new:
+            old, new = field_pair.old.spec.tag, field_pair.new.spec.tag
             if None not in {old, new} and old != new:
-                text = f"{pair.path_of(one.new)} had tag {old} and has now tag {new}"
-                yield one.new.spec.position, f"{text}; give it back its tag"
+                text = f"{pair.path_of(field_pair.new)} had tag {old} and has now tag {new}"
+                yield field_pair.new.spec.position, f"{text}; give it back its tag"
 
 
 RULE = BreakingRule(

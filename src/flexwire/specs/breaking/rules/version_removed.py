@@ -34,8 +34,8 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
         if version not in new.valid_versions and (same is None or version != same[0])
     ]
     if gone:
-        told = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
-        yield FIRST, f"{told} no longer valid in {old.name}"
+        versions = f"versions {Versions.of(gone)} are" if len(gone) > 1 else f"version {gone[0]} is"
+        yield FIRST, f"{versions} no longer valid in {old.name}"
 
 
 RULE = BreakingRule(__name__, __doc__, Breaks.SUPPORT, message=_find)

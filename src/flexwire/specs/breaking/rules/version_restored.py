@@ -33,8 +33,8 @@ def _find(old: MessageSpec, new: MessageSpec | None) -> Differences:
     lowest = old.valid_versions.lowest
     back = [version for version in new.valid_versions if version < lowest]
     if back:
-        told = f"versions {Versions.of(back)} are" if len(back) > 1 else f"version {back[0]} is"
-        reason = f"{told} valid again in {new.name}, whose lowest version was {lowest}"
+        versions = f"versions {Versions.of(back)} are" if len(back) > 1 else f"version {back[0]} is"
+        reason = f"{versions} valid again in {new.name}, whose lowest version was {lowest}"
         yield FIRST, f"{reason}; compare with a release that had it"
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if not one.about.strip():
-            yield message.at(one, "about"), f"field {one.name} has no 'about'; say what it is"
+    for field, _ in message.fields():
+        if not field.about.strip():
+            yield message.at(field, "about"), f"field {field.name} has no 'about'; say what it is"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

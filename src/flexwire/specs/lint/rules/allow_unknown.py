@@ -34,20 +34,20 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    known = [*rules(), *breaking_rules()]
-    for one in message.allows:
-        if one.verb != "allow":
+    rule_ids = [*rules(), *breaking_rules()]
+    for comment in message.allows:
+        if comment.verb != "allow":
             yield (
-                one.at,
-                f"expected 'allow', got {short(one.verb)}; write 'flexwire: allow RULE reason'",
+                comment.at,
+                f"expected 'allow', got {short(comment.verb)}; write 'flexwire: allow RULE reason'",
             )
-        elif not one.rule:
-            yield one.at, "no rule; write 'flexwire: allow RULE reason'"
-        elif one.rule not in known:
-            hint = nearest(one.rule, known)
+        elif not comment.rule:
+            yield comment.at, "no rule; write 'flexwire: allow RULE reason'"
+        elif comment.rule not in rule_ids:
+            hint = nearest(comment.rule, rule_ids)
             if hint.startswith("known"):
                 hint = "--explain ALL lists them"
-            yield one.at, f"no rule {short(one.rule)}; {hint}"
+            yield comment.at, f"no rule {short(comment.rule)}; {hint}"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one in message.allows:
-        if one.verb == "allow" and one.rule and not one.reason:
-            yield one.at, f"{one.rule} is allowed without a reason; write it after the rule"
+    for comment in message.allows:
+        if comment.verb == "allow" and comment.rule and not comment.reason:
+            yield comment.at, f"{comment.rule} is allowed without a reason; write it after the rule"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

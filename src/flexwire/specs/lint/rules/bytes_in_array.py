@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if str(one.type) == "[]bytes":
-            reason = f"field {one.name} is an array of bytes, which Kafka's Java cannot hold"
-            yield message.at(one, "type"), f"{reason}; use an array of structures"
+    for field, _ in message.fields():
+        if str(field.type) == "[]bytes":
+            reason = f"field {field.name} is an array of bytes, which Kafka's Java cannot hold"
+            yield message.at(field, "type"), f"{reason}; use an array of structures"
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    common = {one.name: one for one in message.spec.common_structs}
-    for one, structure in message.fields():
-        used = common.get(one.type.name)
-        there = structure.versions & one.versions
+    common = {struct.name: struct for struct in message.spec.common_structs}
+    for field, structure in message.fields():
+        used = common.get(field.type.name)
+        there = structure.versions & field.versions
         if used and not there <= used.versions:
-            reason = f"field {one.name} is there in {there}, and structure {used.name}"
-            yield message.at(one, "versions"), f"{reason} in {used.versions} only"
+            reason = f"field {field.name} is there in {there}, and structure {used.name}"
+            yield message.at(field, "versions"), f"{reason} in {used.versions} only"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    common = {one.name for one in message.spec.common_structs}
-    for one, structure in message.fields():
-        if structure.in_common and one.type.is_struct and one.type.name not in common:
-            reason = f"structure {one.type.name} is used in a common structure and is not common"
-            yield message.at(one, "type"), f"{reason}; move it to 'commonStructs'"
+    common = {struct.name for struct in message.spec.common_structs}
+    for field, structure in message.fields():
+        if structure.in_common and field.type.is_struct and field.type.name not in common:
+            reason = f"structure {field.type.name} is used in a common structure and is not common"
+            yield message.at(field, "type"), f"{reason}; move it to 'commonStructs'"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

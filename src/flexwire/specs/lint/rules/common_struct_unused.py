@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    used = {one.type.name for one in message.spec.walk()}
+    used = {field.type.name for field in message.spec.walk()}
     for common in message.spec.common_structs:
         # What begins with a small letter cannot be used: STRUCT_NAME_LOWERCASE.
         if common.name[:1].isupper() and common.name not in used:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        digits = one.default.removeprefix("+")
-        if str(one.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
+    for field, _ in message.fields():
+        digits = field.default.removeprefix("+")
+        if str(field.type) != "uint32" or not digits.isdecimal() or len(digits) > len(str(2**32)):
             continue
         if INT32_MAX < int(digits) < 2**32:
-            reason = f"default {digits} of {one.name} is not a Java int; write '{int(digits):#x}'"
-            yield message.at(one, "default"), reason
+            reason = f"default {digits} of {field.name} is not a Java int; write '{int(digits):#x}'"
+            yield message.at(field, "default"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
+    for field, _ in message.fields():
         # DEFAULT_NULL_MISPLACED says whether it can be null here.
-        if one.default == "null" and one.type.has_null:
+        if field.default == "null" and field.type.has_null:
             continue
         try:
-            parse_default(one)
+            parse_default(field)
         except SpecError as error:
-            yield message.at(one, "default"), error.reason
+            yield message.at(field, "default"), error.reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

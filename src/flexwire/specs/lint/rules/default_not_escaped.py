@@ -32,11 +32,11 @@ _SPECIAL = re.compile(r'["\\\x00-\x1f]')
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        found = _SPECIAL.search(one.default) if str(one.type) == "string" else None
-        if found:
-            reason = f"default of {one.name} has {found[0]!r}, which would end a Java literal"
-            yield message.at(one, "default"), reason
+    for field, _ in message.fields():
+        special = _SPECIAL.search(field.default) if str(field.type) == "string" else None
+        if special:
+            reason = f"default of {field.name} has {special[0]!r}, which would end a Java literal"
+            yield message.at(field, "default"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -31,12 +31,15 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.default != "null" or not one.type.has_null or str(one.type) == "records":
+    for field, _ in message.fields():
+        if field.default != "null" or not field.type.has_null or str(field.type) == "records":
             continue
-        if not one.versions <= one.nullable_versions:
-            reason = f"field {one.name} is nullable in {one.nullable_versions}, not in all of"
-            yield message.at(one, "default"), f"{reason} {one.versions}; null cannot be its default"
+        if not field.versions <= field.nullable_versions:
+            reason = f"field {field.name} is nullable in {field.nullable_versions}, not in all of"
+            yield (
+                message.at(field, "default"),
+                f"{reason} {field.versions}; null cannot be its default",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -41,19 +41,19 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     takes: dict[str, int] = {}
     for name in nesting.order:
         takes[name] = _bits(message.spec.flexible_versions)
-        for one in nesting.fields[name]:
-            inline = _bits(one.versions) & ~_bits(one.tagged_versions)
-            if one.type.name in nesting.fields and not one.type.is_array:
-                inline &= takes[one.type.name] | _bits(one.nullable_versions)
+        for field_spec in nesting.fields[name]:
+            inline = _bits(field_spec.versions) & ~_bits(field_spec.tagged_versions)
+            if field_spec.type.name in nesting.fields and not field_spec.type.is_array:
+                inline &= takes[field_spec.type.name] | _bits(field_spec.nullable_versions)
             takes[name] |= inline
-    for one, structure in message.fields():
-        if one.type.is_array and one.type.name in nesting.fields:
-            there = _bits(structure.versions & one.versions)
-            without = there & ~takes[one.type.name]
+    for field, structure in message.fields():
+        if field.type.is_array and field.type.name in nesting.fields:
+            there = _bits(structure.versions & field.versions)
+            without = there & ~takes[field.type.name]
             if without:
                 version = (without & -without).bit_length() - 1
-                reason = f"elements of {one.name} take no bytes in version {version}"
-                yield message.at(one, "type"), reason
+                reason = f"elements of {field.name} take no bytes in version {version}"
+                yield message.at(field, "type"), reason
 
 
 def _bits(versions: Versions) -> int:

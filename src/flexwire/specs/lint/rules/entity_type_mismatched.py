@@ -38,11 +38,13 @@ _TYPES = {
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        wanted = _TYPES.get(one.entity_type, one.type.name)
-        if wanted != one.type.name:
-            reason = f"a {one.entity_type} is a {wanted}, and field {one.name} is a {one.type}"
-            yield message.at(one, "entityType"), reason
+    for field, _ in message.fields():
+        expected = _TYPES.get(field.entity_type, field.type.name)
+        if expected != field.type.name:
+            reason = (
+                f"a {field.entity_type} is a {expected}, and field {field.name} is a {field.type}"
+            )
+            yield message.at(field, "entityType"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

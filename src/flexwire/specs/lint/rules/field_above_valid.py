@@ -31,24 +31,23 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
+    for field, structure in message.fields():
         # What is inside of a structure that is nowhere follows from that.
         if not valid or not structure.versions:
             continue
-        said = {
-            "versions": one.versions,
-            "nullableVersions": one.nullable_versions,
-            "taggedVersions": one.tagged_versions,
+        ranges = {
+            "versions": field.versions,
+            "nullableVersions": field.nullable_versions,
+            "taggedVersions": field.tagged_versions,
         }
         above = [
-            key for key, versions in said.items() if versions and versions.lowest > valid.highest
+            key for key, versions in ranges.items() if versions and versions.lowest > valid.highest
         ]
         # A structure that is given its fields here is STRUCT_NEVER_PRESENT.
-        if above and not (one.fields and "versions" in above):
-            reason = (
-                f"{above[0]} {said[above[0]]} of field {one.name} begin above the valid versions"
-            )
-            yield message.at(one, above[0]), f"{reason}, {valid}; make the next version valid too"
+        if above and not (field.fields and "versions" in above):
+            key = above[0]
+            reason = f"{key} {ranges[key]} of field {field.name} begin above the valid versions"
+            yield message.at(field, key), f"{reason}, {valid}; make the next version valid too"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -35,13 +35,16 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
+    for field, structure in message.fields():
         # A structure with fields that is never there is STRUCT_NEVER_PRESENT.
-        if one.fields or not structure.versions or structure.versions & one.versions:
+        if field.fields or not structure.versions or structure.versions & field.versions:
             continue
-        if one.versions & valid:
-            reason = f"field {one.name} is there in {one.versions}, and structure"
-            yield message.at(one, "versions"), f"{reason} {structure.name} in {structure.versions}"
+        if field.versions & valid:
+            reason = f"field {field.name} is there in {field.versions}, and structure"
+            yield (
+                message.at(field, "versions"),
+                f"{reason} {structure.name} in {structure.versions}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -33,11 +33,14 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, structure in message.fields():
-        there = one.versions & valid
+    for field, structure in message.fields():
+        there = field.versions & valid
         if there & structure.versions and not there <= structure.versions:
-            reason = f"field {one.name} is there in {one.versions}, and structure"
-            yield message.at(one, "versions"), f"{reason} {structure.name} in {structure.versions}"
+            reason = f"field {field.name} is there in {field.versions}, and structure"
+            yield (
+                message.at(field, "versions"),
+                f"{reason} {structure.name} in {structure.versions}",
+            )
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -34,10 +34,12 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
-    for one, _ in message.fields():
-        if one.versions and one.versions.highest < valid.lowest:
-            reason = f"field {one.name} is there in {one.versions}; valid are {valid}; remove it"
-            yield message.at(one, "versions"), reason
+    for field, _ in message.fields():
+        if field.versions and field.versions.highest < valid.lowest:
+            reason = (
+                f"field {field.name} is there in {field.versions}; valid are {valid}; remove it"
+            )
+            yield message.at(field, "versions"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.fields and one.type.is_array and not one.type.is_struct:
-            reason = f"elements of {one.name} are {one.type.name} and have no fields"
-            yield message.at(one, "fields"), f"{reason}; name a structure"
+    for field, _ in message.fields():
+        if field.fields and field.type.is_array and not field.type.is_struct:
+            reason = f"elements of {field.name} are {field.type.name} and have no fields"
+            yield message.at(field, "fields"), f"{reason}; name a structure"
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.flexible_versions is not None and str(one.type) not in {"string", "bytes"}:
-            reason = f"field {one.name} is a {one.type}; only a string or bytes may have"
-            yield message.at(one, "flexibleVersions"), f"{reason} 'flexibleVersions'"
+    for field, _ in message.fields():
+        if field.flexible_versions is not None and str(field.type) not in {"string", "bytes"}:
+            reason = f"field {field.name} is a {field.type}; only a string or bytes may have"
+            yield message.at(field, "flexibleVersions"), f"{reason} 'flexibleVersions'"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     flexible = message.spec.flexible_versions
-    for one, _ in message.fields():
-        if one.flexible_versions is not None and not one.flexible_versions <= flexible:
-            reason = f"field {one.name} is flexible in {one.flexible_versions}"
-            yield message.at(one, "flexibleVersions"), f"{reason}, and the message in {flexible}"
+    for field, _ in message.fields():
+        if field.flexible_versions is not None and not field.flexible_versions <= flexible:
+            reason = f"field {field.name} is flexible in {field.flexible_versions}"
+            yield message.at(field, "flexibleVersions"), f"{reason}, and the message in {flexible}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

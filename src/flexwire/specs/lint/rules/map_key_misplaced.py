@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, structure in message.fields():
-        if one.map_key and structure.position == message.top:
-            reason = f"field {one.name} of the message itself cannot be a key; remove 'mapKey'"
-            yield message.at(one, "mapKey"), reason
+    for field, structure in message.fields():
+        if field.map_key and structure.position == message.top:
+            reason = f"field {field.name} of the message itself cannot be a key; remove 'mapKey'"
+            yield message.at(field, "mapKey"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

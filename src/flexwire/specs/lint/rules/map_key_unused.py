@@ -32,12 +32,16 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    in_arrays = {one.type.name for one in message.spec.walk() if one.type.is_array}
-    for one, structure in message.fields():
+    in_arrays = {
+        field_spec.type.name for field_spec in message.spec.walk() if field_spec.type.is_array
+    }
+    for field, structure in message.fields():
         # At the top it is MAP_KEY_MISPLACED.
-        if one.map_key and structure.position != message.top and structure.name not in in_arrays:
-            reason = f"no array has elements of {structure.name}; {one.name} is the key of nothing"
-            yield message.at(one, "mapKey"), reason
+        if field.map_key and structure.position != message.top and structure.name not in in_arrays:
+            reason = (
+                f"no array has elements of {structure.name}; {field.name} is the key of nothing"
+            )
+            yield message.at(field, "mapKey"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

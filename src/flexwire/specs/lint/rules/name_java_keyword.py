@@ -37,10 +37,10 @@ _KEYWORDS = re.compile(
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if _KEYWORDS.fullmatch(one.json_name):
-            reason = f"{one.json_name!r} is a word of the Java language; rename {one.name}"
-            yield message.at(one, "name"), reason
+    for field, _ in message.fields():
+        if _KEYWORDS.fullmatch(field.json_name):
+            reason = f"{field.json_name!r} is a word of the Java language; rename {field.name}"
+            yield message.at(field, "name"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

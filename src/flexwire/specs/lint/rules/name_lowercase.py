@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     if message.readable and message.spec.name[0].islower():
         yield message.at(None, "name"), _reason(message.spec.name)
-    for one, _ in message.fields():
-        if one.name[0].islower():
-            yield message.at(one, "name"), _reason(one.name)
+    for field, _ in message.fields():
+        if field.name[0].islower():
+            yield message.at(field, "name"), _reason(field.name)
 
 
 def _reason(name: str) -> str:

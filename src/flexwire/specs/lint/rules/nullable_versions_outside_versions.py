@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, structure in message.fields():
+    for field, structure in message.fields():
         there = structure.versions
-        if not one.nullable_versions & there <= one.versions:
-            reason = f"field {one.name} is nullable in {one.nullable_versions}, and there in"
-            yield message.at(one, "nullableVersions"), f"{reason} {one.versions} only"
+        if not field.nullable_versions & there <= field.versions:
+            reason = f"field {field.name} is nullable in {field.nullable_versions}, and there in"
+            yield message.at(field, "nullableVersions"), f"{reason} {field.versions} only"
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

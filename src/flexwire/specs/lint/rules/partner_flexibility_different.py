@@ -40,12 +40,11 @@ if TYPE_CHECKING:
 def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for request, response in directory.pairs():
         valid = request.spec.valid_versions
-        asked = request.spec.flexible_versions & valid
+        requested = request.spec.flexible_versions & valid
         answered = response.spec.flexible_versions & valid
-        if asked != answered:
-            reason = (
-                f"{response.spec.name} is flexible in {answered}, {request.spec.name} in {asked}"
-            )
+        if requested != answered:
+            names = response.spec.name, request.spec.name
+            reason = f"{names[0]} is flexible in {answered}, {names[1]} in {requested}"
             yield response, response.at(None, "flexibleVersions"), reason
 
 

@@ -39,9 +39,11 @@ if TYPE_CHECKING:
 
 def _check(directory: Directory) -> Iterator[tuple[CheckedMessage, Position, str]]:
     for request, response in directory.pairs():
-        asked, answered = request.spec.valid_versions, response.spec.valid_versions
-        if asked != answered:
-            reason = f"{response.spec.name} is valid in {answered}, {request.spec.name} in {asked}"
+        requested, answered = request.spec.valid_versions, response.spec.valid_versions
+        if requested != answered:
+            reason = (
+                f"{response.spec.name} is valid in {answered}, {request.spec.name} in {requested}"
+            )
             yield response, response.at(None, "validVersions"), reason
 
 

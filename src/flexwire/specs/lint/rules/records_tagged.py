@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if str(one.type) == "records" and one.tag is not None:
-            yield message.at(one, "tag"), f"field {one.name} is records, which cannot be tagged"
+    for field, _ in message.fields():
+        if str(field.type) == "records" and field.tag is not None:
+            yield message.at(field, "tag"), f"field {field.name} is records, which cannot be tagged"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     if not message.readable or message.spec.type is not MessageType.RESPONSE:
         return
-    for one, structure in message.fields():
-        having = (one.versions | one.tagged_versions) & structure.versions
-        if one.ignorable or not having or having.lowest == structure.versions.lowest:
+    for field, structure in message.fields():
+        having = (field.versions | field.tagged_versions) & structure.versions
+        if field.ignorable or not having or having.lowest == structure.versions.lowest:
             continue
         if not structure.in_common:
             lacking = f"version {structure.versions.lowest} of {message.spec.name} lacks"
-            reason = f"{lacking} {one.name}, which is not ignorable; make it so"
-            yield one.position, reason
+            reason = f"{lacking} {field.name}, which is not ignorable; make it so"
+            yield field.position, reason
 
 
 RULE = Rule(__name__, __doc__, Category.PEDANTIC, message=_check)

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one in message.nesting.closing:
-        yield message.at(one, "type"), f"structure {one.type.name} contains itself"
+    for field in message.nesting.closing:
+        yield message.at(field, "type"), f"structure {field.type.name} contains itself"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -37,10 +37,10 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if not valid & common.versions:
             reason = _reason(common.name, common.versions, valid)
             yield message.at(common, "versions"), reason
-    for one, structure in message.fields():
-        if one.fields and structure.versions and not structure.versions & one.versions:
-            reason = _reason(one.type.name, one.versions, structure.versions)
-            yield message.at(one, "versions"), reason
+    for field, structure in message.fields():
+        if field.fields and structure.versions and not structure.versions & field.versions:
+            reason = _reason(field.type.name, field.versions, structure.versions)
+            yield message.at(field, "versions"), reason
 
 
 def _reason(name: str, versions: Versions, around: Versions) -> str:

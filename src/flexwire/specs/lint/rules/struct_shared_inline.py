@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    common = {one.name for one in message.spec.common_structs}
+    common = {struct.name for struct in message.spec.common_structs}
     first: dict[str, FieldSpec] = {}
-    for one, structure in message.fields():
-        name = one.type.name
-        if not one.type.is_struct or name in common or structure.in_common:
+    for field, structure in message.fields():
+        name = field.type.name
+        if not field.type.is_struct or name in common or structure.in_common:
             continue
-        before = first.setdefault(name, one)
+        before = first.setdefault(name, field)
         # Where both have fields it is STRUCT_REPEATED.
-        if before is not one and not (before.fields and one.fields):
+        if before is not field and not (before.fields and field.fields):
             reason = f"structure {name} is field {before.name}'s; move it to 'commonStructs'"
-            yield message.at(one, "type"), reason
+            yield message.at(field, "type"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -44,12 +44,16 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    known = message.nesting.fields
-    for one, structure in message.fields():
+    fields_by_structure = message.nesting.fields
+    for field, structure in message.fields():
         # In a common structure it is COMMON_STRUCT_INCOMPLETE.
-        if one.type.is_struct and one.type.name not in known and not structure.in_common:
-            reason = f"structure {one.type.name} is nowhere given fields"
-            yield message.at(one, "type"), reason
+        if (
+            field.type.is_struct
+            and field.type.name not in fields_by_structure
+            and not structure.in_common
+        ):
+            reason = f"structure {field.type.name} is nowhere given fields"
+            yield message.at(field, "type"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.CONSISTENCY, message=_check)

@@ -23,7 +23,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     nesting = message.nesting
     depths: dict[str, int] = {}
     for name in nesting.order:
-        inner = (depths.get(one.type.name, 0) for one in nesting.fields[name])
+        inner = (depths.get(field.type.name, 0) for field in nesting.fields[name])
         depths[name] = 1 + max(inner, default=0)
     if max(depths.values()) > MOST_NESTED:
         yield message.top, f"more than {MOST_NESTED} structures inside each other"

@@ -36,15 +36,15 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         return
     for structure in message.structures:
         # A tag that could not be read may be the one that is looked for.
-        if any(one.position in message.damaged for one in structure.fields):
+        if any(field_spec.position in message.damaged for field_spec in structure.fields):
             continue
-        tags = {one.tag: one for one in structure.fields if one.tag is not None}
+        tags = {field.tag: field for field in structure.fields if field.tag is not None}
         free = next(tag for tag in range(len(tags) + 1) if tag not in tags)
         above = [tag for tag in tags if tag > free]
         if above:
-            one = tags[min(above)]
-            reason = f"tag {free} is not used in {structure.name}; give it to {one.name}"
-            yield message.at(one, "tag"), f"{reason}, not {one.tag}"
+            field = tags[min(above)]
+            reason = f"tag {free} is not used in {structure.name}; give it to {field.name}"
+            yield message.at(field, "tag"), f"{reason}, not {field.tag}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        tagged = one.tagged_versions
-        if tagged and not tagged.open_ended and message.has(one, "taggedVersions"):
-            reason = f"tagged versions {tagged} of {one.name} end; write '{tagged.lowest}+'"
-            yield message.at(one, "taggedVersions"), reason
+    for field, _ in message.fields():
+        tagged = field.tagged_versions
+        if tagged and not tagged.open_ended and message.has(field, "taggedVersions"):
+            reason = f"tagged versions {tagged} of {field.name} end; write '{tagged.lowest}+'"
+            yield message.at(field, "taggedVersions"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
+    for field, _ in message.fields():
         flexible = message.spec.flexible_versions
-        if one.flexible_versions is not None:
-            flexible = one.flexible_versions
-        if not one.tagged_versions <= flexible:
-            reason = f"tagged versions {one.tagged_versions} of {one.name} are not all flexible"
-            yield message.at(one, "taggedVersions"), f"{reason}; flexible are {flexible}"
+        if field.flexible_versions is not None:
+            flexible = field.flexible_versions
+        if not field.tagged_versions <= flexible:
+            reason = f"tagged versions {field.tagged_versions} of {field.name} are not all flexible"
+            yield message.at(field, "taggedVersions"), f"{reason}; flexible are {flexible}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

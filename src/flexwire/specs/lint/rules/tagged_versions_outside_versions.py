@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if not one.tagged_versions <= one.versions:
-            reason = f"tagged versions {one.tagged_versions} of {one.name} are not all in"
-            yield message.at(one, "taggedVersions"), f"{reason} its versions, {one.versions}"
+    for field, _ in message.fields():
+        if not field.tagged_versions <= field.versions:
+            reason = f"tagged versions {field.tagged_versions} of {field.name} are not all in"
+            yield message.at(field, "taggedVersions"), f"{reason} its versions, {field.versions}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        both = one.nullable_versions & one.tagged_versions
-        if both and both != one.tagged_versions:
-            reason = f"field {one.name} is tagged in {one.tagged_versions} and nullable in {both}"
-            yield message.at(one, "nullableVersions"), f"{reason}; make it all of them, or none"
+    for field, _ in message.fields():
+        both = field.nullable_versions & field.tagged_versions
+        if both and both != field.tagged_versions:
+            reason = (
+                f"field {field.name} is tagged in {field.tagged_versions} and nullable in {both}"
+            )
+            yield message.at(field, "nullableVersions"), f"{reason}; make it all of them, or none"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -45,9 +45,9 @@ _KINDS = {
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one in message.objects():
-        for key in _KINDS.keys() & one.members.keys():
-            value, kind = one.members[key].value, _KINDS[key]
+    for json_object in message.objects():
+        for key in _KINDS.keys() & json_object.members.keys():
+            value, kind = json_object.members[key].value, _KINDS[key]
             if not isinstance(value, JsonScalar) or value.kind is ScalarKind.NULL:
                 continue
             if value.kind is not kind or (key in {"tag", "apiKey"} and not _whole(value.text)):

@@ -41,9 +41,9 @@ _KEYS = {
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one in message.objects():
-        for key in _KEYS & one.members.keys():
-            value = one.members[key].value
+    for json_object in message.objects():
+        for key in _KEYS & json_object.members.keys():
+            value = json_object.members[key].value
             if isinstance(value, JsonScalar) and _backwards(value.text.strip()):
                 at = message.text.position(value.offset)
                 yield at, f"{key} {value.text!r} are backwards, which means no version at all"

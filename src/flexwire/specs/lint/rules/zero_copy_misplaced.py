@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.zero_copy and str(one.type) != "bytes":
-            reason = f"field {one.name} is a {one.type}; only bytes may have 'zeroCopy'"
-            yield message.at(one, "zeroCopy"), reason
+    for field, _ in message.fields():
+        if field.zero_copy and str(field.type) != "bytes":
+            reason = f"field {field.name} is a {field.type}; only bytes may have 'zeroCopy'"
+            yield message.at(field, "zeroCopy"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
-    for one, _ in message.fields():
-        if one.zero_copy and one.tag is not None and str(one.type) == "bytes":
-            reason = f"tagged field {one.name} cannot be read without a copy; remove 'zeroCopy'"
-            yield message.at(one, "zeroCopy"), reason
+    for field, _ in message.fields():
+        if field.zero_copy and field.tag is not None and str(field.type) == "bytes":
+            reason = f"tagged field {field.name} cannot be read without a copy; remove 'zeroCopy'"
+            yield message.at(field, "zeroCopy"), reason
 
 
 RULE = Rule(__name__, __doc__, Category.JAVA, message=_check)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.errors import CaptureError
 from flexwire.logs.checkpoints import broker_of
+from flexwire.logs.discovery import epoch_of, logs_among, tip_of
 from flexwire.logs.files import LogQuery, open_file
-from flexwire.logs.finding import epoch_of, logs_among, tip_of
 from flexwire.logs.positions import offset_index, start_of
 from flexwire.logs.segments import BatchPlace, Damage, read_checkpoint, walk
 from flexwire.storage.file_search import list_files
@@ -21,8 +21,8 @@ from flexwire.storage.file_search import list_files
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from flexwire.logs.discovery import LogTip
     from flexwire.logs.files import Partition
-    from flexwire.logs.finding import Tip
     from flexwire.logs.replicas import Replica
     from flexwire.storage.input_file import InputFile
 
@@ -40,7 +40,7 @@ class Divergence(NamedTuple):
     partition: Partition
     directories: tuple[str, ...]
     brokers: tuple[int | None, ...]
-    tips: tuple[Tip, ...]
+    tips: tuple[LogTip, ...]
     first_difference: int
 
 
@@ -124,7 +124,7 @@ def _is_epochs(name: str) -> bool:
     return name == _EPOCHS
 
 
-class _Batch(NamedTuple):
+class _BatchOffsets(NamedTuple):
     """The offsets of a batch, and its leader epoch."""
 
     first: int
@@ -132,7 +132,7 @@ class _Batch(NamedTuple):
     epoch: int
 
 
-def _epochs_from(log: Replica, offset: int) -> Iterator[_Batch]:
+def _epochs_from(log: Replica, offset: int) -> Iterator[_BatchOffsets]:
     """Return the batches of a log from an offset on."""
     following = [*(one.base_offset for one in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
@@ -141,4 +141,4 @@ def _epochs_from(log: Replica, offset: int) -> Iterator[_Batch]:
         with open_file(segment.log) as file:
             for place in walk(file, start_of(segment, offset_index(segment), file, offset)):
                 if isinstance(place, BatchPlace) and place.last_offset >= offset:
-                    yield _Batch(place.base_offset, place.last_offset, epoch_of(file, place))
+                    yield _BatchOffsets(place.base_offset, place.last_offset, epoch_of(file, place))

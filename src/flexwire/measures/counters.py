@@ -39,7 +39,7 @@ def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 @dataclass(slots=True)
-class Counted:
+class ValueCounts:
     """The different ``values`` in order, and how often there is each."""
 
     values: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -57,7 +57,7 @@ class Counted:
         if self.is_rounded:
             self._unite(_rounded(self.values), self.counts)
 
-    def merge(self, other: Counted) -> None:
+    def merge(self, other: ValueCounts) -> None:
         """Take in what was counted elsewhere."""
         self.is_rounded |= other.is_rounded
         self.add(other.values, other.counts)
@@ -184,7 +184,7 @@ def _is_text(value: bytes) -> bool:
 
 
 @dataclass(slots=True)
-class Distinct:
+class DistinctCounter:
     """How many different values there are, from their hashes.
 
     The smallest hashes are kept. While all are, the number is exact; from then on it follows from
@@ -209,7 +209,7 @@ class Distinct:
         if len(self.hashes) > most:
             self.hashes, self.is_cut = self.hashes[:most].copy(), True
 
-    def merge(self, other: Distinct, most: int) -> None:
+    def merge(self, other: DistinctCounter, most: int) -> None:
         """Take in what was counted elsewhere."""
         for one in (self, other):
             if one.is_cut:
@@ -235,7 +235,7 @@ def _different(some: Numbers, others: Numbers) -> Numbers:
     return both[changes(both)]
 
 
-class Lengths(Counted):
+class LengthCounts(ValueCounts):
     """How often each length occurs."""
 
     def add_all(self, lengths: Numbers) -> None:

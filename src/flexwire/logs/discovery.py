@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from flexwire.logs.files import LogQuery, Partition, Segment
+    from flexwire.logs.files import LogQuery, LogSegment, Partition
     from flexwire.logs.leadership import Leadership
     from flexwire.logs.segments import LogFile
     from flexwire.storage.input_file import InputFile
@@ -93,14 +93,14 @@ UNKNOWN_EPOCH: Final = -1
 """The leader epoch of a message set, which has none, and of a log without a batch."""
 
 
-class Tip(NamedTuple):
+class LogTip(NamedTuple):
     """The end of a log: the leader epoch of its last batch, and the offset where it goes on."""
 
     epoch: int
     end: int
 
 
-def tip_of(segments: Sequence[Segment]) -> Tip:
+def tip_of(segments: Sequence[LogSegment]) -> LogTip:
     """Return where a log ends, up to the last whole batch; its segments are in order."""
     end = segments[-1].base_offset
     for segment in reversed(segments):
@@ -111,8 +111,8 @@ def tip_of(segments: Sequence[Segment]) -> Tip:
                     break
                 last = place
             if last is not None:
-                return Tip(epoch_of(log, last), max(end, last.last_offset + 1))
-    return Tip(UNKNOWN_EPOCH, end)
+                return LogTip(epoch_of(log, last), max(end, last.last_offset + 1))
+    return LogTip(UNKNOWN_EPOCH, end)
 
 
 def epoch_of(log: LogFile, place: BatchPlace) -> int:
@@ -132,7 +132,7 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
         return replicas[0]
     tips = {one.directory: tip_of(one.segments) for one in replicas}
 
-    def by_tip(one: Replica) -> tuple[Tip, int]:
+    def by_tip(one: Replica) -> tuple[LogTip, int]:
         # If two logs end alike, the one that begins first has more.
         return tips[one.directory], -one.segments[0].base_offset
 
@@ -140,7 +140,7 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
 
 
 def in_step(
-    replicas: Sequence[Replica], tips: Mapping[str, Tip], leadership: Leadership | None
+    replicas: Sequence[Replica], tips: Mapping[str, LogTip], leadership: Leadership | None
 ) -> Sequence[Replica]:
     """Return the leader's replica, else those in the ISR, else all of them.
 
@@ -166,7 +166,7 @@ def leaders_beside(
     wanted = {one for one in directories if one.rpartition("/")[2] == _METADATA}
     named = {f"{one}/{_METADATA}" for one in beside}
     wanted |= {one for one in named if any(True for _ in OutputDirectory(one).entries())}
-    found: list[tuple[Tip, str, Leaderships]] = []
+    found: list[tuple[LogTip, str, Leaderships]] = []
     for one in sorted(wanted):
         made = _leaderships(one)
         if made is not None:
@@ -174,7 +174,7 @@ def leaders_beside(
     return max(found, key=lambda one: one[:2])[2].by_partition() if found else {}
 
 
-def _leaderships(directory: str) -> tuple[Tip, Leaderships] | None:
+def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
     """Read the metadata in a directory; None where what it adds up to is not known."""
     try:
         files = find_metadata(directory)
@@ -184,4 +184,4 @@ def _leaderships(directory: str) -> tuple[Tip, Leaderships] | None:
     made = Leaderships()
     made.read(source for name, source in files.snapshots if name == base.snapshot)
     made.read(files.segments, base.start)
-    return Tip(epoch, base.end), made
+    return LogTip(epoch, base.end), made

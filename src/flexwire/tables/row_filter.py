@@ -24,7 +24,7 @@ _CARRY_RECORDS: Final = frozenset(one.message for one in RECORDS_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RowFilter:
     """What is asked of the rows of frames.
 
     Attributes:
@@ -83,5 +83,5 @@ class Wanted:
         return replace(rows, own=own, facts=facts, counts=rows.counts[kept])
 
 
-EVERYTHING: Final = Wanted()
+EVERYTHING: Final = RowFilter()
 """All rows of all tables."""

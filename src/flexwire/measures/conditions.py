@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class FrameOutcomes:
     """Frames with one of these outcomes; with ``others`` those with any other one.
 
     A frame without an outcome is not among them.
@@ -53,9 +53,9 @@ class Outcomes:
         return f"outcome {'not ' * self.others}in ({some})"
 
 
-OF_KAFKA: Final = Outcomes((NOT_KAFKA,), others=True)
-READ: Final = Outcomes((DECODED, LENIENT))
-UNBROKEN: Final = Outcomes((DECODED,))
+OF_KAFKA: Final = FrameOutcomes((NOT_KAFKA,), others=True)
+READ: Final = FrameOutcomes((DECODED, LENIENT))
+UNBROKEN: Final = FrameOutcomes((DECODED,))
 
 CARRYING_APIS: Final = tuple(one.removesuffix("Response") for one in CARRYING_RESPONSES)
 """The APIs whose responses carry records. A broker may wait for records before it responds."""

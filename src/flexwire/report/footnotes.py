@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.facts import units
-from flexwire.report.bounding import FINDINGS
+from flexwire.report.limits import FINDINGS
 
 if TYPE_CHECKING:
     from flexwire.facts.audit import NewestShare

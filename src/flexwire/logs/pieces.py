@@ -17,8 +17,8 @@ import numpy as np
 
 from flexwire.arguments import refuse
 from flexwire.errors import CaptureError, DecodeError, RecordError
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery, open_file
-from flexwire.logs.finding import find_logs
 from flexwire.logs.positions import (
     cuts,
     first_as_late,
@@ -27,7 +27,7 @@ from flexwire.logs.positions import (
     start_of,
     stop_of,
 )
-from flexwire.logs.reading import Aborted, LogPiece, by_producer, in_aborted, read_headers
+from flexwire.logs.records import LogPiece, TransactionAbort, by_producer, in_aborted, read_headers
 from flexwire.logs.segments import (
     Damage,
     place_at,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.columnar.batch_table import BatchHeaders
-    from flexwire.logs.files import Segment
+    from flexwire.logs.files import LogSegment
     from flexwire.logs.replicas import Replica
     from flexwire.storage.input_file import InputFile
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _ABORT = 0
 
 
-class Outcome(IntEnum):
+class TransactionOutcome(IntEnum):
     """What became of the transaction of a batch."""
 
     NONE = 0
@@ -78,29 +78,31 @@ class Transactions:
         is_known: false where what says it is damaged.
     """
 
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[TransactionAbort, ...] = ()
     opened: Mapping[int, int] = field(default_factory=dict)
     is_known: bool = True
 
     @cached_property
-    def _by_producer(self) -> dict[int, list[Aborted]]:
+    def _by_producer(self) -> dict[int, list[TransactionAbort]]:
         return by_producer(self.aborted)
 
     def outcomes(self, attributes: Words, producers: Words, base_offsets: Words) -> Words:
-        """Return the `Outcome` of each of some batches."""
+        """Return the `TransactionOutcome` of each of some batches."""
         is_of_transaction = attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK
-        known = Outcome.COMMITTED if self.is_known else Outcome.UNKNOWN
-        found: Words = np.where(is_of_transaction, np.int64(known), np.int64(Outcome.NONE))
+        known = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
+        found: Words = np.where(
+            is_of_transaction, np.int64(known), np.int64(TransactionOutcome.NONE)
+        )
         if not self.is_known or not (self.aborted or self.opened):
             return found
         own = np.where(is_of_transaction, producers, -1)
-        found[in_aborted(own, base_offsets, self._by_producer)] = Outcome.ABORTED
+        found[in_aborted(own, base_offsets, self._by_producer)] = TransactionOutcome.ABORTED
         for producer, first in self.opened.items():
-            found[(own == producer) & (base_offsets >= first)] = Outcome.OPEN
+            found[(own == producer) & (base_offsets >= first)] = TransactionOutcome.OPEN
         return found
 
 
-def known_transactions(replica: Replica) -> Transactions:
+def transactions_if_sound(replica: Replica) -> Transactions:
     """Return how the transactions of a log ended; not known where what says it is damaged."""
     try:
         return read_transactions(replica)
@@ -108,7 +110,7 @@ def known_transactions(replica: Replica) -> Transactions:
         return Transactions(is_known=False)
 
 
-def transactions_of(replica: Replica) -> tuple[tuple[Aborted, ...], int]:
+def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int]:
     """Give the aborted transactions, and the first offset that may be of one without an end.
 
     Raises `CaptureError` where an index or a snapshot is damaged.
@@ -122,17 +124,17 @@ def read_transactions(replica: Replica) -> Transactions:
 
     Raises `CaptureError` where an index, a snapshot or a control batch is damaged.
     """
-    aborted = set[Aborted]()
-    ends = _Ends({})
+    aborted = set[TransactionAbort]()
+    ends = _TransactionListener({})
     is_alone = _is_alone(replica)
     start = 0
     if replica.snapshots and not is_alone:
         start, snapshot = replica.snapshots[-1]
-        ends = _Ends(_open_in(snapshot))
+        ends = _TransactionListener(_open_in(snapshot))
     for segment in replica.segments:
         if segment.transaction_index is not None:
             aborted.update(_indexed(segment.transaction_index))
-    for segment in walked(replica):
+    for segment in walked_segments(replica):
         ends.walk(replica, segment, start)
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
@@ -142,7 +144,7 @@ def read_transactions(replica: Replica) -> Transactions:
     return Transactions(tuple(sorted(aborted)), ends.open)
 
 
-def walked(replica: Replica) -> tuple[Segment, ...]:
+def walked_segments(replica: Replica) -> tuple[LogSegment, ...]:
     """Return the segments whose headers `read_transactions` reads."""
     start = replica.snapshots[-1][0] if replica.snapshots and not _is_alone(replica) else 0
     nexts = [*(one.base_offset for one in replica.segments[1:]), INT64_MAX]
@@ -155,10 +157,10 @@ def _is_alone(replica: Replica) -> bool:
     return any(not (one.index or one.time_index) for one in replica.segments)
 
 
-def _indexed(index: InputFile) -> Iterator[Aborted]:
+def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
     with open_file(index) as file:
         for entry in _sound(index, read_transaction_index(file)):
-            yield Aborted(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
+            yield TransactionAbort(entry["producerId"], entry["firstOffset"], entry["lastOffset"])
 
 
 def _open_in(snapshot: InputFile) -> dict[int, int]:
@@ -181,14 +183,14 @@ def _sound(
         yield entry
 
 
-class _Ends:
+class _TransactionListener:
     """Hears of batches in order, and says what the transactions in them came to."""
 
     def __init__(self, first_offsets: dict[int, int]) -> None:
         self.open = first_offsets
-        self.aborted: list[Aborted] = []
+        self.aborted: list[TransactionAbort] = []
 
-    def walk(self, replica: Replica, segment: Segment, offset: int) -> None:
+    def walk(self, replica: Replica, segment: LogSegment, offset: int) -> None:
         """Hear of the batches of a segment from an offset on."""
 
         def hear(at: int, headers: BatchHeaders) -> None:
@@ -204,7 +206,7 @@ class _Ends:
                     continue
                 first = self.open.pop(producer, None)
                 if first is not None and _is_abort(segment.log, at + position):
-                    self.aborted.append(Aborted(producer, first, base))
+                    self.aborted.append(TransactionAbort(producer, first, base))
 
         with open_file(segment.log) as log:
             start = start_of(segment, offset_index(segment), log, offset)
@@ -272,7 +274,7 @@ def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
 
 def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
     """Give the pieces of a log with what is asked of it."""
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[TransactionAbort, ...] = ()
     wanted = query.offsets & between(log, query) & Bounds(low=log.start)
     if query.isolation == "read_committed" and not wanted.is_empty:
         aborted, first_open = transactions_of(log)
@@ -329,7 +331,7 @@ def _first_as_late(log: Replica, timestamp: int) -> int | None:
     return None
 
 
-def _is_earlier(segment: Segment, timestamp: int) -> bool:
+def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
     """Whether all records of a segment, which is not the last, are known to be earlier."""
     if timestamp == INT64_MIN:
         return False
@@ -337,7 +339,7 @@ def _is_earlier(segment: Segment, timestamp: int) -> bool:
     return latest is not None and latest < timestamp
 
 
-def _ranges(segment: Segment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
+def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
     """Give the ranges of a segment's bytes to read, which begin and end with a batch."""
     start, stop = 0, segment.log.size
     is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _ROOM: Final = 4 << 20
 
 
-class Aborted(NamedTuple):
+class TransactionAbort(NamedTuple):
     """An aborted transaction: whose, from its first offset to that of its marker."""
 
     producer_id: int
@@ -85,10 +85,10 @@ class LogPiece:
     is_end: bool
     offsets: Bounds = EVERY
     timestamps: Bounds = EVERY
-    aborted: tuple[Aborted, ...] = ()
+    aborted: tuple[TransactionAbort, ...] = ()
 
 
-class Damaged(NamedTuple):
+class BatchDamage(NamedTuple):
     """Where in its file something is not a record batch, and why.
 
     ``is_torn`` is what a broker cuts off when it starts: the log ends within a batch, or with zeros
@@ -108,15 +108,15 @@ def read_piece(
     sums: RecordSums | None = None,
     of_transactions: bool = False,
     inflation: Inflation = INFLATION,
-) -> Iterator[pa.RecordBatch | Damaged]:
+) -> Iterator[pa.RecordBatch | BatchDamage]:
     """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
     With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says. With
     ``of_transactions`` other batches than those of transactions are passed over by their header.
     ``inflation`` bounds what each batch inflates to; one that inflates to more is damaged.
 
-    A torn end is `Damaged` in both modes, anything else only in ``PERMISSIVE``; otherwise it is a
-    `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
+    A torn end is `BatchDamage` in both modes, anything else only in ``PERMISSIVE``; otherwise it is
+    a `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
     wanted = Wanted(
         tuple(columns),
@@ -125,8 +125,8 @@ def read_piece(
         max_inflated=inflation.max_inflated,
         max_ratio=inflation.ratio,
     )
-    hidden = _Hidden(piece.aborted, of_transactions=of_transactions)
-    yield from _Reading(piece, wanted, hidden, mode, sums)
+    hidden = _HiddenBatches(piece.aborted, of_transactions=of_transactions)
+    yield from _PieceReader(piece, wanted, hidden, mode, sums)
 
 
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
@@ -139,26 +139,26 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
         hear(reading.at, headers)
         return np.ones(len(headers.positions), bool)
 
-    reading = _Reading(piece, Wanted(("magic",)), skip_all, "PERMISSIVE")
+    reading = _PieceReader(piece, Wanted(("magic",)), skip_all, "PERMISSIVE")
     for _ in reading:
         pass
 
 
 def read_control_records(
     piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
-) -> Iterator[pa.RecordBatch | Damaged]:
+) -> Iterator[pa.RecordBatch | BatchDamage]:
     """Give only the control records of a piece; columns, mode and errors as in `read_piece`."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0
         return skipped
 
-    yield from _Reading(piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, mode)
+    yield from _PieceReader(piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, mode)
 
 
 def digest_piece(
     piece: LogPiece, digests: BatchDigests, inflation: Inflation = INFLATION
-) -> Iterator[pa.RecordBatch | Damaged]:
+) -> Iterator[pa.RecordBatch | BatchDamage]:
     """Digest all batches of a piece, control batches too, past any damage.
 
     Gives what `BatchDigests.take` gives where there is no room for more; its positions, as those of
@@ -176,17 +176,17 @@ def digest_piece(
         max_inflated=inflation.max_inflated,
         max_ratio=inflation.ratio,
     )
-    reading = _Reading(piece, wanted, skip_none, "PERMISSIVE", digests)
+    reading = _PieceReader(piece, wanted, skip_none, "PERMISSIVE", digests)
     yield from reading
 
 
-class _Hidden:
+class _HiddenBatches:
     """Says which batches no consumer sees: control batches, and those of aborted transactions.
 
     With ``of_transactions`` those of no transaction are hidden as well.
     """
 
-    def __init__(self, aborted: Iterable[Aborted], *, of_transactions: bool) -> None:
+    def __init__(self, aborted: Iterable[TransactionAbort], *, of_transactions: bool) -> None:
         self._kinds = CONTROL_MASK | (TRANSACTIONAL_MASK if of_transactions else 0)
         self._shown = TRANSACTIONAL_MASK if of_transactions else 0
         self._by_producer = by_producer(aborted)
@@ -200,16 +200,16 @@ class _Hidden:
         return hidden
 
 
-def by_producer(aborted: Iterable[Aborted]) -> dict[int, list[Aborted]]:
+def by_producer(aborted: Iterable[TransactionAbort]) -> dict[int, list[TransactionAbort]]:
     """Return the aborted transactions of each producer, in order."""
-    found: dict[int, list[Aborted]] = {}
+    found: dict[int, list[TransactionAbort]] = {}
     for one in sorted(aborted):
         found.setdefault(one.producer_id, []).append(one)
     return found
 
 
 def in_aborted(
-    producers: Words, base_offsets: Words, aborted: Mapping[int, Sequence[Aborted]]
+    producers: Words, base_offsets: Words, aborted: Mapping[int, Sequence[TransactionAbort]]
 ) -> Words:
     """Return which batches are in an aborted transaction of their producer.
 
@@ -225,7 +225,7 @@ def in_aborted(
     return found
 
 
-def _within(offsets: Words, aborted: Sequence[Aborted]) -> Words:
+def _within(offsets: Words, aborted: Sequence[TransactionAbort]) -> Words:
     """Give whether offsets are in one of a producer's aborted transactions."""
     firsts = np.array([one.first_offset for one in aborted], np.int64)
     lasts = np.array([one.last_offset for one in aborted], np.int64)
@@ -234,7 +234,7 @@ def _within(offsets: Words, aborted: Sequence[Aborted]) -> Words:
     return is_within
 
 
-class _Reading:
+class _PieceReader:
     """Reads a piece into its room, and gives the room to a `RecordReader` as often as it is full.
 
     Attributes:
@@ -260,7 +260,7 @@ class _Reading:
         self._room = np.empty(min(_ROOM, self._left), np.uint8)
         self._used = 0
 
-    def __iter__(self) -> Iterator[pa.RecordBatch | Damaged]:
+    def __iter__(self) -> Iterator[pa.RecordBatch | BatchDamage]:
         with self._piece.log.open(self._piece.start, self._piece.stop) as file:
             while self._used or self._left:
                 self._fill(file)
@@ -278,7 +278,7 @@ class _Reading:
             self._used += size
             self._left -= size
 
-    def _read(self) -> Iterator[pa.RecordBatch | Damaged]:
+    def _read(self) -> Iterator[pa.RecordBatch | BatchDamage]:
         is_cut = self._left > 0
         reader = RecordReader(
             self._room[: self._used],
@@ -303,13 +303,13 @@ class _Reading:
         self._hints = reader.hints
         yield from self._damage(reader)
 
-    def _damage(self, reader: RecordReader) -> Iterator[Damaged]:
+    def _damage(self, reader: RecordReader) -> Iterator[BatchDamage]:
         """Tell what is damaged, and keep in the room what could not be read yet."""
         for error in reader.errors:
             if self._is_zero(error.offset):
                 yield self._zeros(error.offset)
                 return
-            yield Damaged(self.at + error.offset, error.reason, is_torn=False)
+            yield BatchDamage(self.at + error.offset, error.reason, is_torn=False)
         done = self._used
         if reader.partial is not None:
             done = reader.partial.position
@@ -320,7 +320,7 @@ class _Reading:
                 remaining, size = reader.partial.size, reader.partial.declared_size
                 reason = f"the log ends after {remaining} bytes of a batch"
                 reason += "" if size is None else f" of {size}"
-                yield Damaged(self.at + done, reason, is_torn=True)
+                yield BatchDamage(self.at + done, reason, is_torn=True)
                 done = self._used
         self._room[: self._used - done] = self._room[done : self._used].copy()
         self.at += done
@@ -334,14 +334,14 @@ class _Reading:
         with open_file(self._piece.log) as file:
             return file.is_zero(self.at + self._used)
 
-    def _zeros(self, offset: int) -> Damaged:
+    def _zeros(self, offset: int) -> BatchDamage:
         position = self.at + offset
         size = self._piece.stop - position
         self._used = self._left = 0
         reason = f"{size} zeros to the end of the file: preallocated, or lost in a crash"
         if not self._piece.is_end and self._mode == "FAILFAST":
             raise CaptureError(reason, source=self._piece.log.name, offset=position)
-        return Damaged(position, reason, is_torn=self._piece.is_end)
+        return BatchDamage(position, reason, is_torn=self._piece.is_end)
 
 
 HEADERS: Final = "headers"
@@ -424,7 +424,7 @@ def place_of(piece: LogPiece) -> dict[str, object]:
     }
 
 
-def damaged_row(schema: pa.Schema, piece: LogPiece, found: Damaged) -> pa.RecordBatch:
+def damaged_row(schema: pa.Schema, piece: LogPiece, found: BatchDamage) -> pa.RecordBatch:
     """Give the one row that says what is damaged, and where."""
     where = f"{piece.log.name}, byte {found.position}: {found.reason}"
     place = {**place_of(piece), CORRUPT: where}

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.facts.facts import TaggedFieldUse
-from flexwire.measures.bounded import merge_all, prune
-from flexwire.measures.definitions import OF_KAFKA
+from flexwire.measures.conditions import OF_KAFKA
+from flexwire.measures.counters import merge_all, prune
 
 MOST_FIELDS: Final = 10_000
 """So many different tagged fields are counted by themselves."""
@@ -32,14 +32,14 @@ _OF_FIELD = FieldKey._fields
 
 
 @dataclass(slots=True)
-class _Use:
+class _FieldCounts:
     """What is counted of one tagged field; ``bytes`` is None where none were measured."""
 
     versions: set[int] = field(default_factory=set)
     times: int = 0
     bytes: int | None = None
 
-    def merge(self, other: _Use) -> None:
+    def merge(self, other: _FieldCounts) -> None:
         """Take in what was counted elsewhere."""
         self.versions |= other.versions
         self.times += other.times
@@ -59,8 +59,8 @@ class TaggedFieldSums:
     """
 
     def __init__(self) -> None:
-        self._uses: dict[FieldKey, _Use] = {}
-        self._rest = _Use()
+        self._uses: dict[FieldKey, _FieldCounts] = {}
+        self._rest = _FieldCounts()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take in rows of a message table, for the bodies, or of the frames table, for headers."""
@@ -112,14 +112,14 @@ class TaggedFieldSums:
         groups = pa.table(uses).group_by([*_OF_FIELD, "version"])
         for row in groups.aggregate([("times", "sum"), ("bytes", "sum")]).to_pylist():
             version = row["version"]
-            one = _Use({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
+            one = _FieldCounts({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
             key = FieldKey(*(row[name] for name in _OF_FIELD))
-            self._uses.setdefault(key, _Use()).merge(one)
+            self._uses.setdefault(key, _FieldCounts()).merge(one)
         self._bound(2 * MOST_FIELDS)
 
     def merge(self, other: TaggedFieldSums) -> None:
         """Take in what was summed elsewhere; ``other`` stays as it is."""
-        merge_all(self._uses, other._uses, _Use)
+        merge_all(self._uses, other._uses, _FieldCounts)
         self._rest.merge(other._rest)
         self._bound(2 * MOST_FIELDS)
 
@@ -136,7 +136,7 @@ class TaggedFieldSums:
         return tuple(told)
 
 
-def _told(key: FieldKey, use: _Use) -> TaggedFieldUse:
+def _told(key: FieldKey, use: _FieldCounts) -> TaggedFieldUse:
     return TaggedFieldUse(
         message=key.message,
         versions=tuple(sorted(use.versions)),

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.measures.bounded import hashes_and_texts
+from flexwire.measures.counters import hashes_and_texts
 from flexwire.measures.evidence import SOFTWARE
-from flexwire.measures.groups import Coded, Groups, numbered
+from flexwire.measures.groups import CodedColumn, RowGroups, numbered
 from flexwire.protocol.audit import OPENING_APIS
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ _UNITED_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class RowKind:
     """Rows of one kind: the columns by which they are alike, and how the others are united."""
 
     keys: pa.Schema
@@ -58,7 +58,7 @@ class Kind:
         """Make one of rows that are alike."""
         if len(rows) < 2:  # noqa: PLR2004 - one row is like no other
             return rows
-        groups = Groups(*(coded_only(rows[name]) for name in self.keys.names))
+        groups = RowGroups(*(coded_only(rows[name]) for name in self.keys.names))
         some = rows.take(pa.array(groups.first))
         columns = [some[name] for name in self.keys.names]
         for name, unite in self.sums.items():
@@ -70,15 +70,15 @@ class Kind:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
-def coded_only(column: pa.Array) -> Coded:
+def coded_only(column: pa.Array) -> CodedColumn:
     """Give a column as numbers, whose values stay in Arrow; null is a value like others."""
-    return Coded(*numbered(column))
+    return CodedColumn(*numbered(column))
 
 
-class _Rows:
+class _HeldRows:
     """Rows of one kind in memory."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: RowKind) -> None:
         self._kind = kind
         self._batches: list[pa.RecordBatch] = []
         self.bytes = 0
@@ -108,16 +108,16 @@ class _Rows:
         self._batches, self.bytes = [rows], rows.nbytes
 
 
-class RowsByConnection:
+class ConnectionRows:
     """Rows of some kinds; each has the column `CONNECTION`.
 
     ``spills``: what is too much for memory goes to disk, and then it cannot be pickled any more.
     """
 
-    def __init__(self, kinds: Mapping[str, Kind], *, spills: bool = False) -> None:
+    def __init__(self, kinds: Mapping[str, RowKind], *, spills: bool = False) -> None:
         self._kinds = kinds
-        self._rows = {name: _Rows(kind) for name, kind in kinds.items()}
-        self._spilled = _Spilled() if spills else None
+        self._rows = {name: _HeldRows(kind) for name, kind in kinds.items()}
+        self._spilled = _SpillFile() if spills else None
 
     def add(self, name: str, rows: pa.RecordBatch) -> None:
         """Take in rows of a kind."""
@@ -130,7 +130,7 @@ class RowsByConnection:
         spilled = 0 if self._spilled is None else self._spilled.counts[name]
         return spilled + self._rows[name].count
 
-    def merge(self, other: RowsByConnection) -> None:
+    def merge(self, other: ConnectionRows) -> None:
         """Take in what was told elsewhere, and is in memory there."""
         for name, rows in other._rows.items():
             self.add(name, rows.united())
@@ -142,18 +142,18 @@ class RowsByConnection:
             return
         self._spill(self._spilled)
         for bucket in range(BUCKETS):
-            rows = {name: _Rows(kind) for name, kind in self._kinds.items()}
+            rows = {name: _HeldRows(kind) for name, kind in self._kinds.items()}
             for name, batch in self._spilled.read(bucket):
                 rows[name].add(batch)
             yield {name: one.united() for name, one in rows.items()}
 
-    def _spill(self, to: _Spilled) -> None:
+    def _spill(self, to: _SpillFile) -> None:
         for name, rows in self._rows.items():
             to.write(name, rows.united())
-            self._rows[name] = _Rows(self._kinds[name])
+            self._rows[name] = _HeldRows(self._kinds[name])
 
 
-class _Spilled:
+class _SpillFile:
     """Rows in a file that nobody else can open, and that is gone with the process."""
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ def _by_bucket(rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
     )
 
 
-def attributed(rows: pa.RecordBatch, kind: Kind) -> pa.RecordBatch:
+def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
     """Return what was sent with the client and the software of each row's connection.
 
     ``rows`` have the columns of ``kind``, those of `AUDITED` for what was sent. A client id with
@@ -211,7 +211,7 @@ def attributed(rows: pa.RecordBatch, kind: Kind) -> pa.RecordBatch:
     """
     if not len(rows):
         return rows
-    ids, software = _Ids(rows), _Software(rows)
+    ids, software = _ClientIds(rows), _RowSoftware(rows)
     client_ids = np.where(ids.is_opening, ids.owners, ids.codes)
     named = np.where(software.is_named, software.codes, software.named_alone(ids.connections))
     if (client_ids == ids.codes).all() and (named == software.codes).all():
@@ -230,11 +230,11 @@ def owning(rows: pa.RecordBatch) -> Numbers:
     """
     if not len(rows):
         return np.zeros(0, np.int64)
-    ids, software = _Ids(rows), _Software(rows)
-    groups = Groups(
-        Coded(ids.connections, range(len(rows))),
-        Coded(ids.codes, range(len(rows))),
-        Coded(software.codes, range(len(rows))),
+    ids, software = _ClientIds(rows), _RowSoftware(rows)
+    groups = RowGroups(
+        CodedColumn(ids.connections, range(len(rows))),
+        CodedColumn(ids.codes, range(len(rows))),
+        CodedColumn(software.codes, range(len(rows))),
     )
     requests = _sums(groups, rows["requests"].to_numpy())
     is_owner = ids.codes[groups.first] == ids.owners[groups.first]
@@ -244,7 +244,7 @@ def owning(rows: pa.RecordBatch) -> Numbers:
     return _first_of_each(first[order], ids.connections)
 
 
-class _Ids:
+class _ClientIds:
     """The client ids of rows as numbers, and of each row which one owns its connection.
 
     ``is_opening``: the row's client id has only opening requests on its connection.
@@ -257,8 +257,9 @@ class _Ids:
         self.values: pa.Array = client_id.values
         requests = rows["requests"].to_numpy()
         opens = np.isin(rows["api_key"].to_numpy(), [*OPENING_APIS])
-        groups = Groups(
-            Coded(self.connections, range(len(rows))), Coded(self.codes, range(len(rows)))
+        groups = RowGroups(
+            CodedColumn(self.connections, range(len(rows))),
+            CodedColumn(self.codes, range(len(rows))),
         )
         further = _sums(groups, np.where(opens, 0, requests))
         every, first = _sums(groups, requests), groups.first
@@ -273,11 +274,11 @@ class _Ids:
         self.is_opening: Numbers = (further == 0)[groups.of]
 
 
-class _Software:
+class _RowSoftware:
     """The software of rows as numbers; ``first`` has a row of each."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
-        groups = Groups(*(coded_only(rows[name]) for name in SOFTWARE))
+        groups = RowGroups(*(coded_only(rows[name]) for name in SOFTWARE))
         self.codes: Numbers = groups.of
         self.first: Numbers = groups.first
         self.is_named: Numbers = np.asarray(rows[SOFTWARE[0]].is_valid())
@@ -292,7 +293,7 @@ class _Software:
         return np.where(found < 0, self.codes, found)
 
 
-def _sums(groups: Groups, numbers: Numbers) -> Numbers:
+def _sums(groups: RowGroups, numbers: Numbers) -> Numbers:
     found = np.zeros(len(groups.first), np.int64)
     np.add.at(found, groups.of, numbers)
     return found

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from flexwire.errors import CaptureError
+from flexwire.logs.discovery import find_logs
 from flexwire.logs.files import EVERY, Bounds, LogQuery
-from flexwire.logs.finding import find_logs
-from flexwire.logs.planning import between, pieces_of, tasks_of, transactions_of
+from flexwire.logs.pieces import between, pieces_of, tasks_of, transactions_of
 from flexwire.logs.positions import end_before, end_offset, whole_end
 
 if TYPE_CHECKING:
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
     from flexwire.logs.files import Partition
     from flexwire.logs.positions import LogEnd
-    from flexwire.logs.reading import LogPiece
+    from flexwire.logs.records import LogPiece
     from flexwire.logs.replicas import Replica
 
     Offsets = dict[Partition, int]
 
 
-class Extent(NamedTuple):
+class LogExtent(NamedTuple):
     """The first offset of a log, and the one after the last that can be read now."""
 
     first: int
@@ -89,13 +89,13 @@ class LogFollower:
             end = extent.end if until is None else min(extent.end, until[partition])
             begin.setdefault(partition, extent.first)
             ends[partition] = max(end, begin[partition])
-        return ends if most is None else limited(begin, ends, most)
+        return ends if most is None else limit_offsets(begin, ends, most)
 
-    def _extent(self, log: Replica) -> Extent:
+    def _extent(self, log: Replica) -> LogExtent:
         first, end = log.first, end_offset(log.segments[-1])
         if self._query.isolation == "read_committed":
             end = min(end, transactions_of(log)[1])
-        return Extent(first, max(first, end))
+        return LogExtent(first, max(first, end))
 
     def tasks(
         self, start: Mapping[Partition, int], end: Mapping[Partition, int]
@@ -128,7 +128,7 @@ def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end
         raise CaptureError(f"{log} ends before offset {last}, and had some up to {end}")
 
 
-def limited(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
+def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
     """Give offsets between two, ``most`` after the first in all, each log by its share."""
     sizes = {one: last - begin[one] for one, last in end.items()}
     total = sum(sizes.values())
@@ -144,7 +144,7 @@ def limited(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
+class LogResumption:
     """What of a log is new, and how it went on from the offset that was to be read ``first``.
 
     Attributes:
@@ -161,16 +161,16 @@ class Resumed:
     is_gone: bool = False
 
 
-def resumed(log: Replica, first: int | None, piece_bytes: int) -> Resumed:
+def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumption:
     """Give what a log has from an offset on, or all of it, up to its last whole batch."""
     last = log.segments[-1]
     end = whole_end(last)
     waiting = last.log.size - end.position
     if first is not None and first >= end.offset:
-        return Resumed((), first, waiting, is_behind=first > end.offset)
+        return LogResumption((), first, waiting, is_behind=first > end.offset)
     is_gone = first is not None and first < log.first
     pieces = tuple(_pieces(log, first, end, piece_bytes))
-    return Resumed(pieces, max(end.offset, log.start), waiting, is_gone=is_gone)
+    return LogResumption(pieces, max(end.offset, log.start), waiting, is_gone=is_gone)
 
 
 def _pieces(log: Replica, first: int | None, end: LogEnd, piece_bytes: int) -> Iterator[LogPiece]:

@@ -99,11 +99,11 @@ def tagged_field_uses(
 
     ``versions`` are those of the rows, ``layouts`` the class that reads each; a null has no uses.
     """
-    walk = _Walk(versions, layouts)
+    walk = _ColumnWalk(versions, layouts)
     schemas = {version: made.definition.schema(version) for version, made in layouts.items()}
     # A message has tag sections in all its structures or in none.
     held = {
-        version: _Held(schema, layouts[version], "")
+        version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()
         if schema.flexible
     }
@@ -112,7 +112,7 @@ def tagged_field_uses(
     return _to_arrow(walk.found, len(column))
 
 
-class _Held(NamedTuple):
+class _TaggedStructures(NamedTuple):
     """What stands in a column in one version: structures of a message's class, and their path."""
 
     schema: Schema
@@ -146,7 +146,7 @@ class _Items:
         return _Items(self.values.values.slice(first, last - first), self, np.diff(offsets))
 
 
-class _Found(NamedTuple):
+class _TaggedRows(NamedTuple):
     """One tagged field in some rows, ascending, or an unknown one; ``sizes`` of an unknown one."""
 
     rows: Words
@@ -157,15 +157,15 @@ class _Found(NamedTuple):
     sizes: pa.Array
 
 
-class _Walk:
+class _ColumnWalk:
     """Goes through columns in their order, and keeps what it finds in the order of the objects."""
 
     def __init__(self, versions: Words, layouts: Mapping[int, type[Message]]) -> None:
         self.versions = versions
         self.count = len(layouts)
-        self.found: list[_Found] = []
+        self.found: list[_TaggedRows] = []
 
-    def structs(self, items: _Items, held: dict[int, _Held]) -> None:
+    def structs(self, items: _Items, held: dict[int, _TaggedStructures]) -> None:
         """Count the tagged fields of structures and of all that is in them."""
         if not len(items.values):
             return
@@ -184,7 +184,11 @@ class _Walk:
                 self._field(items, number, fields, held)
 
     def _field(
-        self, items: _Items, number: int, fields: dict[int, Field], held: dict[int, _Held]
+        self,
+        items: _Items,
+        number: int,
+        fields: dict[int, Field],
+        held: dict[int, _TaggedStructures],
     ) -> None:
         values = items.at(items.values.field(number))
         for versions in _alike(fields, held):
@@ -192,7 +196,7 @@ class _Walk:
             if one.tag is not None:
                 self._known(items, values, one, where, versions)
         below = {
-            version: _Held(inner, held[version].made, _path(held[version].path, one))
+            version: _TaggedStructures(inner, held[version].made, _path(held[version].path, one))
             for version, one in fields.items()
             if (inner := struct_of(one.type)) is not None
         }
@@ -201,7 +205,12 @@ class _Walk:
             self.structs(values.elements() if is_list else values, below)
 
     def _known(
-        self, items: _Items, values: _Items, one: Field, where: _Held, versions: Sequence[int]
+        self,
+        items: _Items,
+        values: _Items,
+        one: Field,
+        where: _TaggedStructures,
+        versions: Sequence[int],
     ) -> None:
         counts = differs(values.values, one, where.made)
         if one.nullable and one.default is not None:
@@ -215,9 +224,9 @@ class _Walk:
         if len(rows):
             tags = np.full(len(rows), one.tag)
             sizes = pa.nulls(len(rows), pa.int64())
-            self.found.append(_Found(rows, where.path, tags, one.json_name, times, sizes))
+            self.found.append(_TaggedRows(rows, where.path, tags, one.json_name, times, sizes))
 
-    def _unknown(self, items: _Items, held: dict[int, _Held]) -> None:
+    def _unknown(self, items: _Items, held: dict[int, _TaggedStructures]) -> None:
         offsets = np.asarray(items.values.offsets)
         if offsets[0] == offsets[-1]:
             return
@@ -244,7 +253,7 @@ class _Walk:
         shown = np.bincount(which, weights=sizes >= 0)[order] > 0
         total = np.bincount(which, weights=np.maximum(sizes, 0))[order].astype(np.int64)
         told = pa.array(total, mask=~shown)
-        self.found.append(_Found(rows[first], path, tags[first], None, times, told))
+        self.found.append(_TaggedRows(rows[first], path, tags[first], None, times, told))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
         """Give those of the values, each with its row, whose message has one of the versions."""
@@ -258,7 +267,7 @@ def _path(path: str, one: Field) -> str:
     return f"{within}[]" if isinstance(one.type, Array) else within
 
 
-def _alike(fields: Mapping[int, Field], held: Mapping[int, _Held]) -> list[list[int]]:
+def _alike(fields: Mapping[int, Field], held: Mapping[int, _TaggedStructures]) -> list[list[int]]:
     """Give together the versions in which a field has the same tag, name, path and default.
 
     The default of a structure is that of all its fields.
@@ -277,7 +286,7 @@ def _alike(fields: Mapping[int, Field], held: Mapping[int, _Held]) -> list[list[
     return [versions for _, versions in found]
 
 
-def _to_arrow(found: Sequence[_Found], rows: int) -> pa.ListArray:
+def _to_arrow(found: Sequence[_TaggedRows], rows: int) -> pa.ListArray:
     offsets = np.zeros(rows + 1, np.int32)
     if not found:
         uses = pa.array([], _USE)

@@ -32,7 +32,7 @@ class BeyondAllowanceError(Exception):
     """The batches take more than they are allowed; they are to be read again, each held."""
 
 
-class Meter:
+class InflationMeter:
     """Counts what compressed batches take, and bounds them once they take more than allowed.
 
     ``captured`` bytes are what the batches were captured in.

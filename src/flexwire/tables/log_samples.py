@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from flexwire.columnar import encode_records
 from flexwire.errors import EncodeError
-from flexwire.logs import Damaged, read_piece
+from flexwire.logs import BatchDamage, read_piece
 from flexwire.records.compression import deflate
 from flexwire.records.record import Compression
 from flexwire.tables.log_schema import LOG_SCHEMAS, REWRITES
@@ -48,14 +48,14 @@ MOST_INFLATED: Final = 8 << 20
 _COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 
 
-class Window(NamedTuple):
+class SampleWindow(NamedTuple):
     """Where in a file a sample is to begin at the earliest, and its bytes without compression."""
 
     position: int
     wanted: int
 
 
-class Sample(NamedTuple):
+class BatchSample(NamedTuple):
     """Successive batches: where they stand, and how many bytes they have in the file."""
 
     start: int
@@ -64,7 +64,7 @@ class Sample(NamedTuple):
     batches: int
 
 
-class Extents(NamedTuple):
+class BatchExtents(NamedTuple):
     """The batches of a piece, in the order of their positions: where each stands, and its bytes."""
 
     positions: Words
@@ -73,7 +73,7 @@ class Extents(NamedTuple):
     is_control: Words
 
 
-def sample_at(window: Window, batches: Extents) -> Sample | None:
+def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
     """Choose successive batches of a piece; None where none is to be had.
 
     Control batches between them are no part of the sample.
@@ -95,14 +95,14 @@ def sample_at(window: Window, batches: Extents) -> Sample | None:
         return None
     first, last = chosen[0], chosen[-1]
     stop = int(positions[last] + sizes[last])
-    return Sample(int(positions[first]), stop, int(sizes[chosen].sum()), len(chosen))
+    return BatchSample(int(positions[first]), stop, int(sizes[chosen].sum()), len(chosen))
 
 
-def rewritten(piece: LogPiece, sample: Sample) -> pa.RecordBatch | None:
+def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
     """Write a sample of a piece again in all ways; None where its records cannot be written."""
     part = replace(piece, start=sample.start, stop=sample.stop, is_end=False)
     found = read_piece(part, _COLUMNS, mode="PERMISSIVE")
-    read = [one for one in found if not isinstance(one, Damaged)]
+    read = [one for one in found if not isinstance(one, BatchDamage)]
     if not read or not sum(map(len, read)):
         return None
     rows = pa.Table.from_batches(read).combine_chunks()

@@ -82,6 +82,7 @@ MOVED: Final = {
     "flexwire.check.report": "flexwire.specs.finding",
     "flexwire.check.rule": "flexwire.specs.lint.rule",
     "flexwire.check.rules": "flexwire.specs.lint.rules",
+    "flexwire.codec.explain_records": "flexwire.codec.record_explanation",
     "flexwire.columnar.record_schema": "flexwire.columnar.record_columns",
     "flexwire.cost": "flexwire.specs.cost",
     "flexwire.cost.carry": "flexwire.specs.cost.conversion",
@@ -202,6 +203,9 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
     "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
+    "flexwire.columnar": {"Permissive": "PermissiveResult", "Wanted": "RecordSelection"},
+    "flexwire.columnar.records": {"Wanted": "RecordSelection"},
+    "flexwire.columnar.reference": {"Permissive": "PermissiveResult"},
     "flexwire.logs": {"Damaged": "BatchDamage"},
     "flexwire.logs.records": {"Damaged": "BatchDamage"},
     "flexwire.logs.request_log": {

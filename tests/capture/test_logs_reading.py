@@ -13,7 +13,7 @@ import pytest
 from flexwire.columnar import records as by_columns
 from flexwire.columnar.record_columns import moment
 from flexwire.errors import CaptureError, FlexwireError, StorageError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.logs import BatchDamage, LogQuery, plan, read_piece
 from flexwire.logs import records as log_records
 from flexwire.logs.records import KAFKA_COLUMNS, LOG_COLUMNS, LogRows, damaged_row
@@ -88,7 +88,7 @@ def test_each_record_of_a_broker_has_the_columns_of_sparks_kafka_source(
     tmp_path: Path, path: str, *, with_kernels: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not with_kernels:
-        monkeypatch.setattr(by_columns, "extension", lambda _name: None)
+        monkeypatch.setattr(by_columns, "load_kernel", lambda _name: None)
     made = write(tmp_path, path)
     expected = [
         expected_row(made, batch, record)
@@ -98,7 +98,7 @@ def test_each_record_of_a_broker_has_the_columns_of_sparks_kafka_source(
     ]
     found = rows_of(made)
     assert [{name: one[name] for name in expected[0]} for one in found] == expected
-    assert not with_kernels or extension("records_read") is not None
+    assert not with_kernels or load_kernel("records_read") is not None
 
 
 @pytest.mark.parametrize("room", [70, 700, 5000])

@@ -14,8 +14,8 @@ from uuid import UUID
 import pytest
 
 from flexwire.codec import Encoding, Message
-from flexwire.codec.refusing import (
-    Refused,
+from flexwire.codec.runtime import (
+    Refusal,
     packers_of_many,
     read_count,
     read_length,
@@ -25,7 +25,7 @@ from flexwire.codec.refusing import (
     write_length,
     write_string_length,
 )
-from flexwire.codec.source import LONGEST_LINE, OWN, Names, literal
+from flexwire.codec.source import LONGEST_LINE, OWN, SourceNames, literal
 from flexwire.errors import DecodeError, EncodeError
 from flexwire.schema.spec import FieldSpec, FieldType
 from flexwire.versions import Versions
@@ -59,7 +59,7 @@ def odd_names() -> type[Message]:
     names = [name for name in (*sorted(OWN), *_SHARED) if attribute(name) == name]
     assert {"size", "range", "read_tag", "message", "unknown", "str", *_SHARED} <= {*names}
     fields = [field(name, kind) for name, kind in zip(names, itertools.cycle(_TYPES), strict=False)]
-    structs = ["UUID", "UUID_", "Refused", "Struct", "None", "True"]
+    structs = ["UUID", "UUID_", "Refusal", "Struct", "None", "True"]
     held = [
         {**field(f"held_{at}", name), "fields": [field("size", "string")]}
         for at, name in enumerate(structs)
@@ -117,7 +117,7 @@ def test_source_of_any_name_is_laid_out_as_ruff_would(kind: Any, tmp_path: Path)
 
 
 def test_a_name_is_for_one_thing() -> None:
-    names = Names(["size", "size_", "unpack_i", "UUID"])
+    names = SourceNames(["size", "size_", "unpack_i", "UUID"])
     given = [
         *(names.local(one) for one in ("size", "size_", "unpack_i", "UUID")),
         names.shared("format", "unpack_i"),
@@ -154,7 +154,7 @@ def test_a_count_is_the_varint_that_the_wire_types_read(rest: bytes) -> None:
         try:
             expected = read_unsigned_varint(raw, 0, len(raw))
         except DecodeError:
-            with pytest.raises((Refused, IndexError)):
+            with pytest.raises((Refusal, IndexError)):
                 read_count(raw, 0)
         else:
             assert read_count(raw, 0) == expected
@@ -170,9 +170,9 @@ def test_a_length_is_the_varint_that_the_wire_types_write(bits: int) -> None:
             assert write_string_length(length) == raw
             assert read_string_length(b"#" + raw, 1) == (length + 1, len(raw) + 1)
         else:
-            with pytest.raises(Refused):
+            with pytest.raises(Refusal):
                 write_string_length(length)
-            with pytest.raises(Refused):
+            with pytest.raises(Refusal):
                 read_string_length(raw, 0)
 
 
@@ -205,9 +205,9 @@ def test_how_many_numbers_there_were_before_is_kept_only_of_few() -> None:
     assert len(table) <= 128
     assert unpackers_of_many("q") is table
     for negative in (-1, -(2**31)):
-        with pytest.raises(Refused):
+        with pytest.raises(Refusal):
             table[negative]
-    with pytest.raises(Refused):
+    with pytest.raises(Refusal):
         unpackers_of_many("q", 1)[0]
 
 

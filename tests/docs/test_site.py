@@ -27,6 +27,7 @@ SPEED = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 
 def test_every_page_of_the_docs_is_in_one_section() -> None:
     docs = [f"docs/{path.stem}" for path in (ROOT / "docs").glob("*.md")]
+    docs += [f"docs/notes/{path.stem}" for path in (ROOT / "docs" / "notes").glob("*.md")]
     assert sorted(one for one in PAGES if one.startswith("docs/")) == sorted(
         [*docs, "docs/reference/README"]
     )

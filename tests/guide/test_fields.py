@@ -15,7 +15,7 @@ from flexwire.schema.spec import MessageType
 from flexwire.specs.guide import own_messages
 from flexwire.specs.guide.rows import CharacterBudget, make_rows, wire_form
 from flexwire.wire.schema import Field, NullableStruct, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from tests.each import each
 from tests.guide.built import messages, page_of, tables
 from tests.guide.specs import edition
@@ -55,9 +55,9 @@ def default_text(value: object) -> str:
 
 
 def wire_words(one: Field) -> str:
-    kind = one.type.element if isinstance(one.type, Array) else one.type
+    kind = one.type.element if isinstance(one.type, ArrayType) else one.type
     within = "structure" if isinstance(kind, Schema | NullableStruct) else kind.name
-    return f"{one.type.name} of {within}" if isinstance(one.type, Array) else within
+    return f"{one.type.name} of {within}" if isinstance(one.type, ArrayType) else within
 
 
 @each("name", NAMES)

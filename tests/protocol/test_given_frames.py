@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from flexwire.codec import message
-from flexwire.codec.explain_cut import explain_cut
+from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import FrameError
 from flexwire.protocol.frame_input import (
     InputFrame,

@@ -252,13 +252,12 @@ def committed(number: int, *files: Written) -> tuple[int, bytes]:
     return number, pickle.dumps(Committed(number, files, None))
 
 
-# As a module: under its own name the package has a function's type too.
 room: Any = import_module("flexwire.kernels")
 
 
 def asks_for_a_kernel(number: int, drop: Drop) -> bool:
     del number, drop
-    return room.extension("packets") is not None
+    return room.load_kernel("packets") is not None
 
 
 @pytest.mark.parametrize("there", ["there", "off", "missing"])
@@ -268,8 +267,8 @@ def test_that_there_are_no_kernels_is_told(
     caplog: pytest.LogCaptureFixture,
     there: str,
 ) -> None:
-    monkeypatch.setattr(room._Process, "lacks_kernels", False)
-    monkeypatch.setattr(room, "extension", cache(room.extension.__wrapped__))
+    monkeypatch.setattr(room, "_MISSING", set())
+    monkeypatch.setattr(room, "load_kernel", cache(room.load_kernel.__wrapped__))
     if there == "off":
         monkeypatch.setenv("FLEXWIRE_KERNELS", "off")
     if there == "missing":

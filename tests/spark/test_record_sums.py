@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pytest
 
 from flexwire.capture.pairing.state import NOT_KAFKA
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.measures import counters, headers, records, tagged_fields
 from flexwire.measures.counters import DistinctCounter, LengthCounts, hash_of, hashes_and_texts
 from flexwire.measures.failures import SAMPLE_BYTES, record_failures
@@ -246,7 +246,7 @@ def test_a_batch_in_two_parts_counts_once() -> None:
 
 def test_without_kernels_all_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     told = [*rows_of("STRANGE").records, *hostile_rows()]
-    assert extension("hashing") is not None
+    assert load_kernel("hashing") is not None
     expected = summed(RecordHeaderSums, told).facts()
     monkeypatch.setattr(counters, "extension", lambda _: None)
     assert summed(RecordHeaderSums, told).facts() == expected

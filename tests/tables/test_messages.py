@@ -132,7 +132,7 @@ def test_without_kernels_the_rows_are_the_same(name: str, by_row: list[int]) -> 
     given = batch(found)
     expected = by_objects(given, name)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(messages, "extension", lambda _name: None)
+        patched.setattr(messages, "load_kernel", lambda _name: None)
         by_row.clear()
         same(message_rows(given, name), expected)
     assert len(by_row) == len(found)

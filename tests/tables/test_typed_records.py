@@ -174,7 +174,7 @@ def test_damaged_bytes_are_errors_of_the_reference_or_what_it_says(topic: Intern
 
 
 def test_without_kernels_it_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(columnar_rows, "extension", lambda _: None)
+    monkeypatch.setattr(columnar_rows, "load_kernel", lambda _: None)
     assert check(OFFSETS, real_records(OFFSETS)[:60]) == 0
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.codec import Encoding, message
-from flexwire.codec.emit_decode import emit_decoder_source
-from flexwire.codec.emit_encode import emit_encoder_source
+from flexwire.codec.decoder_source import emit_decoder_source
+from flexwire.codec.encoder_source import emit_encoder_source
 from tools.pages.files import ROOT, write_files
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from flexwire.demo.outcome import ClientOutcome
 from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.facts.answers import UnansweredQuestion
 from flexwire.facts.facts import LogFacts, RequestLogFacts
-from flexwire.kernels import Running
+from flexwire.kernels import KernelStatus
 from flexwire.records import Record, encode_batch
 from flexwire.spark.analyze import Analysis
 from flexwire.storage.output_directory import OutputDirectory
@@ -88,7 +88,10 @@ def _printed() -> dict[str, list[Any]]:
     found["answers"] = [_of_answers()]
     found |= _of_calls()
     found["tap, each line"] = tap_output()
-    ran_on = [Running("Cython", None, True, "a reason"), Running("nothing", None, False, "")]
+    ran_on = [
+        KernelStatus("Cython", None, True, "a reason"),
+        KernelStatus("nothing", None, False, ""),
+    ]
     found["warmup"] = [
         warmup._as_json(running, seconds)  # noqa: SLF001 - its run would compile
         for running, seconds in zip(ran_on, (1.0, None), strict=True)

@@ -64,6 +64,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
         "CONTRIBUTING",
         "ARCHITECTURE",
         "docs/decisions",
+        "docs/notes/performance",
         "CHANGELOG",
         "SECURITY",
     ),

@@ -88,13 +88,13 @@ def schema_resolve(
 def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
     """The fields of a structure in their order on the wire, each before those inside it."""
     from flexwire.wire.schema import struct_of
-    from flexwire.wire.types import Array
+    from flexwire.wire.types import ArrayType
 
     inline, tagged = list(schema.inline), list(schema.tagged.values())
     ordered = [*tagged, *inline] if schema.tags_lead else [*inline, *tagged]
     for field in [*ordered, *schema.absent]:
         inner = struct_of(field.type)
-        here = f"{path}{field.json_name}{'[]' if isinstance(field.type, Array) else ''}"
+        here = f"{path}{field.json_name}{'[]' if isinstance(field.type, ArrayType) else ''}"
         is_there = field in ordered
         yield {
             "field": here,
@@ -110,9 +110,9 @@ def _rows(schema: Schema, path: str) -> Iterator[dict[str, Any]]:
 
 def _type_name(kind: Type) -> str:
     from flexwire.wire.schema import NullableStruct
-    from flexwire.wire.types import Array
+    from flexwire.wire.types import ArrayType
 
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return f"{kind.name} of {_type_name(kind.element)}"
     if isinstance(kind, NullableStruct):
         return f"nullable {kind.schema.name}"

@@ -18,7 +18,7 @@ from flexwire.client.security import PLAINTEXT, Security, log_in
 from flexwire.client.write_requests import why_it_writes
 from flexwire.closeable import Closeable
 from flexwire.codec import Message, message
-from flexwire.codec.explain_cut import explain_cut
+from flexwire.codec.partial_explanation import explain_cut
 from flexwire.errors import (
     CallError,
     DecodeError,

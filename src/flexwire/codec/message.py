@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from flexwire.arguments import to_bytes, to_flag, to_int, to_kind, to_text, to_version
 from flexwire.codec.definition import Definition, functions_of
 from flexwire.codec.json_form import read_json, write_json
-from flexwire.codec.plain import from_plain, to_plain
+from flexwire.codec.mappings import from_plain, to_plain
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import CodecError, DecodeError, JsonFormError, MissingFieldsError
 from flexwire.forks import lock_over_forks

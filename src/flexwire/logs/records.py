@@ -29,10 +29,10 @@ from flexwire.columnar.record_sums import (
     RECORDS,
     VALUE_BYTES,
     VALUE_SIZE,
-    RecordSums,
+    RecordSizeSums,
     is_sums,
 )
-from flexwire.columnar.records import Mode, RecordReader, Wanted
+from flexwire.columnar.records import Mode, RecordReader, RecordSelection
 from flexwire.errors import CaptureError, RecordError
 from flexwire.logs.files import EVERY, Bounds, open_file
 from flexwire.records.inflation import INFLATION, Inflation
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from flexwire.columnar.batch_digests import BatchDigests
     from flexwire.columnar.batch_table import BatchHeaders
-    from flexwire.columnar.record_columns import Hints
-    from flexwire.columnar.record_sums import Counting
+    from flexwire.columnar.record_columns import SizeHints
+    from flexwire.columnar.record_sums import RecordCounter
     from flexwire.logs.files import Partition
     from flexwire.storage.input_file import InputFile
 
@@ -105,7 +105,7 @@ def read_piece(
     columns: Sequence[str],
     *,
     mode: Mode = "FAILFAST",
-    sums: RecordSums | None = None,
+    sums: RecordSizeSums | None = None,
     of_transactions: bool = False,
     inflation: Inflation = INFLATION,
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
@@ -118,7 +118,7 @@ def read_piece(
     A torn end is `BatchDamage` in both modes, anything else only in ``PERMISSIVE``; otherwise it is
     a `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
     """
-    wanted = Wanted(
+    wanted = RecordSelection(
         tuple(columns),
         piece.offsets.ends,
         piece.timestamps.ends,
@@ -139,7 +139,7 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
         hear(reading.at, headers)
         return np.ones(len(headers.positions), bool)
 
-    reading = _PieceReader(piece, Wanted(("magic",)), skip_all, "PERMISSIVE")
+    reading = _PieceReader(piece, RecordSelection(("magic",)), skip_all, "PERMISSIVE")
     for _ in reading:
         pass
 
@@ -153,7 +153,9 @@ def read_control_records(
         skipped: Words = headers.attributes & CONTROL_MASK == 0
         return skipped
 
-    yield from _PieceReader(piece, Wanted(tuple(columns), piece.offsets.ends), skip_others, mode)
+    yield from _PieceReader(
+        piece, RecordSelection(tuple(columns), piece.offsets.ends), skip_others, mode
+    )
 
 
 def digest_piece(
@@ -170,7 +172,7 @@ def digest_piece(
         digests.at = reading.at
         return np.zeros(len(headers.positions), bool)
 
-    wanted = Wanted(
+    wanted = RecordSelection(
         ("magic",),
         piece.offsets.ends,
         max_inflated=inflation.max_inflated,
@@ -244,10 +246,10 @@ class _PieceReader:
     def __init__(
         self,
         piece: LogPiece,
-        wanted: Wanted,
+        wanted: RecordSelection,
         skips: Skips,
         mode: Mode,
-        sums: Counting | None = None,
+        sums: RecordCounter | None = None,
     ) -> None:
         self.at = piece.start
         self._piece = piece
@@ -255,7 +257,7 @@ class _PieceReader:
         self._skips = skips
         self._mode: Mode = mode
         self._sums = sums
-        self._hints: Hints | None = None
+        self._hints: SizeHints | None = None
         self._left = piece.stop - piece.start
         self._room = np.empty(min(_ROOM, self._left), np.uint8)
         self._used = 0
@@ -512,7 +514,7 @@ class LogSums:
         self._facts = [one for one in self._keys if one in _OF_BATCH]
         self.read = (*self._sizes.values(), *self._facts)
         """The columns to read."""
-        self.counted = RecordSums(self._keys)
+        self.counted = RecordSizeSums(self._keys)
         """What kernels count, for `read_piece`."""
         self._counted: list[pa.Table] = []
         self._rows = 0

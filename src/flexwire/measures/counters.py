@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 import numpy as np
 
 from flexwire.columnar import value_hash as L  # noqa: N812 - a word in front of some ten
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.measures.groups import changes
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def hash_of(value: bytes) -> int:
 
 def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     """Give the hash of each value, and whether it is UTF-8; of a null anything."""
-    hashing = extension("hashing")
+    hashing = load_kernel("hashing")
     if hashing is None:
         return _by_objects(values)
     rows = len(values)

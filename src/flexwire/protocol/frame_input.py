@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.codec import Explanation, message
-from flexwire.codec.explain_cut import FirstPart, explain_cut
+from flexwire.codec.partial_explanation import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.first_bytes import find_foreign_protocol

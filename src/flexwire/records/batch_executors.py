@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.records import batch, body, decode, encode
 from flexwire.records.executors import ACTIVE, RecordFunctions
 from flexwire.records.record import Record
@@ -26,15 +26,15 @@ PYTHON = RecordFunctions(
 
 def kernel_functions() -> RecordFunctions:
     """Return those on kernels; Python's without kernels, or where these do not take the classes."""
-    objects: Any = extension("record_objects")
+    objects: Any = load_kernel("record_objects")
     if objects is None:
         return PYTHON
     try:
         classes = objects.Classes(Record, batch.RecordBatch)
-    except extension("objects").UnsuitableError:
+    except load_kernel("objects").UnsuitableError:
         return PYTHON
-    read, write = extension("record_objects_read"), extension("record_objects_write")
-    iterating = extension("record_objects_iterate")
+    read, write = load_kernel("record_objects_read"), load_kernel("record_objects_write")
+    iterating = load_kernel("record_objects_iterate")
     decode.BatchIterator.register(iterating.BatchIterator)
     return RecordFunctions(
         read.records_reader(classes, PYTHON.read_body),

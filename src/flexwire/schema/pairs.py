@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import FIRST
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -278,7 +278,7 @@ def _pairs(left: Type, right: Type) -> list[Paired] | None:
 
 def _form(kind: Type) -> object:
     """How a value is written, but for the structures in it; records are bytes."""
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return (kind.name, _form(kind.element))
     if isinstance(kind, NullableStruct):
         return ("nullable structure", kind.tagged)

@@ -213,7 +213,7 @@ class _Resolver:
             if presence is not Presence.ABSENT and not element.least_size:
                 # A count then says nothing about the bytes to come, and cannot be checked.
                 raise self.error(field, f"its elements take no bytes in version {self.version}")
-            return types.Array(element=element, compact=compact, nullable=nullable)
+            return types.ArrayType(element=element, compact=compact, nullable=nullable)
         if field.type.is_struct:
             schema = self.nested(field)
             if nullable:

@@ -17,7 +17,7 @@ from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front
 from flexwire.capture.pairing.pairing import Facts, Turns
 from flexwire.capture.reassembly.frames import taken
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.schema.catalog import catalog
 from flexwire.survey.guessed_connections import Run, SupposedFlows, key_of
@@ -265,7 +265,7 @@ _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 
 def has_kernels() -> bool:
     """Whether pieces can be surveyed: without kernels, no connection is lent."""
-    return all(extension(name) is not None for name in ("frames", "pairing"))
+    return all(load_kernel(name) is not None for name in ("frames", "pairing"))
 
 
 def survey_piece(asked: Asked, piece: Piece, *, is_first: bool) -> Summary | None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import FAILED
-from flexwire.columnar.record_columns import Hints
+from flexwire.columnar.record_columns import SizeHints
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.tables.messages import message_rows, without_record_bytes
 from flexwire.tables.records import record_runs
@@ -230,7 +230,7 @@ class TableRows:
         self._inflation = inflation
         self._wanted = wanted
         # Of this range alone, so that it gives the same batches each time.
-        self._hints = {name: Hints() for name in _OF_RECORDS}
+        self._hints = {name: SizeHints() for name in _OF_RECORDS}
 
     def of(
         self, batch: pa.RecordBatch, names: dict[str, str], software: Mapping[str, Software]

@@ -31,7 +31,7 @@ from flexwire.columnar import decode_messages
 from flexwire.columnar.objects import message_column
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import carries_credentials, parse_response, response_header_version, withhold
 from flexwire.schema.catalog import per_catalog
 from flexwire.tables.message_schema import (
@@ -341,7 +341,7 @@ def message_rows(
     """
     carried = CarrierFrames(frames.select(NEEDED.names), rows)
     parts = _RowParts(len(carried))
-    if extension("columns_read") is not None and (
+    if load_kernel("columns_read") is not None and (
         show_credentials or not carries_credentials(name)
     ):
         _put_columns(parts, carried, name, release, show_credentials=show_credentials)

@@ -42,7 +42,7 @@ from flexwire.wire.types import (
     COMPACT_RECORDS,
     NULLABLE_RECORDS,
     RECORDS,
-    Array,
+    ArrayType,
     Bytes,
     Float64,
     String,
@@ -155,9 +155,9 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
         if filled.get(name) is None:
             if one.presence is Presence.INLINE:
                 body.left_out += name not in filled or not one.nullable
-                is_list = isinstance(kind, Array) and not one.nullable
+                is_list = isinstance(kind, ArrayType) and not one.nullable
                 filled[name] = [] if is_list else None
-        elif isinstance(kind, Array) and isinstance(kind.element, Schema):
+        elif isinstance(kind, ArrayType) and isinstance(kind.element, Schema):
             found = filled[name]
             if isinstance(found, list):
                 filled[name] = [_filled(item, kind.element, names, body) for item in found]
@@ -367,7 +367,7 @@ def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.Struct
 
 
 def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | None:
-    if isinstance(wire, Array):
+    if isinstance(wire, ArrayType):
         inner = _json_type(wire.element, kind.value_type, names)
         return None if inner is None else pa.list_(inner)
     if isinstance(wire, NullableStruct):
@@ -435,7 +435,7 @@ def _struct(
 
 
 def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
-    if isinstance(wire, Array):
+    if isinstance(wire, ArrayType):
         inner = _value(wire.element, column.values, kind.value_type)
         if isinstance(wire.element, Schema) and column.values.null_count:
             raise _RefusedError
@@ -479,7 +479,7 @@ def _defaulted(one: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Arr
     """Give a column with the field's default where it is missing."""
     if isinstance(one.type, Schema | NullableStruct):
         raise _RefusedError
-    if not isinstance(one.type, Array):
+    if not isinstance(one.type, ArrayType):
         default = pa.scalar(in_column(one.default), column.type)
         return pc.if_else(missing, default, column)
     if one.default is None:

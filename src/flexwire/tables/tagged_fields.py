@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from flexwire.capture.pairing.state import WITHHELD_BYTES
 from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -264,7 +264,7 @@ class _ColumnWalk:
 
 def _path(path: str, one: Field) -> str:
     within = f"{path}.{one.json_name}" if path else one.json_name
-    return f"{within}[]" if isinstance(one.type, Array) else within
+    return f"{within}[]" if isinstance(one.type, ArrayType) else within
 
 
 def _alike(fields: Mapping[int, Field], held: Mapping[int, _TaggedStructures]) -> list[list[int]]:
@@ -275,7 +275,7 @@ def _alike(fields: Mapping[int, Field], held: Mapping[int, _TaggedStructures]) -
     found: list[tuple[tuple[Any, ...], list[int]]] = []
     for version, one in fields.items():
         where = held[version]
-        inner = None if isinstance(one.type, Array) else struct_of(one.type)
+        inner = None if isinstance(one.type, ArrayType) else struct_of(one.type)
         told = (one.tag, one.json_name, one.default, one.nullable, inner, where.path, where.made)
         for other, versions in found:
             if other == told:

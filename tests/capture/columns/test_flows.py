@@ -280,7 +280,7 @@ def by_columns_without_kernels(
     seed: int, segments: list[Segment], brokers: Brokers
 ) -> tuple[dict[str, list[CapturedFrame]], list[CapturedConnection]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flows, "extension", lambda _: None)
+        patch.setattr(flows, "load_kernel", lambda _: None)
         return by_columns(random.Random(seed), segments, brokers)
 
 

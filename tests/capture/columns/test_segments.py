@@ -24,7 +24,7 @@ from flexwire.capture.reassembly import packet_scan, segments
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.reassembly.packet_scan import DIFFERENT_REASONS, FURTHER_REASONS
 from flexwire.capture.reassembly.segments import FileNotes, Position, SegmentColumns, SegmentReader
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.wire.packet_layout import MAX_BLOCK_BYTES
 from flexwire.wire.segment_layout import ACK
 from tests.capture.columns.captures import LINKS, any_capture, made_capture, packet_on
@@ -104,9 +104,9 @@ def assert_equal(file: str, *readers: SegmentReader) -> None:
 def executor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Say who reads; objects do without kernels."""
     if request.param == "objects":
-        monkeypatch.setattr(packet_scan, "extension", lambda _: None)
+        monkeypatch.setattr(packet_scan, "load_kernel", lambda _: None)
     else:
-        assert extension("packets") is not None
+        assert load_kernel("packets") is not None
     return str(request.param)
 
 

@@ -16,7 +16,7 @@ from flexwire.capture.pairing.pairing import PAIRED, Judgement, Said, Told, Turn
 from flexwire.capture.reassembly import frames as gathering
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol.apis import is_released, request_entries
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 from flexwire.protocol.credentials import METADATA_TOPIC
@@ -118,12 +118,12 @@ def with_kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if request.param == "objects":
         without_kernels(monkeypatch)
     else:
-        assert extension("pairing") is not None
+        assert load_kernel("pairing") is not None
 
 
 def without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (turns_module, state, gathering):
-        monkeypatch.setattr(module, "extension", lambda _name: None)
+        monkeypatch.setattr(module, "load_kernel", lambda _name: None)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -15,7 +15,7 @@ import numpy as np
 
 from flexwire.capture.pairing.pairing import Told, Turns, paired
 from flexwire.capture.reassembly.frames import FrameColumns
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from tests.capture.columns.conversing import FETCH, HEARTBEAT, heartbeat, produce
 from tests.kernels.guard import Guarded
 from tests.protocol.payloads import request_payload, response_payload
@@ -26,7 +26,7 @@ _BYTES = [0, 1, 2, 127, 128, 255]
 def main(rounds: int, *, lie: bool) -> None:
     """Read damaged payloads, one after the other; most go on being plain."""
     source, memory = random.Random(rounds), Guarded()
-    assert extension("pairing") is not None
+    assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
     sound += [request_payload(FETCH, 13, bytes(30)), response_payload(HEARTBEAT, 4)]
     turns, plain = Turns(), 0

@@ -17,7 +17,7 @@ from flexwire.capture.pairing.reading import Facts, FrameReader, OneConnection, 
 from flexwire.capture.pairing.rows import PAIRED, Judgement, Told, paired
 from flexwire.capture.pairing.state import Clients, Waiting, fresh_states
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
 from flexwire.protocol.headers import decodes
 from flexwire.protocol.sasl import is_ticket
@@ -93,7 +93,7 @@ class Turns:
             facts = replace(given, clients=self._clients.texts)
             facts.client[:] = numbers[facts.client]
         numbers = self._numbered(frames)
-        pairing = extension("pairing")
+        pairing = load_kernel("pairing")
         if pairing is None:
             for number in set(numbers[numbers >= 0].tolist()):
                 self._to_objects(number)

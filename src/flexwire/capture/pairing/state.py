@@ -9,7 +9,7 @@ import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some thirty
 from flexwire.columnar.program import address
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.protocol import WITHHELD
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
 
@@ -76,7 +76,7 @@ class Waiting:
         self.states = states
         self.words = L.Words()
         self.address = ctypes.addressof(self.words)
-        self._kernel = extension("pairing")
+        self._kernel = load_kernel("pairing")
         self._make(max(_FEW, 2 * len(entries)))
         self._put(entries)
 

@@ -21,7 +21,7 @@ from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.capture.reassembly.framing import CAPTURED_FRAME_LIMIT
 from flexwire.capture.reassembly.streams import Standing, Taken, Went
 from flexwire.extras import needed_by
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.schema.catalog import catalog
 from flexwire.wire.limits import INT64_MAX
 
@@ -331,7 +331,7 @@ class _LentConnections:
 
     def carry(self) -> None:
         """Hold what is held in memory of our own, so that no chunk's memory is kept for it."""
-        frames = extension("frames")
+        frames = load_kernel("frames")
         count = len(self.connections)
         if frames is None or not count:
             return
@@ -379,7 +379,7 @@ class _Chunk:
         self._flows = flows
         self._segments = segments
         self._parts = _Parts()
-        self._kernels = extension("frames")
+        self._kernels = load_kernel("frames")
         self._order: Array = np.argsort(segments.key, kind="stable").astype(np.int64)
         self._words = _Words(limit=flows.limit, highest_key=max(catalog().api_keys(), default=-1))
         self._kept: list[Array] = []

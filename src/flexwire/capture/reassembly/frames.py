@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.columnar.program import allocate
 from flexwire.extras import needed_by
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 
 with needed_by("flexwire.capture.reassembly", "columnar"):
     import numpy as np
@@ -131,7 +131,7 @@ def gathered(data: Words, starts: Words, offsets: Words) -> Words:
     ``offsets`` are int32, one more than ``starts``, and say where each comes to lie.
     """
     copied = allocate(int(offsets[-1]))
-    frames = extension("frames")
+    frames = load_kernel("frames")
     if len(copied) and frames is not None:
         data, starts = np.ascontiguousarray(data), np.ascontiguousarray(starts, np.int64)
         frames.gather(data, starts, offsets, copied)

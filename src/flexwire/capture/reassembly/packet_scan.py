@@ -13,7 +13,7 @@ from flexwire.capture.files.reading import DAMAGE, READ_AHEAD
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.columnar.program import address, allocate
 from flexwire.extras import needed_by
-from flexwire.kernels import extension
+from flexwire.kernels import load_kernel
 from flexwire.wire.limits import INT64_MAX
 from flexwire.wire.packet_layout import LEAST_BYTES, LINK_UNKNOWN, LINKS, MILLION
 
@@ -370,7 +370,7 @@ class Scan:
     """
 
     def __init__(self, keys: Keys | None = None) -> None:
-        packets = extension("packets")
+        packets = load_kernel("packets")
         self._scan = None if packets is None else packets.scan
         self._words = run = Run()
         self.keys = Keys() if keys is None else keys

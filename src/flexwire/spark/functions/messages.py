@@ -18,7 +18,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse, to_choice, to_text
-from flexwire.columnar import ERROR, Permissive, decode_messages, encode_messages, message_type
+from flexwire.columnar import (
+    ERROR,
+    PermissiveResult,
+    decode_messages,
+    encode_messages,
+    message_type,
+)
 from flexwire.columnar.decoding import pruned, pruned_type
 from flexwire.columnar.types import RAW_TAGGED_FIELDS, raw_tagged_fields
 from flexwire.errors import CodecError, DecodeError, FlexwireError, FrameError
@@ -87,7 +93,7 @@ def decoded(message: MessageLike, options: Options, data: Any, versions: Any) ->
         _advise(error)
         raise
     kind = pruned_type(message_type(message), options.fields)
-    if not isinstance(made, Permissive):
+    if not isinstance(made, PermissiveResult):
         return pruned(made, kind)
     values = pruned(made.values, kind)
     return _with_errors(values, made.errors, data, with_error(kind, options, ERROR))
@@ -121,7 +127,7 @@ def encoded(message: MessageLike, options: Options, structs: Any, versions: Any)
         encoding=options.encoding,
         mode=options.mode,
     )
-    return made.values if isinstance(made, Permissive) else made
+    return made.values if isinstance(made, PermissiveResult) else made
 
 
 def _without_errors(structs: pa.StructArray, name: str) -> pa.StructArray:

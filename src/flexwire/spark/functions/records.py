@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.arguments import refuse
-from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, Wanted
+from flexwire.columnar import BATCH_COLUMNS, ERROR, RECORD_COLUMNS, RecordReader, RecordSelection
 from flexwire.columnar.program import MOST
-from flexwire.columnar.record_columns import Hints
+from flexwire.columnar.record_columns import SizeHints
 from flexwire.columnar.record_pieces import PieceReader
 from flexwire.columnar.types import validate
 from flexwire.errors import CodecError, FlexwireError, RecordError, UnknownMessageError
@@ -33,7 +33,7 @@ from flexwire.tables.records import PARTIAL_BATCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from flexwire.columnar.record_pieces import Group
+    from flexwire.columnar.record_pieces import PieceGroup
     from flexwire.spark.functions.messages import Options
 
     Words = np.ndarray[Any, Any]
@@ -62,7 +62,9 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
     validate(data, full=True)
     kind = list_type(columns, options)
     bounds = options.inflation
-    wanted = Wanted(columns=columns, max_inflated=bounds.max_inflated, max_ratio=bounds.ratio)
+    wanted = RecordSelection(
+        columns=columns, max_inflated=bounds.max_inflated, max_ratio=bounds.ratio
+    )
     starts, ends = _extents(data)
     (pieces,) = np.nonzero(ends > starts)
     content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
@@ -80,12 +82,12 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
 
 
 @lru_cache(maxsize=64)
-def _hints(columns: tuple[str, ...]) -> Hints:  # noqa: ARG001 - each has its own
+def _hints(columns: tuple[str, ...]) -> SizeHints:  # noqa: ARG001 - each has its own
     """Give what earlier rows of a worker took, from one batch of Spark's to the next."""
-    return Hints()
+    return SizeHints()
 
 
-def _placed(group: Group, starts: Words) -> pa.RecordBatch:
+def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
     """Give the records of batches, whose positions count from the beginnings of their rows."""
     at = group.records.schema.get_field_index(_POSITION)
     if at < 0:
@@ -156,7 +158,7 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
     return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 
-def _read(data: Words, wanted: Wanted, options: Options) -> list[pa.StructArray]:
+def _read(data: Words, wanted: RecordSelection, options: Options) -> list[pa.StructArray]:
     """Read one row by itself; in PERMISSIVE mode, what is wrong with it comes last."""
     reader = RecordReader(data, wanted, mode=options.mode, partial=True)
     kind = list_type(wanted.columns, options).value_type

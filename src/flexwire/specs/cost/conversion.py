@@ -8,7 +8,7 @@ from flexwire.errors import SpecError
 from flexwire.schema.pairs import SpecVersion, structure_pairs
 from flexwire.specs.cost.sizes import TAGGED_FIELDS, UNKNOWN, field_path
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -92,7 +92,7 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField
             yield MatchedField(steps, field_path(was), field_path(here), field, match, beside.form)
             inner, other = struct_of(field.type), struct_of(match.type)
             if inner is not None and other is not None:
-                index = ("[]",) * isinstance(field.type, Array)
+                index = ("[]",) * isinstance(field.type, ArrayType)
                 deeper = (*steps, field.attribute), (*was, *index), (*here, *index)
                 pending.append((inner, other, *deeper))
 
@@ -103,7 +103,7 @@ def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
     for match in matched(old, new, renamed) if renamed else ():
         if match.old_path != match.path:
             paths[match.old_path] = match.path
-            index = "[]" * isinstance(match.old.type, Array)
+            index = "[]" * isinstance(match.old.type, ArrayType)
             for inside in (TAGGED_FIELDS, UNKNOWN):
                 # What a structure has besides its fields.
                 paths[f"{match.old_path}{index}.{inside}"] = f"{match.path}{index}.{inside}"
@@ -149,7 +149,7 @@ class ValueConverter:
             inner, other = struct_of(field.type), struct_of(match.type)
             if inner is None or other is None or field_value is None:
                 converted[match.attribute] = field_value
-            elif isinstance(field.type, Array):
+            elif isinstance(field.type, ArrayType):
                 steps = (*here, "[]")
                 converted[match.attribute] = [
                     self._carried(item, inner, other, lost, steps) for item in field_value

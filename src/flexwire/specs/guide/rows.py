@@ -13,7 +13,7 @@ from flexwire.facts.units import shorten
 from flexwire.printable import printable
 from flexwire.schema.resolve import ZERO_UUID
 from flexwire.wire.schema import NullableStruct, Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
@@ -116,12 +116,12 @@ def wire_form(kind: Type) -> str:
     """How a field of the type is written.
 
     >>> from flexwire.wire.types import String
-    >>> wire_form(Array(element=String(compact=True), compact=True, nullable=True))
+    >>> wire_form(ArrayType(element=String(compact=True), compact=True, nullable=True))
     'COMPACT_NULLABLE_ARRAY of COMPACT_STRING'
     >>> wire_form(NullableStruct(Schema(name="Cursor")))
     'structure after an int8: -1 for null, else 1'
     """
-    if isinstance(kind, Array):
+    if isinstance(kind, ArrayType):
         return f"{kind.name} of {wire_form(kind.element)}"
     if isinstance(kind, NullableStruct):
         if kind.tagged:

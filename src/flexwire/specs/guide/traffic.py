@@ -21,7 +21,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.tables.output import output
 from flexwire.wire.schema import Schema, struct_of
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 from flexwire.wire.varint import uuid_text
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _sent_fields(
         inner = struct_of(field.type)
         if inner is None:
             continue
-        if isinstance(field.type, Array):
+        if isinstance(field.type, ArrayType):
             inside, inside_rows = pc.list_flatten(column), rows[pc.list_parent_indices(column)]
         else:
             valid = pc.is_valid(column)

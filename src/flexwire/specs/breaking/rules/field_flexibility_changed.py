@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from flexwire.specs.breaking.rule import BreakingRule, Breaks
-from flexwire.wire.types import Array
+from flexwire.wire.types import ArrayType
 
 if TYPE_CHECKING:
     from flexwire.schema.pairs import StructureMember, StructurePair
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 def _is_compact(member: StructureMember) -> tuple[bool, bool]:
     kind = member.field.type
-    element = kind.element if isinstance(kind, Array) else None
+    element = kind.element if isinstance(kind, ArrayType) else None
     return getattr(kind, "compact", False), getattr(element, "compact", False)
 
 

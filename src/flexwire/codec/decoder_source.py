@@ -29,15 +29,15 @@ from flexwire.codec.structs import MessageStruct
 from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import NullableStruct, Presence, Schema
 from flexwire.wire.tags import TagForm
-from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, String, Type, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from flexwire.codec.source import Source
+    from flexwire.codec.source import GeneratedModule
 
-    _Sized = String | Bytes | Array
+    _Sized = String | Bytes | ArrayType
     _Value = tuple[Type, str]
     # Its code, its local, and its type where that has more to say.
     _Fixed = tuple[str, str, Type | None]
@@ -48,7 +48,7 @@ def emit_decoder(
 ) -> Callable[[bytes, int, int], tuple[Any, int]]:
     """Compile ``decode(data, position, limit) -> (message, end position)``.
 
-    Raises, when called, `Refused`, `struct.error`, `IndexError` or `ValueError`.
+    Raises, when called, `Refusal`, `struct.error`, `IndexError` or `ValueError`.
     """
     emitter = _DecoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -56,7 +56,7 @@ def emit_decoder(
 
 def emit_decoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
-) -> Source:
+) -> GeneratedModule:
     """Give the source before it is compiled."""
     return _DecoderEmitter(schema, classes, filename).source
 
@@ -154,7 +154,7 @@ class _DecoderEmitter(Emitter):
                 self._read([*pending, ("B", "marker", None)], limit)
                 self._nullable_struct(kind, name, limit)
             else:
-                assert isinstance(kind, String | Bytes | Array)  # noqa: S101 - no other types
+                assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - no other types
                 self._read([*pending, (length_code(kind), _length_of(kind), None)], limit)
                 self._sized(kind, name, limit)
             pending = []
@@ -248,7 +248,7 @@ class _DecoderEmitter(Emitter):
     def _content(self, kind: _Sized, name: str, limit: str) -> None:
         # A compact length is 1 more than what it counts.
         less = int(kind.compact)
-        if isinstance(kind, Array):
+        if isinstance(kind, ArrayType):
             self._elements(kind.element, less, name, limit)
             return
         self.line(f"end = position + size{' - 1' * less}")
@@ -396,9 +396,9 @@ class _DecoderEmitter(Emitter):
 
 def _length_of(kind: _Sized) -> str:
     """Give the local that holds a length."""
-    return "count" if isinstance(kind, Array) else "size"
+    return "count" if isinstance(kind, ArrayType) else "size"
 
 
 def _after(kind: _Sized) -> str:
     """Say which local then says where a value ends: what is cut out of the data ends at "end"."""
-    return "position" if isinstance(kind, Array) and not is_number(kind.element) else "end"
+    return "position" if isinstance(kind, ArrayType) and not is_number(kind.element) else "end"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.arguments import refuse, to_bytes, to_flag, to_kind, to_version
-from flexwire.codec.explain_records import explain_records
+from flexwire.codec.record_explanation import explain_records
 from flexwire.errors import DecodeError
 from flexwire.wire.cursor import Reader, format_path
 from flexwire.wire.encoding import Encoding

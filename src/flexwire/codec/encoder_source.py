@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from flexwire.codec.plain import to_plain
+from flexwire.codec.mappings import to_plain
 from flexwire.codec.source import (
     LONG,
     LONG_OF_TWO,
@@ -22,17 +22,17 @@ from flexwire.codec.source import (
 )
 from flexwire.wire.limits import GROUP_BITS
 from flexwire.wire.schema import Field, NullableStruct, Schema, struct_of
-from flexwire.wire.types import Array, Boolean, Bytes, String, Type, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, String, Type, Uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from typing import Any
 
-    from flexwire.codec.source import Source
+    from flexwire.codec.source import GeneratedModule
     from flexwire.codec.structs import MessageStruct
 
-    _Sized = String | Bytes | Array
+    _Sized = String | Bytes | ArrayType
     # A code and what is packed by it.
     _Fixed = tuple[str, str]
 
@@ -46,7 +46,7 @@ def emit_encoder(
 ) -> Callable[[bytearray, Any], None]:
     """Compile ``encode(out, message)``, which appends the message to ``out``.
 
-    Raises, when called, `Refused` and whatever a value of a wrong type raises by itself.
+    Raises, when called, `Refusal` and whatever a value of a wrong type raises by itself.
     """
     emitter = _EncoderEmitter(schema, classes, filename)
     return emitter.source.compile(emitter.function(schema.name))
@@ -54,7 +54,7 @@ def emit_encoder(
 
 def emit_encoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
-) -> Source:
+) -> GeneratedModule:
     """Give the source before it is compiled."""
     return _EncoderEmitter(schema, classes, filename).source
 
@@ -114,7 +114,7 @@ class _EncoderEmitter(Emitter):
         """Give the ways in which a field may be unlike its default; none where it always is."""
         if one.default is None:
             return [f"{value} is not None"]
-        if isinstance(one.type, Array):
+        if isinstance(one.type, ArrayType):
             return [f"{value}.__class__ is not list", value]
         inner = struct_of(one.type)
         if inner is None:
@@ -194,7 +194,7 @@ class _EncoderEmitter(Emitter):
         elif isinstance(kind, NullableStruct):
             self._nullable_struct(kind, value, out, fixed, null=null)
         else:
-            assert isinstance(kind, String | Bytes | Array)  # noqa: S101 - there are no others
+            assert isinstance(kind, String | Bytes | ArrayType)  # noqa: S101 - there are no others
             self._sized(kind, value, out, fixed, null=null and kind.nullable)
 
     def _nullable_struct(
@@ -222,9 +222,9 @@ class _EncoderEmitter(Emitter):
         if isinstance(kind, String):
             self.line(f"raw = {value}.encode()")
             value = "raw"
-        length = "count" if isinstance(kind, Array) else "size"
+        length = "count" if isinstance(kind, ArrayType) else "size"
         self.line(f"{length} = len({value})")
-        if isinstance(kind, Array) and is_number(kind.element):
+        if isinstance(kind, ArrayType) and is_number(kind.element):
             self._numbers(kind, value, out, fixed)
             return
         if kind.compact:
@@ -242,7 +242,7 @@ class _EncoderEmitter(Emitter):
                 self._long(kind, length, out, fixed)
         else:
             self._write(out, [*fixed, (length_code(kind), length)])
-        if isinstance(kind, Array):
+        if isinstance(kind, ArrayType):
             self._elements(kind.element, value, out)
         else:
             self.line(f"{out} += {value}")
@@ -253,7 +253,7 @@ class _EncoderEmitter(Emitter):
         write = "write_string_length" if isinstance(kind, String) else "write_length"
         self.line(f"{out} += {self.source.use(write)}({length})")
 
-    def _numbers(self, kind: Array, value: str, out: str, fixed: list[_Fixed]) -> None:
+    def _numbers(self, kind: ArrayType, value: str, out: str, fixed: list[_Fixed]) -> None:
         code = str(fixed_code(kind.element))
         before = "".join(code for code, _ in fixed) + length_code(kind)
         table = self.names.shared("format", f"pack_{before}_many_{code}")
@@ -324,7 +324,7 @@ class _EncoderEmitter(Emitter):
 
     def _tagged_field(self, tag: int, one: Field) -> None:
         value, kind = self._given(one), one.type
-        if isinstance(kind, Array) and not kind.nullable and one.default is not None:
+        if isinstance(kind, ArrayType) and not kind.nullable and one.default is not None:
             self._refuse_unless(value, "list")
             with self.block(f"if {value}:"):
                 self.line(f"known[{tag}] = payload = bytearray()")

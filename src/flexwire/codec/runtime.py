@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     _ReadTag = Callable[[bytes, int, int, int], tuple[int, int, int]]
 
 __all__ = [
-    "Refused",
+    "Refusal",
     "packers_of_many",
     "read_buffered_tag",
     "read_count",
@@ -59,7 +59,7 @@ _set_safe: Callable[[UUID, SafeUUID], None] = vars(UUID)["is_safe"].__set__
 _MORE = 1 << GROUP_BITS
 
 
-class Refused(Exception):  # noqa: N818 - never leaves the codec: the reference says what is wrong
+class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference says what is wrong
     """Generated source met something out of the ordinary; the reference executor decides on it."""
 
 
@@ -82,14 +82,14 @@ def read_count(data: bytes, position: int) -> tuple[int, int]:
     try:
         return read_unsigned_varint(data, position, len(data))
     except DecodeError:
-        raise Refused from None
+        raise Refusal from None
 
 
 def read_length(data: bytes, position: int) -> tuple[int, int]:
     """Read the compact length of bytes or of an array that is not null; gives the length + 1."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST + 1:
-        raise Refused
+        raise Refusal
     return count, position
 
 
@@ -97,21 +97,21 @@ def read_string_length(data: bytes, position: int) -> tuple[int, int]:
     """Read the compact length of a string that is not null; gives the length + 1."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST_STRING + 1:
-        raise Refused
+        raise Refusal
     return count, position
 
 
 def write_length(length: int) -> bytes:
     """Give the compact length of bytes or of an array."""
     if length > LONGEST:
-        raise Refused
+        raise Refusal
     return _write_count(length + 1)
 
 
 def write_string_length(length: int) -> bytes:
     """Give the compact length of a string."""
     if length > LONGEST_STRING:
-        raise Refused
+        raise Refusal
     return _write_count(length + 1)
 
 
@@ -135,7 +135,7 @@ def to_uuid(raw: bytes) -> UUID:
     return made
 
 
-class _Many(dict[int, "Callable[..., Any]"]):
+class _NumberFunctions(dict[int, "Callable[..., Any]"]):
     """Functions that read or write so many numbers of one kind with one call, by their number.
 
     They are made on first use; those of many numbers are not kept, as making them costs little
@@ -150,7 +150,7 @@ class _Many(dict[int, "Callable[..., Any]"]):
     def __missing__(self, key: int) -> Callable[..., Any]:
         count = key - self._less
         if count < 0:
-            raise Refused
+            raise Refusal
         made: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
         if count < _MOST_KEPT:
             self[key] = made
@@ -158,7 +158,7 @@ class _Many(dict[int, "Callable[..., Any]"]):
 
 
 @cache
-def unpackers_of_many(code: str, less: int = 0) -> _Many:
+def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
     """Give the functions that read numbers of a `struct` code.
 
     They stand by what was read as the length, which is ``less`` more than their number.
@@ -166,13 +166,13 @@ def unpackers_of_many(code: str, less: int = 0) -> _Many:
     >>> unpackers_of_many("h", 1)[3](bytes(4), 0)
     (0, 0)
     """
-    return _Many("unpack_from", "", code, less)
+    return _NumberFunctions("unpack_from", "", code, less)
 
 
 @cache
-def packers_of_many(before: str, code: str) -> _Many:
+def packers_of_many(before: str, code: str) -> _NumberFunctions:
     """Give the functions that write values of fixed width, and then so many numbers."""
-    return _Many("pack", before, code, 0)
+    return _NumberFunctions("pack", before, code, 0)
 
 
 # The header of one tagged field: gives its tag, and where its value begins and ends.
@@ -187,7 +187,7 @@ def read_tag(data: bytes, position: int, limit: int, previous: int) -> tuple[int
         tag, position = read_count(data, position)
         size, position = read_count(data, position)
     if tag <= previous or tag > HIGHEST_TAG or size > limit - position:
-        raise Refused
+        raise Refusal
     return tag, position, position + size
 
 
@@ -198,7 +198,7 @@ def read_interleaved_tag(
     try:
         header, position = read_unsigned_varlong(data, position, len(data))
     except DecodeError:
-        raise Refused from None
+        raise Refusal from None
     tag, size = separate(header)
     return _checked(tag, position, size, limit, previous)
 
@@ -210,14 +210,14 @@ def read_buffered_tag(
     size, position = read_count(data, position)
     # The lowest bit of a zig-zag number is its sign.
     if size & 1:
-        raise Refused
+        raise Refusal
     (tag,) = _INT16.unpack_from(data, position)
     return _checked(tag, position + _INT16.size, size >> 1, limit, previous)
 
 
 def _checked(tag: int, position: int, size: int, limit: int, previous: int) -> tuple[int, int, int]:
     if tag <= previous or tag > HIGHEST_TAG or size > limit - position:
-        raise Refused
+        raise Refusal
     return tag, position, position + size
 
 
@@ -233,7 +233,7 @@ def _read_unknown_tags(
     for _ in range(count):
         tag, position, stop = read(data, position, limit, tag)
         if tag in refused:
-            raise Refused
+            raise Refusal
         unknown[tag] = data[position:stop]
         position = stop
     return unknown, position
@@ -252,7 +252,7 @@ def read_unknown_buffered_tags(
     while data[position]:
         tag, position, stop = read_buffered_tag(data, position, limit, tag)
         if tag in refused:
-            raise Refused
+            raise Refusal
         unknown[tag] = data[position:stop]
         position = stop
     return unknown, position + 1
@@ -268,12 +268,12 @@ def _write_tags(
     payloads: dict[int, bytearray | bytes] = dict(known)
     for tag, data in unknown.items():
         if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG or tag in taken:
-            raise Refused
+            raise Refusal
         if not isinstance(data, bytes):
-            raise Refused
+            raise Refusal
         payloads[tag] = data
     if form is TagForm.BUFFER and any(objection(form, *one) for one in payloads.items()):
-        raise Refused
+        raise Refusal
     out += join(form, payloads)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.codec.structs import MessageStruct
 from flexwire.errors import EncodeError
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Field, NullableStruct, Schema, struct_of
-from flexwire.wire.types import Array, Type
+from flexwire.wire.types import ArrayType, Type
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ def to_plain(value: Any, kind: Type) -> Any:
     """
     if isinstance(kind, NullableStruct):
         kind = kind.schema
-    if isinstance(kind, Array) and struct_of(kind) and isinstance(value, list | tuple):
+    if isinstance(kind, ArrayType) and struct_of(kind) and isinstance(value, list | tuple):
         return [_within(f"[{at}]", item, kind.element) for at, item in enumerate(value)]
     if not (isinstance(kind, Schema) and isinstance(value, MessageStruct)):
         return value
@@ -71,6 +71,6 @@ def _build(value: Any, kind: Type, classes: Mapping[str, type[MessageStruct]]) -
         return from_plain(value, kind, classes)
     if isinstance(kind, NullableStruct):
         return from_plain(value, kind.schema, classes)
-    if isinstance(kind, Array) and isinstance(kind.element, Schema):
+    if isinstance(kind, ArrayType) and isinstance(kind.element, Schema):
         return [from_plain(item, kind.element, classes) for item in value]
     return value

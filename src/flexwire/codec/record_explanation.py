@@ -90,7 +90,7 @@ def _batch(
         return
     at = body
     for index in range(min(len(records), most)):
-        found = _Record(batch, at, f"{path}.records[{index}]")
+        found = _RecordWalk(batch, at, f"{path}.records[{index}]")
         yield from found.meanings()
         at = found.at
     if len(records) > most:
@@ -138,7 +138,7 @@ def _message(batch: RecordBatch, at: int, path: str) -> Iterator[Meaning]:
             at += length
 
 
-class _Record:
+class _RecordWalk:
     """Reads one record of a batch that is not compressed, and says what it read."""
 
     def __init__(self, batch: RecordBatch, at: int, path: str) -> None:

@@ -11,7 +11,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from flexwire.codec.explain import Annotation, ExplainingReader, Explanation, explained
+from flexwire.codec.explanation import Annotation, ExplainingReader, Explanation, explained
 from flexwire.codec.json_form import UNKNOWN, double_form
 from flexwire.errors import DecodeError
 from flexwire.wire.cursor import format_path

@@ -49,14 +49,14 @@ from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
-    Committed,
-    Files,
-    Written,
+    CommittedTask,
+    WrittenFile,
+    WrittenFiles,
     joined_name,
     part_name,
     settle,
 )
-from flexwire.spark.publishing.task_output import Drop
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables, mark
 from flexwire.storage.file_search import list_captures
@@ -169,7 +169,7 @@ def sources(count: int) -> list:
     ]
 
 
-def surveyed(_asked: object, number: int, _drop: object) -> int:
+def surveyed(_asked: object, number: int, _task_output: object) -> int:
     return number
 
 
@@ -195,7 +195,7 @@ def files_of(number: int) -> list:
         is_whole = place < len(LARGE)
         folder, size = (TABLES, 250_000_000) if is_whole else (PARTS, 12_000 * place + number % 997)
         name = f"{folder}/{table}/{part_name('9f86d081884c7d65', number, 0)}"
-        found.append(Written(name, table, size, size // 40, zlib.crc32(name.encode())))
+        found.append(WrittenFile(name, table, size, size // 40, zlib.crc32(name.encode())))
     return found
 
 
@@ -204,7 +204,7 @@ def results(asked: argparse.Namespace, place: object) -> list:
 
     job = commit._Job(None, surveyed, place, bytes(32))
     job.leave(
-        (number, pickle.dumps(Committed(number, Files(files_of(number)), None)))
+        (number, pickle.dumps(CommittedTask(number, WrittenFiles(files_of(number)), None)))
         for number in range(asked.tasks)
     )
     return commit._checked(job.opened(place.read(job.results)), asked.tasks)
@@ -256,24 +256,24 @@ def tables(asked: argparse.Namespace) -> str:
         place = Paper(Path(root), asked)
         counts = []
 
-        def planned(_spark, count, _work, drop) -> list:
+        def planned(_spark, count, _work, task_output) -> list:
             found = []
             for number in range(count):
-                runs = pickle.loads(drop.place.read(compaction._plan_of(number)))
+                runs = pickle.loads(task_output.directory.read(compaction._plan_of(number)))
                 made = [
-                    Written(
+                    WrittenFile(
                         f"tables/{one.folder}/{joined_name(one.prefix, *one.span, 0)}",
                         *(one.table, one.size, 1, 1),
                     )
                     for one in runs
                 ]
-                found.append(Committed(number, Files(made), None))
+                found.append(CommittedTask(number, WrittenFiles(made), None))
             counts.append(count)
             return found
 
         compaction.run_tasks = planned
         found = results(asked, place)
-        written = compaction.compact(None, found, Drop(place))
+        written = compaction.compact(None, found, TaskOutput(place))
         compaction.remove_parts(place)
         written = list(written)
         place.tables = written
@@ -294,8 +294,8 @@ def sums_of_a_range(folder: Path) -> bytes:
         kept = {}
         found = Surveyor(told, kept.__setitem__).run()
         with (
-            Drop(OutputDirectory(str(folder))).opened(0) as drop,
-            SummedFiles(drop, told.digest, 0, 0) as writers,
+            TaskOutput(OutputDirectory(str(folder))).open_attempt(0) as task_output,
+            SummedFiles(task_output, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
                 meter = InflationMeter(told.inflation, 20 << 20)
@@ -332,9 +332,9 @@ def publish(asked: argparse.Namespace) -> str:
     return f"marks {size / 1e6:,.1f} MB, facts {told / 1e6:,.1f} MB, report {page / 1e6:,.1f} MB"
 
 
-def paper_task(data: bytes, number: int, drop: object) -> None:
-    drop.files += files_of(number)
-    drop.place.write(f"_sums/0/{number:06d}", compress(data))
+def paper_task(data: bytes, number: int, task_output: object) -> None:
+    task_output.files += files_of(number)
+    task_output.directory.write(f"_sums/0/{number:06d}", compress(data))
 
 
 def on_spark(asked: argparse.Namespace) -> str:
@@ -344,11 +344,11 @@ def on_spark(asked: argparse.Namespace) -> str:
         (Path(root) / "out").mkdir()
         data = sums_of_a_range(Path(root) / "capture")
         spark = session(memory="2g")
-        drop = Drop(OutputDirectory(f"{root}/out"))
+        task_output = TaskOutput(OutputDirectory(f"{root}/out"))
         began = time.perf_counter()
-        found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
+        found = run_tasks(spark, asked.tasks, partial(paper_task, data), task_output)
         ran = time.perf_counter() - began
-        merged_sums(drop.place, 0, asked.tasks)
+        merged_sums(task_output.directory, 0, asked.tasks)
         merged = time.perf_counter() - began - ran
         spark.stop()
     assert sum(len(one.files) for one in found) == MOST_TABLES * asked.tasks

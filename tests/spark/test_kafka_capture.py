@@ -33,7 +33,7 @@ from flexwire.spark.sources.kafka_capture import (
     CaptureStreamReader,
     KafkaCapture,
 )
-from flexwire.spark.sources.kafka_capture_plan import Kept, RangeTask, WholeTask, plan
+from flexwire.spark.sources.kafka_capture_plan import RangeTask, SurveyStore, WholeTask, plan
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.local import decompress
@@ -259,7 +259,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
 
 
 def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
-    kept, known = Kept(), pickle.dumps(Known((), None, Told(), {}))
+    kept, known = SurveyStore(), pickle.dumps(Known((), None, Told(), {}))
     for part, starts in ((b"before", 3), (b"after", 2)):
         for number in range(starts):
             kept.keep(start_name(number + 1), part)

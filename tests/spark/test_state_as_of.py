@@ -20,7 +20,7 @@ from flexwire.records import Record
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import answers_of, notes_of, open_tables
 from flexwire.spark.inputs import input_sources
-from flexwire.spark.settings import answering
+from flexwire.spark.settings import set_for_answers
 from tests.capture.made_logs import TIME, MadeSegment, plain, write_log
 from tests.capture.made_metadata import batch, elected, value, write
 from tests.spark.internal_topics.made import MadeTopic, commit, keyed, written_transaction
@@ -158,7 +158,7 @@ class Made:
     @contextmanager
     def asked(self, as_of: AsOf = END) -> Iterator[AnalysisTables]:
         with (
-            answering(self.spark, is_small=True),
+            set_for_answers(self.spark, is_small=True),
             with_internal(self.tables, self.spark, self.files, as_of) as tables,
         ):
             yield tables

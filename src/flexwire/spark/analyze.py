@@ -64,15 +64,15 @@ from flexwire.spark.capture_job import (
     weight,
     write_tables,
 )
-from flexwire.spark.failures import explained, stopped
+from flexwire.spark.failures import explain_failures, stop_at_end
 from flexwire.spark.inputs import (
     CaptureMarks,
     Inputs,
-    Unreadable,
-    begun,
+    UnreadableFiles,
+    begin_output,
     input_sources,
-    opened_beside,
-    output_place,
+    open_captures,
+    output_directory,
     to_key_logs,
     with_tls,
 )
@@ -87,7 +87,7 @@ from flexwire.spark.options import (
     to_flags,
     to_releases,
 )
-from flexwire.spark.progress import Clock, silent, watched_tasks
+from flexwire.spark.progress import StageClock, silent, watch_tasks
 from flexwire.spark.publishing.manifest import TABLES
 from flexwire.spark.publishing.output import (
     AUDIT_CSV,
@@ -102,13 +102,13 @@ from flexwire.spark.request_log_job import (
     undivided_note,
     write_request_log_tables,
 )
-from flexwire.spark.session import Start, tasks_at_once
+from flexwire.spark.session import SessionStart, tasks_at_once
 from flexwire.spark.settings import (
     SMALL_CAPTURE_BYTES,
     SMALL_JAVA,
-    answering,
     are_small,
-    configured,
+    set_for_analysis,
+    set_for_answers,
 )
 from flexwire.spark.tables import Tables
 from flexwire.survey.request import marks_of
@@ -123,7 +123,7 @@ if TYPE_CHECKING:
     from flexwire.facts.audit import Audit
     from flexwire.facts.facts import Facts, LogFacts, RequestLogFacts
     from flexwire.logs.request_log.lines import RequestLogFile
-    from flexwire.spark.capture_job import Surveyed
+    from flexwire.spark.capture_job import SurveySummary
     from flexwire.spark.progress import Progress
     from flexwire.spark.publishing.output import Staging
     from flexwire.storage.input_file import InputFile
@@ -248,11 +248,11 @@ def _warn_of_objects(by_objects: object) -> None:
 
 def _start(
     spark: SparkSession | None, master: str | None, memory: str, worker_memory: str | None
-) -> Start:
+) -> SessionStart:
     if spark is not None and master is not None:
         raise ArgumentError(f"spark is a session, so leave the master {short(master)} out")
     where = None if master is None else to_text(master, "master")
-    return Start(where, memory, worker_memory)
+    return SessionStart(where, memory, worker_memory)
 
 
 def _run(
@@ -260,34 +260,34 @@ def _run(
     out: str | Path,
     spark: SparkSession | None,
     progress: Progress,
-    start: Start,
+    start: SessionStart,
     options: AnalysisOptions,
 ) -> Analysis:
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
-    to, (files, logs, request_logs) = output_place(out), _inputs(paths, options)
+    to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options)
     check_moment(options.answering.as_of, logs)
     traffic = [*files, *(one.source for one in request_logs)]
     every = [*traffic, *logs]
     is_small = sum(map(weight, every)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
-    clock = Clock()
+    clock = StageClock()
     explain = partial(
-        explained, lambda: clock.current, *(start.memories() if is_ours else (None, None))
+        explain_failures, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begun(to, traffic, options.output, logs) as place:
+    with begin_output(to, traffic, options.output, logs) as place:
         if place.known:
             known = place.facts_of_known()
             return Analysis(place.published, known, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
-            opened_beside(to, files, options.reading.keys) as (captures, opened),
+            open_captures(to, files, options.reading.keys) as (captures, opened),
             # A session that the caller has goes on after us.
-            stopped(running) if is_ours else nullcontext(),
+            stop_at_end(running) if is_ours else nullcontext(),
             explain(),
-            configured(running, is_small=is_small),
+            set_for_analysis(running, is_small=is_small),
         ):
-            job = _Job(running, place, progress, clock, options)
+            job = _AnalysisJob(running, place, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -336,16 +336,18 @@ def _publish(place: Staging, facts: Facts, files: list[InputFile]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _AnalysisJob:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
     place: Staging
     progress: Progress
-    clock: Clock
+    clock: StageClock
     options: AnalysisOptions
 
-    def write_tables(self, files: list[InputFile]) -> tuple[AnalysisSums, Unreadable, CaptureMarks]:
+    def write_tables(
+        self, files: list[InputFile]
+    ) -> tuple[AnalysisSums, UnreadableFiles, CaptureMarks]:
         """Write all tables but that of the audit; gives sums of their rows, and what was left out.
 
         What was left out are files. And gives what files say of themselves.
@@ -353,16 +355,16 @@ class _Job:
         if not files:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
-            return AnalysisSums(0), Unreadable(), CaptureMarks()
+            return AnalysisSums(0), UnreadableFiles(), CaptureMarks()
         found, sums = self._write(files)
         return sums, found.unreadable, found.marks
 
-    def _write(self, files: list[InputFile]) -> tuple[Surveyed, AnalysisSums]:
+    def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
         size = range_bytes(total, self._tasks_at_once(total))
         asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
-            found, sums = write_tables(self.spark, asked, self.place.drop, total)
+            found, sums = write_tables(self.spark, asked, self.place.task_output, total)
         found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
         if not found.packets and found.reason is not None:
             raise CaptureError(found.reason, source=found.source)
@@ -374,7 +376,7 @@ class _Job:
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
-        with self.clock.stage(name), watched_tasks(self.spark, self.progress, name):
+        with self.clock.stage(name), watch_tasks(self.spark, self.progress, name):
             yield
 
     def measure(self, sums: AnalysisSums) -> Facts:
@@ -395,7 +397,9 @@ class _Job:
             total = sum(one.size for one in files)
             plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
             self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
-            return write_log_tables(self.spark, plan, self.place.drop, self.options.asked.inflation)
+            return write_log_tables(
+                self.spark, plan, self.place.task_output, self.options.asked.inflation
+            )
 
     def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
@@ -418,7 +422,7 @@ class _Job:
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
             shows = self.options.asked.show_credentials
             return write_request_log_tables(
-                self.spark, plan, self.place.drop, zone, show_credentials=shows
+                self.spark, plan, self.place.task_output, zone, show_credentials=shows
             )
 
     def _write_audit(self, audit: Audit) -> None:
@@ -441,7 +445,7 @@ class _Job:
             return replace(facts, unanswered=unasked)
         written = self.place.staged
         is_small = are_small(written)
-        with self._stage("Answering"), answering(self.spark, is_small=is_small):
+        with self._stage("Answering"), set_for_answers(self.spark, is_small=is_small):
             opened = tables_of(self.spark, written, is_small=is_small)
             with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
                 told = [ask_or_explain(one, tables, memory) for one in answers]

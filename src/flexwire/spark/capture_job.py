@@ -29,11 +29,11 @@ from typing import TYPE_CHECKING, Any, Final
 from flexwire.facts.answers import moment_notes
 from flexwire.measures.analysis import PACKETS, AnalysisSums
 from flexwire.measures.audit_rows import CONNECTIONS
-from flexwire.spark.inputs import NO_MARKS, CaptureMarks, Unreadable
+from flexwire.spark.inputs import NO_MARKS, CaptureMarks, UnreadableFiles
 from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import check_listed, part_name, settle, write_there
-from flexwire.spark.publishing.table_files import TableFiles, fetched
+from flexwire.spark.publishing.table_files import TableFiles, fetch_files
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
     from flexwire.facts.facts import Facts
     from flexwire.records.inflation import Inflation
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.spark.publishing.manifest import CommittedTask
+    from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.pieces import Piece
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from flexwire.survey.survey import Asked
     from flexwire.tables.records import Rows
 
-    Write = Callable[[Asked, Survey, dict[str, bytes], Drop], None]
+    Write = Callable[[Asked, Survey, dict[str, bytes], TaskOutput], None]
 
 
 KEPT: Final = "_survey"
@@ -81,7 +81,7 @@ _PLAN: Final = "plan"
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class SurveySummary:
     """What the driver hears of a survey.
 
     ``packets`` are all that the files hold; ``reason`` is why the first of those that gave none
@@ -92,32 +92,34 @@ class Surveyed:
     ranges: int
     packets: int
     span_us: int
-    unreadable: Unreadable
+    unreadable: UnreadableFiles
     reason: str | None = None
     source: str = ""
     marks: CaptureMarks = NO_MARKS
 
 
-def surveyed(
-    spark: SparkSession, asked: Asked, drop: Drop, total: int, write: Write
-) -> Committed[Surveyed]:
+def survey_capture(
+    spark: SparkSession, asked: Asked, task_output: TaskOutput, total: int, write: Write
+) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
     is_whole = total <= asked.range_bytes
-    found: Committed[Surveyed]
-    looked = _looked(spark, asked, drop)
+    found: CommittedTask[SurveySummary]
+    looked = _looked(spark, asked, task_output)
     if is_whole or total < LEAST_BYTES or not has_kernels():
-        (found,) = run_tasks(spark, 1, partial(_survey, asked, looked, is_whole, write), drop)
+        (found,) = run_tasks(
+            spark, 1, partial(_survey, asked, looked, is_whole, write), task_output
+        )
         return found
-    planned: Committed[int]
+    planned: CommittedTask[int]
     # Half of a range, of which the fold puts two together: all processors have work for as long.
     size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
-    (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), drop)
-    run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), drop)
-    (found,) = run_tasks(spark, 1, partial(_fold, asked, looked, planned.value, write), drop)
+    (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), task_output)
+    run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), task_output)
+    (found,) = run_tasks(spark, 1, partial(_fold, asked, looked, planned.value, write), task_output)
     return found
 
 
-def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
+def _looked(spark: SparkSession, asked: Asked, task_output: TaskOutput) -> int:
     """Let tasks look at the files where there are many, and give the number of these tasks."""
     files = asked.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
@@ -126,13 +128,13 @@ def _looked(spark: SparkSession, asked: Asked, drop: Drop) -> int:
     # Each task gets its own: all of them would be read by each.
     starts = range(0, len(files), size)
     for number, start in enumerate(starts):
-        _put(drop.place, _files(number), files[start : start + size])
-    run_tasks(spark, len(starts), _look, drop)
+        _put(task_output.directory, _files(number), files[start : start + size])
+    run_tasks(spark, len(starts), _look, task_output)
     return len(starts)
 
 
-def _look(number: int, drop: Drop) -> None:
-    _put(drop.place, _looks(number), looks(_get(drop.place, _files(number))))
+def _look(number: int, task_output: TaskOutput) -> None:
+    _put(task_output.directory, _looks(number), looks(_get(task_output.directory, _files(number))))
 
 
 def _found(place: OutputDirectory, looked: int) -> list[Look] | None:
@@ -142,7 +144,7 @@ def _found(place: OutputDirectory, looked: int) -> list[Look] | None:
     return [one for number in range(looked) for one in _get(place, _looks(number))]
 
 
-def kept(place: OutputDirectory, name: str) -> bytes:
+def read_kept(place: OutputDirectory, name: str) -> bytes:
     """Give what the survey kept, by its name."""
     return decompress(place.read(f"{KEPT}/{name}"))
 
@@ -153,43 +155,43 @@ def _survey(
     is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
     _number: int,
-    drop: Drop,
-) -> Surveyed:
+    task_output: TaskOutput,
+) -> SurveySummary:
     begin_task()
     kept_here: dict[str, bytes] = {}
-    keep = kept_here.__setitem__ if is_whole else partial(_keep, drop.place)
-    survey = Surveyor(asked, keep, _found(drop.place, looked)).run()
+    keep = kept_here.__setitem__ if is_whole else partial(_keep, task_output.directory)
+    survey = Surveyor(asked, keep, _found(task_output.directory, looked)).run()
     if survey.ranges:
-        write(asked, survey, kept_here, drop)
+        write(asked, survey, kept_here, task_output)
     return _surveyed(survey)
 
 
-def _plan(asked: Asked, looked: int, size: int, _number: int, drop: Drop) -> int:
+def _plan(asked: Asked, looked: int, size: int, _number: int, task_output: TaskOutput) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
     """
     survey = Survey()
-    files = in_order(asked, survey, _found(drop.place, looked))
+    files = in_order(asked, survey, _found(task_output.directory, looked))
     pieces = [] if files is None or likely_overlap(asked, files) else pieces_of(files, size)
-    _put(drop.place, _PLAN, (files, pieces, survey))
+    _put(task_output.directory, _PLAN, (files, pieces, survey))
     for number, one in enumerate(pieces):
-        _put(drop.place, _piece(number), one)
+        _put(task_output.directory, _piece(number), one)
     return len(pieces)
 
 
-def _survey_piece(asked: Asked, number: int, drop: Drop) -> None:
+def _survey_piece(asked: Asked, number: int, task_output: TaskOutput) -> None:
     begin_task()
-    piece: Piece = _get(drop.place, _piece(number))
+    piece: Piece = _get(task_output.directory, _piece(number))
     found = survey_piece(asked, piece, is_first=number == 0)
-    _put(drop.place, _summary(number), found)
+    _put(task_output.directory, _summary(number), found)
 
 
 def _fold(
-    asked: Asked, looked: int, pieces: int, write: Write, _number: int, drop: Drop
-) -> Surveyed:
+    asked: Asked, looked: int, pieces: int, write: Write, _number: int, task_output: TaskOutput
+) -> SurveySummary:
     begin_task()
-    keep, place = partial(_keep, drop.place), drop.place
+    keep, place = partial(_keep, task_output.directory), task_output.directory
     plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(place, _PLAN)
     files, cut, survey = plan
     if files is not None and not cut:
@@ -203,7 +205,7 @@ def _fold(
             found = _found(place, looked)
             survey = Surveyor(asked, keep, found, overlapping=overlapping).run()
     if survey.ranges:
-        write(asked, survey, {}, drop)
+        write(asked, survey, {}, task_output)
     return _surveyed(survey)
 
 
@@ -230,13 +232,13 @@ def _put(place: OutputDirectory, name: str, value: object) -> None:
 
 def _get(place: OutputDirectory, name: str) -> Any:
     # Written by the tasks of this analysis, in a directory of its own.
-    return pickle.loads(kept(place, name))  # noqa: S301 - see above
+    return pickle.loads(read_kept(place, name))  # noqa: S301 - see above
 
 
-def _surveyed(survey: Survey) -> Surveyed:
+def _surveyed(survey: Survey) -> SurveySummary:
     packets = sum(one.packets for one in survey.notes)
-    unreadable = Unreadable.of(survey.unreadable)
-    found = Surveyed(
+    unreadable = UnreadableFiles.of(survey.unreadable)
+    found = SurveySummary(
         survey.ranges,
         packets,
         survey.span_us,
@@ -273,7 +275,7 @@ def merged_sums(place: OutputDirectory, span_us: int, count: int) -> AnalysisSum
     files = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/"))
     check_listed(place, _SUMS, len(files), count)
     sums = AnalysisSums(span_us, spills=True)
-    for data in fetched(place, files):
+    for data in fetch_files(place, files):
         # Written by the tasks of this analysis, in a directory of its own.
         sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - see above
     place.remove(name for name, _ in files)
@@ -339,42 +341,46 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
 
 
 def write_tables(
-    spark: SparkSession, asked: Asked, drop: Drop, total: int
-) -> tuple[Surveyed, AnalysisSums]:
-    """Write the tables of a capture of ``total`` bytes to ``drop``, and sum up their rows.
+    spark: SparkSession, asked: Asked, task_output: TaskOutput, total: int
+) -> tuple[SurveySummary, AnalysisSums]:
+    """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
     There are none where files are unreadable that are not to be skipped.
     """
-    place = drop.place
+    place = task_output.directory
     write_survey = partial(_write_survey, min(total, asked.range_bytes))
-    survey = surveyed(spark, asked, drop, total, write_survey)
+    survey = survey_capture(spark, asked, task_output, total, write_survey)
     found = survey.value
-    committed: list[Committed[Any]] = [survey]
+    committed: list[CommittedTask[Any]] = [survey]
     if found.ranges and total > asked.range_bytes:
         how = replace(asked, files=())
         work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
-        committed += run_tasks(spark, found.ranges, work, drop)
-    written = compact(spark, committed, drop)
+        committed += run_tasks(spark, found.ranges, work, task_output)
+    written = compact(spark, committed, task_output)
     # A survey that was given up has written nothing.
     kept_by = len(committed) if survey.files else len(committed) - 1
     sums = merged_sums(place, found.span_us, kept_by)
     place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
     remove_parts(place)
-    settle(place, drop.told(written))
+    settle(place, task_output.count_files(written))
     return found, sums
 
 
 def _write_survey(
-    captured: int, asked: Asked, survey: Survey, kept: dict[str, bytes], drop: Drop
+    captured: int,
+    asked: Asked,
+    survey: Survey,
+    read_kept: dict[str, bytes],
+    task_output: TaskOutput,
 ) -> None:
     def write(inflation: Inflation) -> None:
         how, meter = replace(asked, inflation=inflation), InflationMeter(inflation, captured)
-        with SummedFiles(drop, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+        with SummedFiles(task_output, asked.digest, _OF_SURVEY, survey.span_us) as writers:
             writers.write(CONNECTIONS, connection_rows(survey.connections))
             writers.write(PACKETS, packet_rows(survey.notes))
-            if kept:
+            if read_kept:
                 for number in range(survey.ranges):
-                    writers.write_range(how, number, kept.__getitem__, meter)
+                    writers.write_range(how, number, read_kept.__getitem__, meter)
 
     within_allowance(asked.inflation, write)
 
@@ -385,7 +391,7 @@ def _decode(
     span_us: int,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
-    drop: Drop,
+    task_output: TaskOutput,
 ) -> None:
     begin_task()
 
@@ -394,8 +400,8 @@ def _decode(
             replace(asked, inflation=inflation),
             InflationMeter(inflation, asked.range_bytes),
         )
-        with SummedFiles(drop, digest, number, span_us, is_part=is_part) as writers:
-            writers.write_range(how, number, partial(kept, drop.place), meter)
+        with SummedFiles(task_output, digest, number, span_us, is_part=is_part) as writers:
+            writers.write_range(how, number, partial(read_kept, task_output.directory), meter)
 
     within_allowance(asked.inflation, write)
 
@@ -404,10 +410,16 @@ class SummedFiles(TableFiles):
     """The files that a task writes, and the sums of their rows."""
 
     def __init__(
-        self, drop: Drop, digest: str, number: int, span_us: int, *, is_part: bool = False
+        self,
+        task_output: TaskOutput,
+        digest: str,
+        number: int,
+        span_us: int,
+        *,
+        is_part: bool = False,
     ) -> None:
-        super().__init__(drop, part_name(digest, max(0, number), 0), is_part=is_part)
-        self._place = drop.place
+        super().__init__(task_output, part_name(digest, max(0, number), 0), is_part=is_part)
+        self._place = task_output.directory
         self._number = number
         self.sums = AnalysisSums(span_us)
 
@@ -422,13 +434,13 @@ class SummedFiles(TableFiles):
         self.sums.add(table, rows)
 
     def write_range(
-        self, asked: Asked, number: int, kept: Callable[[str], bytes], meter: InflationMeter
+        self, asked: Asked, number: int, read_kept: Callable[[str], bytes], meter: InflationMeter
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:
             for table, columns in ALWAYS.items():
                 self.begin(table, columns)
-        for table, rows in decoded_rows(asked, number, kept):
+        for table, rows in decoded_rows(asked, number, read_kept):
             self.write(table, rows)
             if table == RECORDS:
                 meter.add(rows)

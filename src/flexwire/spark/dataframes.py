@@ -141,7 +141,7 @@ def parts_of(files: Iterable[tuple[str, int]]) -> list[FilePart]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part(InputPartition):
+class _FilePartition(InputPartition):
     """What one task reads."""
 
     part: FilePart
@@ -168,10 +168,10 @@ class _TablesReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [*map(_Part, parts_of(self._files))]
+        return [*map(_FilePartition, parts_of(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
+        assert isinstance(partition, _FilePartition)  # noqa: S101 - ours alone, and mypy is to know it
         wanted = arrow_schema(self._schema)
         yield from partition.part.batches(self._place, wanted)
 
@@ -199,7 +199,7 @@ _MOST_ROWS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _TableParts:
     """What a task needs to read its part of a table: the columns, and the parts of all tasks."""
 
     name: str
@@ -227,7 +227,7 @@ def of_files(
         whole = found.schema(name)
         parts = parts_of((one.name, one.size) for one in found.files(name))
         wanted = pa.schema([whole.field(one) for one in columns])
-        tables.append(_Table(name.rpartition("/")[2], wanted, (*parts,)))
+        tables.append(_TableParts(name.rpartition("/")[2], wanted, (*parts,)))
     count = max((len(one.parts) for one in tables), default=1)
     numbers = spark.range(0, count, 1, count)
     return map_in_arrow(numbers, partial(_read, found.root.url, tables, task, only), schema)
@@ -235,7 +235,7 @@ def of_files(
 
 def _read(
     place: str,
-    tables: Sequence[_Table],
+    tables: Sequence[_TableParts],
     task: Task,
     only: ValueRanges | None,
     numbers: Iterator[pa.RecordBatch],

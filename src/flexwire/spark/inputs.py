@@ -31,7 +31,7 @@ from flexwire.logs.replicas import WORDS
 from flexwire.logs.request_log.recognition import WORDS as BROKERS_LOGS
 from flexwire.logs.request_log.recognition import is_broker_log, log_file
 from flexwire.spark.publishing.local import local_staging
-from flexwire.spark.publishing.object_store import stored_staging
+from flexwire.spark.publishing.object_store import store_staging
 from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_captures, list_files
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.local import make_private_directory
@@ -58,7 +58,7 @@ __all__ = [
     "Inputs",
     "capture_sources",
     "input_sources",
-    "output_place",
+    "output_directory",
 ]
 
 
@@ -118,7 +118,7 @@ def _of_one_name(sources: list[InputFile]) -> list[InputFile]:
     return sources
 
 
-def output_place(out: str | Path) -> OutputDirectory:
+def output_directory(out: str | Path) -> OutputDirectory:
     """Where an analysis writes: a directory here, or one in a store. `StorageError` for another."""
     text = str(out)
     if scheme_of(text) == "memory":
@@ -130,7 +130,7 @@ def output_place(out: str | Path) -> OutputDirectory:
 
 
 @contextmanager
-def begun(
+def begin_output(
     out: OutputDirectory,
     files: list[InputFile],
     output: OutputOptions,
@@ -152,7 +152,7 @@ def begun(
             f"{out} holds Delta tables of other analyses; give --tables delta, or choose another "
             "--out"
         )
-    with stored_staging(out) if out.path is None else local_staging(out.path) as staging:
+    with store_staging(out) if out.path is None else local_staging(out.path) as staging:
         yield staging
 
 
@@ -168,7 +168,7 @@ def to_key_logs(keys: Iterable[str | Path]) -> tuple[str, ...]:
 
 
 @contextmanager
-def opened_beside(
+def open_captures(
     to: OutputDirectory, files: list[InputFile], keys: tuple[str, ...]
 ) -> Iterator[tuple[list[InputFile], OpenedCaptures | None]]:
     """Captures as key logs open them, until the block ends, and what became of the connections."""
@@ -220,14 +220,14 @@ REMEDY: Final = "analyze the rest with --skip-unreadable, skip_unreadable=True i
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFiles:
     """How many files cannot be opened or are not captures; of the first of them, why."""
 
     count: int = 0
     shown: tuple[UnreadableFile, ...] = ()
 
     @classmethod
-    def of(cls, errors: Sequence[CaptureError]) -> Unreadable:
+    def of(cls, errors: Sequence[CaptureError]) -> UnreadableFiles:
         """Those that gave these errors."""
         shown = (UnreadableFile(one.source, one.reason) for one in errors[:SHOWN])
         return cls(len(errors), tuple(shown))

@@ -63,8 +63,8 @@ if TYPE_CHECKING:
     from flexwire.logs.files import Partition
     from flexwire.logs.follower import LogResumption
     from flexwire.logs.replicas import Replica
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.spark.publishing.manifest import CommittedTask
+    from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
 
@@ -204,10 +204,10 @@ def _windows(
     tasks: Sequence[Sequence[LogPiece]],
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     """Give where samples begin, evenly over each topic: the task, which of its pieces, windows."""
-    topics: dict[str, list[_Placed]] = defaultdict(list)
+    topics: dict[str, list[_PlacedPiece]] = defaultdict(list)
     for task, pieces in enumerate(tasks):
         for place, one in enumerate(pieces):
-            topics[one.partition.topic].append(_Placed(task, place, one))
+            topics[one.partition.topic].append(_PlacedPiece(task, place, one))
     sizes = {topic: sum(one.size for one in pieces) for topic, pieces in topics.items()}
     total = sum(sizes.values())
     budget = max(_SAMPLED, total // _SAMPLED_PART)
@@ -217,7 +217,7 @@ def _windows(
         yield from _of_topic(topics[topic], max(LEAST_SAMPLE, min(MOST_SAMPLE, share)))
 
 
-class _Placed(NamedTuple):
+class _PlacedPiece(NamedTuple):
     """A piece, its task, and its place there."""
 
     task: int
@@ -230,7 +230,7 @@ class _Placed(NamedTuple):
 
 
 def _of_topic(
-    pieces: Sequence[_Placed], wanted: int
+    pieces: Sequence[_PlacedPiece], wanted: int
 ) -> Iterator[tuple[int, int, tuple[SampleWindow, ...]]]:
     total = sum(one.size for one in pieces)
     if total <= wanted:
@@ -261,7 +261,7 @@ _Merging = list[tuple["Partition", KeyWork, int]]
 
 
 @dataclass(slots=True)
-class _Told:
+class _LogCounts:
     """What a task says of its rows."""
 
     bytes: int = 0
@@ -287,7 +287,7 @@ class _Told:
         self.records += pc.sum(rows.column("records")).as_py() or 0
         self._see(_least(rows.column("oldest_time")), _most(rows.column("newest_time")))
 
-    def merge(self, other: _Told) -> None:
+    def merge(self, other: _LogCounts) -> None:
         """Take in what another task said; not its keys."""
         self.bytes += other.bytes
         self.batches += other.batches
@@ -315,22 +315,22 @@ def _most(times: pa.Array) -> int | None:
 
 
 def write_log_tables(
-    spark: SparkSession, plan: LogPlan, drop: Drop, inflation: Inflation = INFLATION
+    spark: SparkSession, plan: LogPlan, task_output: TaskOutput, inflation: Inflation = INFLATION
 ) -> LogFacts:
-    """Write the tables of logs to ``drop``, beside those that are there, and sum them up.
+    """Write the tables of logs to ``task_output``, beside those that are there, and sum them up.
 
     ``inflation`` bounds what record batches inflate to: each, and all that a task reads.
     """
-    place = drop.place
+    place = task_output.directory
     others = {"/".join(one.name.split("/")[1:-1]) for one in place.entries(f"{TABLES}/")}
     for number, work in enumerate(plan.works):
         _keep(place, f"work-{number:06d}", work)
-    _find_transactions(spark, plan, drop)
+    _find_transactions(spark, plan, task_output)
     digest = partial(_digest, plan.digest, inflation, len(plan.works) > 1)
     # A log without a byte has no piece, and its analysis its tables nevertheless.
-    read = run_tasks(spark, max(1, len(plan.works)), digest, drop)
-    committed: list[Committed[Any]] = [*read]
-    told = _Told()
+    read = run_tasks(spark, max(1, len(plan.works)), digest, task_output)
+    committed: list[CommittedTask[Any]] = [*read]
+    told = _LogCounts()
     spilled: dict[int, list[int]] = {}
     for one in read:
         told.merge(one.value)
@@ -341,31 +341,31 @@ def write_log_tables(
         _keep(place, f"keys-{number:06d}", some)
     held = frozenset(number for number, one in enumerate(read) if one.value.is_held)
     merge = partial(_merge, plan.digest, len(read), held)
-    committed += run_tasks(spark, len(merging), merge, drop)
-    written = compact(spark, committed, drop)
+    committed += run_tasks(spark, len(merging), merge, task_output)
+    written = compact(spark, committed, task_output)
     place.remove(one.name for one in place.entries(f"{_KEPT}/"))
     remove_parts(place)
-    settle(place, drop.told(written), others)
+    settle(place, task_output.count_files(written), others)
     return _facts(plan, told)
 
 
-def _find_transactions(spark: SparkSession, plan: LogPlan, drop: Drop) -> None:
+def _find_transactions(spark: SparkSession, plan: LogPlan, task_output: TaskOutput) -> None:
     """Have the transactions of each log that is read found, in tasks where that is much to read."""
     for number, walk in enumerate(plan.walks):
-        _keep(drop.place, f"walk-{number:06d}", walk)
+        _keep(task_output.directory, f"walk-{number:06d}", walk)
     if len(plan.walks) > 1:
-        run_tasks(spark, len(plan.walks), _walk_in_task, drop)
+        run_tasks(spark, len(plan.walks), _walk_in_task, task_output)
     elif plan.walks:
-        _walk(0, drop)
+        _walk(0, task_output)
 
 
-def _walk_in_task(number: int, drop: Drop) -> None:
+def _walk_in_task(number: int, task_output: TaskOutput) -> None:
     begin_task()
-    _walk(number, drop)
+    _walk(number, task_output)
 
 
-def _walk(number: int, drop: Drop) -> None:
-    place = drop.place
+def _walk(number: int, task_output: TaskOutput) -> None:
+    place = task_output.directory
     walk: Walk = _kept(place, f"walk-{number:06d}")
     for partition, log in walk:
         found = transactions_if_sound(log)
@@ -385,24 +385,28 @@ def _digest(
     inflation: Inflation,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
-    drop: Drop,
-) -> _Told:
+    task_output: TaskOutput,
+) -> _LogCounts:
     begin_task()
     name = f"work-{number:06d}"
-    is_there = drop.place.exists(f"{_KEPT}/{name}")
-    work: LogWork = _kept(drop.place, name) if is_there else LogWork((), frozenset(), {}, 0)
+    is_there = task_output.directory.exists(f"{_KEPT}/{name}")
+    work: LogWork = (
+        _kept(task_output.directory, name) if is_there else LogWork((), frozenset(), {}, 0)
+    )
     numbers = {one for one, _ in work.pieces}
-    work = replace(work, transactions={one: _transactions(drop.place, one) for one in numbers})
-    told = _Told()
+    work = replace(
+        work, transactions={one: _transactions(task_output.directory, one) for one in numbers}
+    )
+    told = _LogCounts()
 
     def write(bounds: Inflation) -> None:
         nonlocal told
-        told = _Told(is_held=bounds.is_held)
-        with TableFiles(drop, part_name(digest, number, 0), is_part=is_part) as files:
+        told = _LogCounts(is_held=bounds.is_held)
+        with TableFiles(task_output, part_name(digest, number, 0), is_part=is_part) as files:
             if number == 0:
                 for table, columns in LOG_SCHEMAS.items():
                     files.begin(table, columns)
-            spill = _Spilling(drop.place, number, is_held=bounds.is_held)
+            spill = _RunWriter(task_output.directory, number, is_held=bounds.is_held)
             rows_of = LogTableRows(work, spill, bounds)
             for table, rows in rows_of:
                 files.write(table, rows)
@@ -414,7 +418,7 @@ def _digest(
     return told
 
 
-class _Spilling:
+class _RunWriter:
     """Writes runs of keys of one task. Those of a task that began anew have names of their own."""
 
     def __init__(self, place: OutputDirectory, number: int, *, is_held: bool) -> None:
@@ -457,12 +461,14 @@ def _merging(plan: LogPlan, spilled: dict[int, list[int]]) -> list[_Merging]:
     return tasks
 
 
-def _merge(digest: str, before: int, held: frozenset[int], number: int, drop: Drop) -> None:
+def _merge(
+    digest: str, before: int, held: frozenset[int], number: int, task_output: TaskOutput
+) -> None:
     begin_task()
-    place = drop.place
-    works: _Merging = _kept(drop.place, f"keys-{number:06d}")
+    place = task_output.directory
+    works: _Merging = _kept(task_output.directory, f"keys-{number:06d}")
     name = part_name(digest, before + number, 0)
-    with TableFiles(drop, name, is_part=True) as tables:
+    with TableFiles(task_output, name, is_part=True) as tables:
         for partition, work, count in works:
             found = f"{_RUNS}/{work.partition:08d}/"
             entries = sorted(place.entries(found))
@@ -472,7 +478,7 @@ def _merge(digest: str, before: int, held: frozenset[int], number: int, drop: Dr
             tables.write(KEYS, key_row(partition, superseded))
 
 
-def _facts(plan: LogPlan, told: _Told) -> LogFacts:
+def _facts(plan: LogPlan, told: _LogCounts) -> LogFacts:
     directories = dict.fromkeys(one.name.rpartition("/")[0] for one in plan.segments)
     growth = plan.growth
     behind = [str(one) for one, how in growth.items() if how.is_behind]

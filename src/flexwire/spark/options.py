@@ -77,7 +77,10 @@ def to_asked(
         (),
         Brokers.parse(
             [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
-            [to_text(one, "brokers") for one in to_list(brokers, "brokers", "a list of addresses")],
+            [
+                to_text(address, "brokers")
+                for address in to_list(brokers, "brokers", "a list of addresses")
+            ],
         ),
         None if captured_release is None else _release(captured_release),
         show_credentials=flags["show_credentials"],
@@ -87,9 +90,9 @@ def to_asked(
     )
 
 
-def to_releases(asked: object) -> tuple[str, ...]:
+def to_releases(releases: object) -> tuple[str, ...]:
     """Return the releases of the audit, each by its whole number."""
-    return tuple(map(_release, to_list(asked, "releases", "a list of releases")))
+    return tuple(map(_release, to_list(releases, "releases", "a list of releases")))
 
 
 def to_answers(
@@ -98,11 +101,11 @@ def to_answers(
     """Return the answers that are asked; None for those about logs."""
     if answers is None and labels is None:
         return None
-    labelled = [one for one in in_order(ANSWERS_BY_NAME) if one.labelled is not None]
-    asked = labelled if answers is None else answers
+    labelled = [answer for answer in in_order(ANSWERS_BY_NAME) if answer.labelled is not None]
+    selected = labelled if answers is None else answers
     # The audit takes labels too.
-    return choose_answers(asked, ANSWERS_BY_NAME, labels, needs_taker=False)
+    return choose_answers(selected, ANSWERS_BY_NAME, labels, needs_taker=False)
 
 
-def _release(asked: object) -> str:
-    return catalog().release(to_text(asked, "a release"))
+def _release(release: object) -> str:
+    return catalog().release(to_text(release, "a release"))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from flexwire.logs.request_log import Zone
     from flexwire.logs.request_log.lines import Line
-    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.storage.output_directory import OutputDirectory
 
 
@@ -159,14 +159,14 @@ _SHOWN: Final = 50
 
 
 @dataclass(slots=True)
-class _Read:
+class _LineCounts:
     """What a task says of the lines that it read: of each file how many, and those not used."""
 
     told: RequestLogCounts = field(default_factory=RequestLogCounts)
     lines: Counter[str] = field(default_factory=Counter)
     unused: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def merge(self, other: _Read) -> None:
+    def merge(self, other: _LineCounts) -> None:
         self.told.merge(other.told)
         self.lines.update(other.lines)
         self.unused.update(other.unused)
@@ -175,26 +175,26 @@ class _Read:
 def write_request_log_tables(
     spark: SparkSession,
     plan: RequestLogPlan,
-    drop: Drop,
+    task_output: TaskOutput,
     zone: Zone,
     *,
     show_credentials: bool = False,
 ) -> tuple[RequestLogFacts, AnalysisSums]:
-    """Write the tables to ``drop``, and sum up their rows."""
+    """Write the tables to ``task_output``, and sum up their rows."""
     work = partial(_read, plan, zone, show_credentials)
-    committed = run_tasks(spark, max(1, len(plan.works)), work, drop)
-    read = _Read(lines=Counter({one.source.name: 0 for one in plan.files}))
+    committed = run_tasks(spark, max(1, len(plan.works)), work, task_output)
+    read = _LineCounts(lines=Counter({one.source.name: 0 for one in plan.files}))
     for one in committed:
         read.merge(one.value)
-    written = compact(spark, committed, drop)
-    sums = merged_sums(drop.place, plan.span_us, len(committed))
-    remove_parts(drop.place)
-    settle(drop.place, drop.told(written))
+    written = compact(spark, committed, task_output)
+    sums = merged_sums(task_output.directory, plan.span_us, len(committed))
+    remove_parts(task_output.directory)
+    settle(task_output.directory, task_output.count_files(written))
     # Small, and known only now: of each connection what several tasks have told.
-    _write(drop.place, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
+    _write(task_output.directory, CONNECTIONS, CONNECTIONS_TABLE, sums.audit.logged())
     packets = _packets(read)
     sums.add(PACKETS, packets)
-    _write(drop.place, PACKETS, PACKETS_TABLE, [packets])
+    _write(task_output.directory, PACKETS, PACKETS_TABLE, [packets])
     return _facts(plan, zone, read), sums
 
 
@@ -207,13 +207,13 @@ def _read(
     zone: Zone,
     shows: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     number: int,
-    drop: Drop,
-) -> _Read:
+    task_output: TaskOutput,
+) -> _LineCounts:
     begin_task()
-    read = _Read()
+    read = _LineCounts()
     rows = RequestLogRows(show_credentials=shows)
     is_part = len(plan.works) > 1
-    with SummedFiles(drop, plan.digest, number, plan.span_us, is_part=is_part) as files:
+    with SummedFiles(task_output, plan.digest, number, plan.span_us, is_part=is_part) as files:
         if number == 0:
             for table, columns in {**ALWAYS, FORWARDED: FORWARDED_TABLE}.items():
                 files.begin(table, columns)
@@ -233,7 +233,7 @@ def _read(
     return read
 
 
-def _placed(piece: RequestLogPiece, zone: Zone, read: _Read) -> Iterator[FileItem]:
+def _placed(piece: RequestLogPiece, zone: Zone, read: _LineCounts) -> Iterator[FileItem]:
     """Give what the lines of a piece say, and count them."""
     file = piece.file
     name = file.source.name
@@ -291,7 +291,7 @@ def _count_replicas(rows: RequestLogRows, logged: pa.RecordBatch, replicas: Coun
 _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]
 
 
-def _packets(read: _Read) -> pa.RecordBatch:
+def _packets(read: _LineCounts) -> pa.RecordBatch:
     import pyarrow as pa  # noqa: PLC0415 - its types alone are needed above
 
     rows = []
@@ -302,7 +302,7 @@ def _packets(read: _Read) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, PACKETS_TABLE)
 
 
-def _facts(plan: RequestLogPlan, zone: Zone, read: _Read) -> RequestLogFacts:
+def _facts(plan: RequestLogPlan, zone: Zone, read: _LineCounts) -> RequestLogFacts:
     told = read.told
     every = told.listeners
     listeners = [

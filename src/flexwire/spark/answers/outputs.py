@@ -39,12 +39,12 @@ from flexwire.facts.units import shorten
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
 from flexwire.spark.dataframes import read as read_stored
-from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explained, stopped
+from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures, stop_at_end
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.spark.session import Start
-from flexwire.spark.settings import answering, are_small, java_for
+from flexwire.spark.session import SessionStart
+from flexwire.spark.settings import are_small, java_for, set_for_answers
 from flexwire.spark.tables import FORMAT
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
@@ -212,15 +212,15 @@ def answers_of(
     if all(stored.get(answer.name) for answer in chosen_answers):
         return [results for results in stored.values() if results is not None]
     is_ours = SparkSession.getActiveSession() is None
-    start = Start(master, memory, worker_memory)
+    start = SessionStart(master, memory, worker_memory)
     explain = partial(
-        explained, lambda: "Answering", *(start.memories() if is_ours else (None, None))
+        explain_failures, lambda: "Answering", *(start.memories() if is_ours else (None, None))
     )
     is_small = are_small(output)
     with explain():
         spark = start.session(with_archive(java_for(output)))
-    asking = answering(spark, is_small=is_small)
-    with stopped(spark) if is_ours else nullcontext(), explain(), asking:
+    asking = set_for_answers(spark, is_small=is_small)
+    with stop_at_end(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, output, is_small=is_small)
         notes = boundary_notes(tables)
         results = [stored.get(answer.name) or ask(answer, tables) for answer in chosen_answers]

@@ -78,7 +78,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaPlace(OutputDirectory):
+class DeltaDirectory(OutputDirectory):
     """The place of the run ``run`` in the grown output at ``url``."""
 
     run: str

@@ -74,7 +74,7 @@ _NEXT: Final = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """One analysis: its run, whether it is in, of which input, and what it added to which table."""
 
     analysis: str
@@ -87,14 +87,16 @@ class Entry:
     logs: list[dict[str, Any]] | None = None
 
 
-def entry(run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()) -> Entry:
+def new_entry(
+    run: str, state: str, digest: str, files: Iterable[int], tables: Any = ()
+) -> LedgerEntry:
     """An entry of now."""
-    return Entry(
+    return LedgerEntry(
         run, state, digest, datetime.now(UTC), flexwire.__version__, [*files], [*tables]
     )  # fmt: skip
 
 
-def in_order(old: Iterable[Entry], new: Iterable[Entry]) -> list[Entry]:
+def in_order(old: Iterable[LedgerEntry], new: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     """Return ``new``, in which whatever is not in ``old`` has a later time than all of ``old``.
 
     Entries are read in the order of their times, and a clock may have been set back.
@@ -111,7 +113,7 @@ def in_order(old: Iterable[Entry], new: Iterable[Entry]) -> list[Entry]:
     return made
 
 
-def next_offsets(entries: Iterable[Entry]) -> dict[Partition, int]:
+def next_offsets(entries: Iterable[LedgerEntry]) -> dict[Partition, int]:
     """The offsets to go on with in logs, by what is in."""
     return {
         Partition(row["topic"], row["partition"]): row["next_offset"]
@@ -121,7 +123,9 @@ def next_offsets(entries: Iterable[Entry]) -> dict[Partition, int]:
     }
 
 
-def with_offsets(entries: Iterable[Entry], offsets: Mapping[Partition, int]) -> list[Entry]:
+def with_offsets(
+    entries: Iterable[LedgerEntry], offsets: Mapping[Partition, int]
+) -> list[LedgerEntry]:
     """The same entries, of which the last one has these offsets, and no other has any."""
     *older, last = entries
     rows = [{**one._asdict(), "next_offset": offset} for one, offset in sorted(offsets.items())]
@@ -148,12 +152,14 @@ class Ledger:
         """Where it is."""
         return self.out.child(LEDGER)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """All entries; none before the first."""
         table = open_table(self.place)
         return [] if table is None else _entries(table, self.place)
 
-    def change(self, made: Callable[[list[Entry]], list[Entry] | None]) -> list[Entry]:
+    def change(
+        self, made: Callable[[list[LedgerEntry]], list[LedgerEntry] | None]
+    ) -> list[LedgerEntry]:
         """Replace all entries by what ``made`` makes of them; gives what it is then.
 
         ``made`` may be called several times, and gives None where there is nothing to change. What
@@ -194,9 +200,9 @@ class Ledger:
         raise FlexwireError(f"{self.place} is changed by others all the time; try again later")
 
 
-def _entries(table: Any, place: OutputDirectory) -> list[Entry]:
+def _entries(table: Any, place: OutputDirectory) -> list[LedgerEntry]:
     with report_failures(place.url, "read"):
         rows = table.to_pyarrow_table()
     rows = rows.select([one for one in COLUMNS.names if one in rows.column_names]).to_pylist()
-    found = [Entry(**row) for row in rows]
+    found = [LedgerEntry(**row) for row in rows]
     return sorted(found, key=lambda one: (one.time, one.analysis))

@@ -28,7 +28,7 @@ _TRIES: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Added:
+class AddedFile:
     """A file to add: its name below the table's directory, its bytes and its rows."""
 
     name: str
@@ -37,7 +37,7 @@ class Added:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class TableLog:
     """The log of the table ``name`` below ``out``."""
 
     out: OutputDirectory
@@ -52,7 +52,7 @@ class Log:
         """The table as it is now, if there is one."""
         return open_table(self.place)
 
-    def add(self, files: Sequence[Added], columns: pa.Schema, run: str) -> int:
+    def add(self, files: Sequence[AddedFile], columns: pa.Schema, run: str) -> int:
         """Add files of an analysis with these columns; gives the version that has them.
 
         The table has the columns before the files: deltalake adds files that have more without a
@@ -62,10 +62,10 @@ class Log:
         kinds = {DAY: pa.date32(), ANALYSIS: pa.string()}
         every = pa.schema([*columns, *(pa.field(key, kinds[key]) for key in keys)])
         wanted = Schema.from_arrow(every)
-        version: int = retried(lambda: self._add(files, wanted, keys, run), self.place)
+        version: int = retry_commit(lambda: self._add(files, wanted, keys, run), self.place)
         return version
 
-    def _add(self, files: Sequence[Added], wanted: Schema, keys: list[str], run: str) -> int:
+    def _add(self, files: Sequence[AddedFile], wanted: Schema, keys: list[str], run: str) -> int:
         table = self.open()
         if table is None:
             make_private(self.place)
@@ -101,15 +101,17 @@ class Log:
     def analyses(self) -> set[str]:
         """The analyses that have files in it."""
         table = self.open()
-        return set() if table is None else {one[ANALYSIS] for one in added(table)}
+        return set() if table is None else {one[ANALYSIS] for one in added_files(table)}
 
     def remove(self, runs: Collection[str]) -> None:
         """Take out the files of some analyses; the files themselves stay."""
-        retried(lambda: self._remove(runs), self.place)
+        retry_commit(lambda: self._remove(runs), self.place)
 
     def _remove(self, runs: Collection[str]) -> None:
         table = self.open()
-        found = [] if table is None else [one for one in added(table) if one[ANALYSIS] in runs]
+        found = (
+            [] if table is None else [one for one in added_files(table) if one[ANALYSIS] in runs]
+        )
         if table is None or not found:
             return
         keys = list(table.metadata().partition_columns)
@@ -149,7 +151,7 @@ def make_private(place: OutputDirectory) -> None:
         make_private_directory(place.path)
 
 
-def retried(change: Callable[[], Any], place: OutputDirectory) -> Any:
+def retry_commit(change: Callable[[], Any], place: OutputDirectory) -> Any:
     """What a change of a log gives, tried again where another writer came between."""
     for left in reversed(range(_TRIES)):
         try:
@@ -166,7 +168,7 @@ def _told(error: Exception, place: OutputDirectory) -> StorageError:
     return StorageError(reason_of(error), url=str(place), tried="commit to")
 
 
-def added(table: DeltaTable) -> list[dict[str, Any]]:
+def added_files(table: DeltaTable) -> list[dict[str, Any]]:
     """The files of a table as it is: path, size, and the values that it is partitioned by."""
     actions = pa.table(table.get_add_actions(flatten=True))
     names = {"path": "path", "size": "size_bytes", ANALYSIS: f"partition.{ANALYSIS}"}

@@ -10,8 +10,8 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
 from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
-from flexwire.spark.delta.ledger import IN, Entry, Ledger
-from flexwire.spark.delta.logs import Log, added
+from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
+from flexwire.spark.delta.logs import TableLog, added_files
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.storage.store_listing import FileEntry as File
 from flexwire.tables.keys import ANALYSIS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
-    from flexwire.spark.delta.layout import DeltaPlace
+    from flexwire.spark.delta.layout import DeltaDirectory
 
 
 # When a file was written, no table says.
@@ -59,7 +59,7 @@ class DeltaOutput(Output):
     def files(self, name: str) -> list[File]:
         """The files of a table that are in."""
         runs = {one.analysis for one in self.entries}
-        found = added(self._table(name))
+        found = added_files(self._table(name))
         return [
             File(f"{TABLES}/{name}/{one['path']}", one["size"], _NEVER, "")
             for one in found
@@ -77,13 +77,13 @@ class DeltaOutput(Output):
         return table.to_pyarrow_dataset(file_pruning_predicate=[(ANALYSIS, "in", runs)])
 
     def _table(self, name: str) -> DeltaTable:
-        table = Log(self.out, name).open() if name in self.names else None
+        table = TableLog(self.out, name).open() if name in self.names else None
         if table is None:
             raise refuse("name", f"a table of {self.out}", name)
         return table
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """The analyses that are in, the first one first."""
         return [one for one in Ledger(self.out).entries() if one.state == IN]
 
@@ -95,7 +95,7 @@ class StagedOutput(Output):
     ``place`` is the one that they grow in.
     """
 
-    staged: DeltaPlace
+    staged: DeltaDirectory
     counts: Mapping[str, int]
 
     @cached_property

@@ -17,7 +17,7 @@ from flexwire.spark.delta.layout import (
     ALWAYS,
     AT_ONCE,
     TABLES,
-    DeltaPlace,
+    DeltaDirectory,
     by_day,
     check_scheme,
     split,
@@ -26,18 +26,18 @@ from flexwire.spark.delta.layout import (
 from flexwire.spark.delta.ledger import (
     ABANDONED,
     IN,
-    Entry,
     Ledger,
-    entry,
+    LedgerEntry,
     fingerprint,
+    new_entry,
     next_offsets,
     with_offsets,
 )
-from flexwire.spark.delta.logs import Added, Log
+from flexwire.spark.delta.logs import AddedFile, TableLog
 from flexwire.spark.delta.output import DeltaOutput, StagedOutput
 from flexwire.spark.publishing.local import locked
-from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begun_run
-from flexwire.spark.publishing.task_output import SCRATCH, Drop
+from flexwire.spark.publishing.object_store import ABANDONED_SECONDS, STAGING, RunStaging, begin_run
+from flexwire.spark.publishing.task_output import SCRATCH, TaskOutput
 from flexwire.storage.local import make_private_directory
 from flexwire.tables import schema
 from flexwire.tables.log_schema import LOG_TABLES
@@ -60,7 +60,9 @@ def note_tables(out: OutputDirectory, run: str, tables: Iterable[str]) -> None:
     out.write(f"{STAGING}/{run}", json.dumps(sorted(tables)).encode())
 
 
-def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> list[Entry]:
+def sweep(
+    out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS
+) -> list[LedgerEntry]:
     """Take out of the tables what is not in the ledger, and remove its files; gives the ledger.
 
     The files of what was in a table until now stay until the next time, as somebody may read them.
@@ -72,7 +74,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
     if not left:
         return entries
     tables = _noted(out, left)
-    seen = left & set().union(*_each(out, tables, Log.analyses))
+    seen = left & set().union(*_each(out, tables, TableLog.analyses))
     if seen:
         entries = ledger.change(lambda old: _abandoned(old, seen))
         seen -= _those_in(entries)
@@ -99,7 +101,7 @@ def give_up(out: OutputDirectory, run: str) -> None:
 
 def remove_run(out: OutputDirectory, run: str) -> None:
     """Remove the files of an analysis that is in no table."""
-    place = DeltaPlace(out.url, run)
+    place = DeltaDirectory(out.url, run)
     place.remove([one.name for one in place.entries("")])
     if place.path is not None:
         for directory in (place.path / SCRATCH, place.path, place.path.parent):
@@ -109,13 +111,13 @@ def remove_run(out: OutputDirectory, run: str) -> None:
     out.remove([f"{STAGING}/{run}"])
 
 
-def _those_in(entries: list[Entry]) -> set[str]:
+def _those_in(entries: list[LedgerEntry]) -> set[str]:
     return {one.analysis for one in entries if one.state == IN}
 
 
-def _abandoned(old: list[Entry], runs: Collection[str]) -> list[Entry] | None:
+def _abandoned(old: list[LedgerEntry], runs: Collection[str]) -> list[LedgerEntry] | None:
     noted = {one.analysis for one in old}
-    new = [entry(run, ABANDONED, "", ()) for run in sorted(runs) if run not in noted]
+    new = [new_entry(run, ABANDONED, "", ()) for run in sorted(runs) if run not in noted]
     return [*old, *new] if new else None
 
 
@@ -127,8 +129,8 @@ def _noted(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
     return found
 
 
-def _each(out: OutputDirectory, tables: Iterable[str], ask: Callable[[Log], Any]) -> list[Any]:
-    logs = [Log(out, name) for name in tables]
+def _each(out: OutputDirectory, tables: Iterable[str], ask: Callable[[TableLog], Any]) -> list[Any]:
+    logs = [TableLog(out, name) for name in tables]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
         return list(pool.map(ask, logs))
 
@@ -137,7 +139,7 @@ def _is_old(
     out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
 ) -> bool:
     """Whether nothing was written for so long, by the store's own clock: ours may be another."""
-    newest = max([began, *(one.modified for one in DeltaPlace(out.url, run).entries())])
+    newest = max([began, *(one.modified for one in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
 
@@ -157,14 +159,14 @@ class DeltaStaging(RunStaging):
     append: bool
 
     @cached_property
-    def drop(self) -> Drop:
+    def task_output(self) -> TaskOutput:
         """Where tasks hand over what they wrote, a file for each day."""
-        return Drop(self.files, arrange=by_day, remembers=True)
+        return TaskOutput(self.files, arrange=by_day, keeps_files=True)
 
     @property
-    def files(self) -> DeltaPlace:
+    def files(self) -> DeltaDirectory:
         """For what is to be published."""
-        return DeltaPlace(self.out.url, self.run)
+        return DeltaDirectory(self.out.url, self.run)
 
     @property
     def published(self) -> DeltaOutput:
@@ -174,7 +176,7 @@ class DeltaStaging(RunStaging):
     @property
     def staged(self) -> StagedOutput:
         """The tables that have been written, before they are published."""
-        return StagedOutput(self.out, self.files, self.drop.counts)
+        return StagedOutput(self.out, self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
         """Nothing: the ledger is what says that an analysis is complete."""
@@ -189,7 +191,7 @@ class DeltaStaging(RunStaging):
         note_tables(self.out, self.run, tables)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
             told = list(pool.map(self._add, tables, tables.values()))
-        new = entry(self.run, IN, self.digest, self.fingerprints, told)
+        new = new_entry(self.run, IN, self.digest, self.fingerprints, told)
         before = Ledger(self.out).entries()
         Ledger(self.out).change(lambda old: self._entered(old, new))
         self.kept.append(self.run)
@@ -197,7 +199,7 @@ class DeltaStaging(RunStaging):
             names = {table["name"] for one in before for table in one.tables}
             take_out(self.out, {one.analysis for one in before}, names)
 
-    def _entered(self, old: list[Entry], own: Entry) -> list[Entry] | None:
+    def _entered(self, old: list[LedgerEntry], own: LedgerEntry) -> list[LedgerEntry] | None:
         mine = [one.state for one in old if one.analysis == self.run]
         if mine == [IN]:
             # The answer to an earlier try was lost.
@@ -219,16 +221,16 @@ class DeltaStaging(RunStaging):
             )
         return with_offsets([*old, own], offsets | self.read_until)
 
-    def _tables(self) -> dict[str, list[Added]]:
-        rows = {one.name: one.rows for one in self.drop.files}
-        found: dict[str, list[Added]] = {name: [] for name in ALWAYS}
+    def _tables(self) -> dict[str, list[AddedFile]]:
+        rows = {one.name: one.rows for one in self.task_output.files}
+        found: dict[str, list[AddedFile]] = {name: [] for name in ALWAYS}
         for one in self.files.entries(f"{TABLES}/"):
             table, name = split(one.name)
             count = rows.get(one.name)
             if count is None:  # the driver's own
                 count = self._footer(table, name).num_rows
             physical = split(self.files.at(one.name))[1]
-            found.setdefault(table, []).append(Added(physical, one.size, count))
+            found.setdefault(table, []).append(AddedFile(physical, one.size, count))
             rows.pop(one.name, None)
         if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
             reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
@@ -240,22 +242,22 @@ class DeltaStaging(RunStaging):
         path = f"{root}/{self.files.at(f'{TABLES}/{table}/{name}')}"
         return pq.read_metadata(path, filesystem=system)
 
-    def _add(self, table: str, files: Sequence[Added]) -> dict[str, object]:
+    def _add(self, table: str, files: Sequence[AddedFile]) -> dict[str, object]:
         if table in _FIXED:
             columns = schema.schema_of(_FIXED[table])
         else:
             columns = self._columns(table, files[0])
-        version = Log(self.out, table).add(files, columns, self.run)
+        version = TableLog(self.out, table).add(files, columns, self.run)
         rows = sum(one.rows for one in files)
         return {"name": table, "version": version, "files": len(files), "rows": rows}
 
-    def _columns(self, table: str, file: Added) -> pa.Schema:
+    def _columns(self, table: str, file: AddedFile) -> pa.Schema:
         system, root = self.out.arrow()
         return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
 
 
 def known_in(
-    entries: Iterable[Entry], digest: str, files: Collection[int], out: OutputDirectory
+    entries: Iterable[LedgerEntry], digest: str, files: Collection[int], out: OutputDirectory
 ) -> str:
     """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
     wanted = set(files)
@@ -302,7 +304,7 @@ def delta_staging(
 
     with nullcontext() if out.path is None else _held(out.path):
         _check_ours(out)
-        with begun_run(out, make, give_up) as staging:
+        with begin_run(out, make, give_up) as staging:
             yield staging
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from flexwire.records.conventions import Convention
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.schema.spec import MessageSpec
-    from flexwire.spark.functions.messages import FunctionOptions, Options
+    from flexwire.spark.functions.messages import FunctionOptions, FunctionSettings
 
     Task = Callable[..., pa.Array]
 
@@ -194,7 +194,7 @@ def _apply(
     name: str,
     work: Any,
     kind: pa.DataType,
-    fixed: tuple[str | MessageSpec, Options],
+    fixed: tuple[str | MessageSpec, FunctionSettings],
     data: ColumnOrName,
     version: ColumnOrName | int,
 ) -> Column:
@@ -208,7 +208,7 @@ def _apply(
 
 
 def _of_one_version(
-    work: Any, fixed: tuple[str | MessageSpec, Options], version: int, data: pa.Array
+    work: Any, fixed: tuple[str | MessageSpec, FunctionSettings], version: int, data: pa.Array
 ) -> pa.Array:
     return work(*fixed, data, version)
 
@@ -371,7 +371,7 @@ def register_functions(
     return list(made)
 
 
-def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
+def typed_function(message: MessageLike, options: FunctionSettings) -> tuple[str, Any]:
     """Give the function of one message, and its name in SQL."""
     named = messages.portable(message)
     name = f"kafka_{snake_case(named if isinstance(named, str) else named.name)}"
@@ -379,7 +379,7 @@ def typed_function(message: MessageLike, options: Options) -> tuple[str, Any]:
     return name, arrow_function(name, partial(messages.decoded, named, options), kind)
 
 
-def _of_any_message(options: Options) -> dict[str, Any]:
+def _of_any_message(options: FunctionSettings) -> dict[str, Any]:
     columns = tuple(RECORD_COLUMNS)
     of: dict[str, tuple[Any, pa.DataType]] = {
         "from_kafka_variant": (records.message_variants, VARIANT),

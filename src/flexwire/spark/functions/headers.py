@@ -26,7 +26,7 @@ from flexwire.spark.functions.variant import VARIANT, to_variant
 
 if TYPE_CHECKING:
     from flexwire.records.conventions.convention import RawHeader
-    from flexwire.spark.functions.messages import Options
+    from flexwire.spark.functions.messages import FunctionSettings
 
     Words = np.ndarray[Any, Any]
 
@@ -79,13 +79,15 @@ def convention_of(given: str, key: str, name: str) -> Convention:
     return FixedWidth({key: name}) if isinstance(found, FixedWidth) else found
 
 
-def list_type(options: Options) -> pa.ListType:
+def list_type(options: FunctionSettings) -> pa.ListType:
     """Give the type of a column of read headers; where asked for, with a field for the error."""
     kind = pa.struct([("key", pa.string()), ("value", VARIANT)])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 
 
-def header_lists(convention: Convention, options: Options, headers: pa.Array) -> pa.ListArray:
+def header_lists(
+    convention: Convention, options: FunctionSettings, headers: pa.Array
+) -> pa.ListArray:
     """Read a column of record headers into a column of `list_type`; a null is null.
 
     In PERMISSIVE mode the value of one that does not fit is null, and its error says why; else it
@@ -114,7 +116,7 @@ def _variants(values: Any) -> pa.StructArray:
     return pa.StructArray.from_arrays(cast, fields=list(VARIANT), mask=mask)
 
 
-def _read(convention: Convention, pairs: list[RawHeader], options: Options) -> list[Any]:
+def _read(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> list[Any]:
     """Read the record headers of one row: the key of each, its value, and what was wrong."""
     if not options.is_permissive:
         return [(key, to_variant(plain(one)), None) for key, one in convention.read(pairs)]
@@ -149,7 +151,7 @@ def plain(value: Any) -> Any:
 
 
 def header_values(
-    convention: Convention, key: str, name: str, options: Options, headers: pa.Array
+    convention: Convention, key: str, name: str, options: FunctionSettings, headers: pa.Array
 ) -> pa.Array:
     """Read the last record header of a key in each row as a type of `HEADER_TYPES`.
 
@@ -178,7 +180,7 @@ def header_values(
     return pa.array(made, HEADER_TYPES[name])
 
 
-def _bound(convention: Convention, pairs: list[RawHeader], options: Options) -> Convention:
+def _bound(convention: Convention, pairs: list[RawHeader], options: FunctionSettings) -> Convention:
     try:
         return convention.for_record(pairs)
     except FlexwireError:

@@ -54,12 +54,12 @@ def portable(message: MessageLike) -> str | MessageSpec:
     return spec
 
 
-def check_version(message: MessageLike, version: int, options: Options) -> None:
+def check_version(message: MessageLike, version: int, options: FunctionSettings) -> None:
     """Raise `UnknownMessageError` for a version that a message does not have."""
     schemas_of(message).schema(version, options.encoding)
 
 
-def column_type(message: MessageLike, options: Options) -> pa.StructType:
+def column_type(message: MessageLike, options: FunctionSettings) -> pa.StructType:
     """Give the type of a column of messages: of all fields, or of those that are asked for.
 
     In PERMISSIVE mode it has a field more, for the error.
@@ -68,14 +68,16 @@ def column_type(message: MessageLike, options: Options) -> pa.StructType:
     return with_error(kind, options, ERROR) if options.is_permissive else kind
 
 
-def with_error(kind: pa.StructType, options: Options, error: pa.DataType) -> pa.StructType:
+def with_error(kind: pa.StructType, options: FunctionSettings, error: pa.DataType) -> pa.StructType:
     """Give a type with the field for what did not decode, which is the last."""
     if options.corrupt in {one.name for one in kind}:
         raise refuse("columnNameOfCorruptRecord", "a name of no other field", options.corrupt)
     return pa.struct([*kind, (options.corrupt, error)])
 
 
-def decoded(message: MessageLike, options: Options, data: Any, versions: Any) -> pa.StructArray:
+def decoded(
+    message: MessageLike, options: FunctionSettings, data: Any, versions: Any
+) -> pa.StructArray:
     """Decode a column of `column_type`; a null is null.
 
     In PERMISSIVE mode a row that does not decode is a structure of nulls, but for its error.
@@ -112,7 +114,9 @@ def _children(values: pa.StructArray) -> list[pa.Array]:
     return [values.field(index) for index in range(values.type.num_fields)]
 
 
-def encoded(message: MessageLike, options: Options, structs: Any, versions: Any) -> pa.BinaryArray:
+def encoded(
+    message: MessageLike, options: FunctionSettings, structs: Any, versions: Any
+) -> pa.BinaryArray:
     """Encode a column of structures; in PERMISSIVE mode what no message can hold is null.
 
     The field that `decoded` has for errors is left out. A row that has one did not decode, and so
@@ -206,7 +210,7 @@ def inflation_of(max_inflated: str | None, max_ratio: str | None) -> Inflation:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class FunctionSettings:
     """What a caller of a column function has chosen, checked; it travels to the workers."""
 
     mode: Mode
@@ -224,7 +228,7 @@ class Options:
         return self.mode == "PERMISSIVE"
 
 
-def read_options(given: FunctionOptions | None, *known: str) -> Options:
+def read_options(given: FunctionOptions | None, *known: str) -> FunctionSettings:
     """Give options, of which a function knows some; names are in upper or lower case.
 
     Raises `ArgumentError` for an option that the function does not have, and for a value that the
@@ -242,7 +246,7 @@ def read_options(given: FunctionOptions | None, *known: str) -> Options:
         if name is None:
             raise refuse("options", f"names of {', '.join(known)}", key)
         chosen[name] = _value(name, to_text(value, name))
-    return Options(
+    return FunctionSettings(
         mode="PERMISSIVE" if chosen[MODE] == "PERMISSIVE" else "FAILFAST",
         corrupt=chosen[CORRUPT],
         encoding=Encoding(chosen[ENCODING]),
@@ -285,13 +289,13 @@ FRAME = pa.struct(
 """A frame: what its header says, and its body, with the message that it is and at which version."""
 
 
-def frame_type(options: Options) -> pa.StructType:
+def frame_type(options: FunctionSettings) -> pa.StructType:
     """Give the type of a column of frames; where it is asked for, with a field for the error."""
     return with_error(FRAME, options, ERROR) if options.is_permissive else FRAME
 
 
 def frames(
-    options: Options, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
+    options: FunctionSettings, data: pa.Array, api_keys: pa.Array = None, versions: pa.Array = None
 ) -> pa.StructArray:
     """Read a binary column of frames, requests or with two columns more the responses to these.
 
@@ -325,7 +329,9 @@ def _check_columns(data: pa.Array, api_keys: pa.Array, versions: pa.Array) -> No
             raise refuse(name, "a column of integers", str(column.type))
 
 
-def _read(frame: bytes, request: tuple[int, int] | None, options: Options) -> dict[str, Any]:
+def _read(
+    frame: bytes, request: tuple[int, int] | None, options: FunctionSettings
+) -> dict[str, Any]:
     payload = _payload(frame) if options.has_prefix else frame
     if request is None:
         asked = read_request(payload)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from flexwire.columnar.record_pieces import PieceGroup
-    from flexwire.spark.functions.messages import Options
+    from flexwire.spark.functions.messages import FunctionSettings
 
     Words = np.ndarray[Any, Any]
 
@@ -43,14 +43,16 @@ if TYPE_CHECKING:
 _POSITION = "batch_position"
 
 
-def list_type(columns: Sequence[str], options: Options) -> pa.ListType:
+def list_type(columns: Sequence[str], options: FunctionSettings) -> pa.ListType:
     """Give the type of a column of records; where it is asked for, with a field for the error."""
     known = RECORD_COLUMNS | BATCH_COLUMNS
     kind = pa.struct([(name, known[name]) for name in columns])
     return pa.list_(with_error(kind, options, ERROR) if options.is_permissive else kind)
 
 
-def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> pa.ListArray:
+def record_lists(
+    columns: tuple[str, ...], options: FunctionSettings, data: pa.Array
+) -> pa.ListArray:
     """Decode a binary column into a column of `list_type`; a null is null.
 
     In PERMISSIVE mode what does not decode is an element of its own, after the records of its row.
@@ -68,7 +70,7 @@ def record_lists(columns: tuple[str, ...], options: Options, data: pa.Array) -> 
     starts, ends = _extents(data)
     (pieces,) = np.nonzero(ends > starts)
     content = np.frombuffer(data.buffers()[2] or b"", np.uint8)
-    rows = _Rows(kind.value_type, len(data))
+    rows = _RecordLists(kind.value_type, len(data))
     for group in PieceReader(content, starts[pieces], ends[pieces], wanted, _hints(columns)):
         of_row = pieces[group.batches["piece"]]
         rows.add(_placed(group, starts[of_row]), of_row, group.batches["rows"])
@@ -97,7 +99,7 @@ def _placed(group: PieceGroup, starts: Words) -> pa.RecordBatch:
     return group.records.set_column(at, _POSITION, placed)
 
 
-class _Rows:
+class _RecordLists:
     """The records of the rows of a column: those of kernels, and in their place those of others."""
 
     def __init__(self, kind: pa.StructType, count: int) -> None:
@@ -158,7 +160,7 @@ def _structs(kind: pa.StructType, records: pa.RecordBatch, errors: Any) -> pa.St
     return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 
-def _read(data: Words, wanted: RecordSelection, options: Options) -> list[pa.StructArray]:
+def _read(data: Words, wanted: RecordSelection, options: FunctionSettings) -> list[pa.StructArray]:
     """Read one row by itself; in PERMISSIVE mode, what is wrong with it comes last."""
     reader = RecordReader(data, wanted, mode=options.mode, partial=True)
     kind = list_type(wanted.columns, options).value_type
@@ -195,7 +197,7 @@ def _extents(data: pa.Array) -> tuple[Words, Words]:
 
 
 def message_variants(
-    options: Options, data: pa.Array, names: pa.Array, versions: pa.Array
+    options: FunctionSettings, data: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.StructArray:
     """Decode messages that ``names`` names row by row into Variants; a null is null.
 
@@ -216,7 +218,7 @@ def message_variants(
 
 
 def encoded_messages(
-    options: Options, structs: pa.Array, names: pa.Array, versions: pa.Array
+    options: FunctionSettings, structs: pa.Array, names: pa.Array, versions: pa.Array
 ) -> pa.BinaryArray:
     """Encode structures as the messages that ``names`` names row by row."""
 
@@ -226,7 +228,7 @@ def encoded_messages(
     return by_name(names, pa.binary(), encode)
 
 
-def header_lists(options: Options, given: pa.Array, conventions: pa.Array) -> pa.ListArray:
+def header_lists(options: FunctionSettings, given: pa.Array, conventions: pa.Array) -> pa.ListArray:
     """Read record headers by the conventions that a column names."""
 
     def read(name: str | None, rows: pa.Array) -> pa.ListArray:
@@ -259,7 +261,7 @@ def _named(name: str | None) -> str:
     return name
 
 
-def _unknown(error: FlexwireError, options: Options, data: pa.Array) -> pa.StructArray:
+def _unknown(error: FlexwireError, options: FunctionSettings, data: pa.Array) -> pa.StructArray:
     """Give what PERMISSIVE mode says of messages that the catalog does not have."""
     validate(data, full=True)
     told = {options.corrupt: {"reason": str(error), "path": "", "offset": None}}

@@ -21,8 +21,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.spark.publishing.commit import run_tasks
-from flexwire.spark.publishing.manifest import PARTS, TABLES, Written
-from flexwire.spark.publishing.table_files import Run, work_on
+from flexwire.spark.publishing.manifest import PARTS, TABLES, WrittenFile
+from flexwire.spark.publishing.table_files import PartGroup, write_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from flexwire.spark.publishing.manifest import Committed
-    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.spark.publishing.manifest import CommittedTask
+    from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.storage.output_directory import OutputDirectory
 
 TASK_BYTES: Final = 1 << 30
@@ -46,20 +46,20 @@ _PLAN: Final = "_plan"
 
 
 def compact(
-    spark: SparkSession, committed: Iterable[Committed[Any]], drop: Drop
-) -> Iterator[Written]:
+    spark: SparkSession, committed: Iterable[CommittedTask[Any]], task_output: TaskOutput
+) -> Iterator[WrittenFile]:
     """Bring all parts that tasks committed into the tables; gives all files that belong there.
 
     Without parts that are to be joined no task is run. The parts stay until `remove_parts`.
     """
-    tables: list[Iterable[Written]] = []
+    tables: list[Iterable[WrittenFile]] = []
     runs = _runs(committed, tables)
     joined, moved = _chosen(runs, tables)
-    if (root := drop.place.path) is not None:
+    if (root := task_output.directory.path) is not None:
         # To rename a file takes no task.
-        tables.append([one for run in moved for one in _renamed(run, drop.place, root)])
+        tables.append([one for run in moved for one in _renamed(run, task_output.directory, root)])
         moved = []
-    results = run_tasks(spark, _plan([*joined, *moved], drop.place), _work, drop)
+    results = run_tasks(spark, _plan([*joined, *moved], task_output.directory), _work, task_output)
     return chain(*tables, *(one.files for one in results))
 
 
@@ -69,10 +69,12 @@ def remove_parts(place: OutputDirectory) -> None:
         place.remove(entry.name for entry in place.entries(f"{folder}/"))
 
 
-def _runs(committed: Iterable[Committed[Any]], tables: list[Iterable[Written]]) -> list[Run]:
+def _runs(
+    committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
+) -> list[PartGroup]:
     """The runs of all parts; ``tables`` get the files that are there already."""
-    runs: list[Run] = []
-    growing: dict[str, Run] = {}
+    runs: list[PartGroup] = []
+    growing: dict[str, PartGroup] = {}
     for one in committed:
         tables.append([file for file in one.files if file.name.startswith(f"{TABLES}/")])
         for file in one.files:
@@ -83,18 +85,20 @@ def _runs(committed: Iterable[Committed[Any]], tables: list[Iterable[Written]]) 
             run = growing.get(folder)
             # Cut between two ranges only, as the names of its files say which they are of.
             if run is None or (run.size >= TASK_BYTES and run.span[1] != int(number)):
-                run = growing[folder] = Run(file.table, folder, prefix)
+                run = growing[folder] = PartGroup(file.table, folder, prefix)
                 runs.append(run)
             run.add(int(number), int(place), file)
     return runs
 
 
-def _chosen(runs: list[Run], tables: list[Iterable[Written]]) -> tuple[list[Run], list[Run]]:
+def _chosen(
+    runs: list[PartGroup], tables: list[Iterable[WrittenFile]]
+) -> tuple[list[PartGroup], list[PartGroup]]:
     """The runs to be joined, and those whose parts stay as they are."""
     total = sum(run.size for run in runs) + sum(one.size for some in tables for one in some)
     left = total // _REWRITTEN
-    joined: list[Run] = []
-    moved: list[Run] = []
+    joined: list[PartGroup] = []
+    moved: list[PartGroup] = []
     for run in sorted(runs, key=lambda one: (one.size / len(one), one.folder, one.span)):
         run.is_joined = len(run) >= LEAST_PARTS and run.size <= left
         if run.is_joined:
@@ -103,16 +107,16 @@ def _chosen(runs: list[Run], tables: list[Iterable[Written]]) -> tuple[list[Run]
     return joined, moved
 
 
-def _renamed(run: Run, place: OutputDirectory, root: Path) -> Iterator[Written]:
+def _renamed(run: PartGroup, place: OutputDirectory, root: Path) -> Iterator[WrittenFile]:
     for part in run.parts():
         name = f"{TABLES}/{run.folder}/{run.name(part)}"
         place.put(root / run.source(part), name)
-        yield Written(name, run.table, part.size, part.rows, part.crc32c)
+        yield WrittenFile(name, run.table, part.size, part.rows, part.crc32c)
 
 
-def _plan(runs: list[Run], place: OutputDirectory) -> int:
+def _plan(runs: list[PartGroup], place: OutputDirectory) -> int:
     """Write down what each task has to do; gives how many tasks there are."""
-    tasks: list[list[Run]] = []
+    tasks: list[list[PartGroup]] = []
     size = TASK_BYTES
     for run in runs:
         if size >= TASK_BYTES:
@@ -129,8 +133,8 @@ def _plan_of(number: int) -> str:
     return f"{_PLAN}/{number:06d}"
 
 
-def _work(number: int, drop: Drop) -> None:
+def _work(number: int, task_output: TaskOutput) -> None:
     # Written by the driver of this analysis, in a directory of its own.
-    runs: list[Run] = pickle.loads(drop.place.read(_plan_of(number)))  # noqa: S301 - see above
+    runs: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - see above
     for run in runs:
-        work_on(run, drop)
+        write_group(run, task_output)

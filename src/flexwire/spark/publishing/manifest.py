@@ -33,7 +33,7 @@ _DIGEST_LETTERS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFile:
     """A file that a task finished: its name below the output, and what is in it."""
 
     name: str
@@ -43,7 +43,7 @@ class Written:
     crc32c: int
 
 
-class Files(Sequence[Written]):
+class WrittenFiles(Sequence[WrittenFile]):
     """What one task wrote, in some 20 bytes each: the driver holds those of 20,000 tasks.
 
     They are unpacked each time that somebody goes through them.
@@ -51,7 +51,7 @@ class Files(Sequence[Written]):
 
     __slots__ = ("_count", "_packed")
 
-    def __init__(self, files: Iterable[Written] = ()) -> None:
+    def __init__(self, files: Iterable[WrittenFile] = ()) -> None:
         told = [astuple(one) for one in files]
         self._count = len(told)
         self._packed = zlib.compress(pickle.dumps(told, pickle.HIGHEST_PROTOCOL))
@@ -59,39 +59,39 @@ class Files(Sequence[Written]):
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Written]:
+    def __iter__(self) -> Iterator[WrittenFile]:
         # As it was packed here, or came signed from a task.
         told = pickle.loads(zlib.decompress(self._packed))  # noqa: S301 - see above
-        return (Written(*one) for one in told)
+        return (WrittenFile(*one) for one in told)
 
     @overload
-    def __getitem__(self, index: int) -> Written: ...
+    def __getitem__(self, index: int) -> WrittenFile: ...
     @overload
-    def __getitem__(self, index: slice) -> list[Written]: ...
-    def __getitem__(self, index: int | slice) -> Written | list[Written]:
+    def __getitem__(self, index: slice) -> list[WrittenFile]: ...
+    def __getitem__(self, index: int | slice) -> WrittenFile | list[WrittenFile]:
         return list(self)[index]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Files) and self._packed == other._packed
+        return isinstance(other, WrittenFiles) and self._packed == other._packed
 
     def __hash__(self) -> int:
         return hash(self._packed)
 
 
 @dataclass(frozen=True, slots=True)
-class Committed(Generic[T]):
+class CommittedTask(Generic[T]):
     """The one attempt of a task that counts: its files, and the value that its work returned.
 
     Without kernels it took many times as long.
     """
 
     number: int
-    files: Sequence[Written]
+    files: Sequence[WrittenFile]
     value: T
     has_kernels: bool = True
 
 
-def check_owners(committed: Sequence[Committed[T]]) -> None:
+def check_owners(committed: Sequence[CommittedTask[T]]) -> None:
     """Raise `AnalysisError` where two tasks have written one file; numbers stand for names."""
     # Of a million names eight bytes each; only where these are the same, the names are compared.
     hashes = np.sort(
@@ -128,7 +128,7 @@ def joined_name(digest: str, first: int, last: int, part: int) -> str:
 
 
 def settle(
-    place: OutputDirectory, written: Iterable[Written], others: Collection[str] = ()
+    place: OutputDirectory, written: Iterable[WrittenFile], others: Collection[str] = ()
 ) -> None:
     """Leave those files in the tables below ``place``, and no others, before it is published.
 

@@ -61,7 +61,7 @@ S = TypeVar("S", bound=RunStaging)
 
 
 @contextmanager
-def begun_run(
+def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
     """Begin a run in ``out``, which ``make`` makes by its name; one that is not kept is removed.
@@ -87,7 +87,7 @@ def begun_run(
 
 
 @dataclass(frozen=True)
-class StoredStaging(RunStaging):
+class StoreStaging(RunStaging):
     """What one analysis writes to a store."""
 
     @property
@@ -113,16 +113,16 @@ class StoredStaging(RunStaging):
 
 
 @contextmanager
-def stored_staging(
+def store_staging(
     out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
-) -> Iterator[StoredStaging]:
+) -> Iterator[StoreStaging]:
     """A place for one analysis into ``out``; what is not published is removed in the end."""
 
-    def make(run: str) -> StoredStaging:
+    def make(run: str) -> StoreStaging:
         sweep(out, run, abandoned)
-        return StoredStaging(out, run)
+        return StoreStaging(out, run)
 
-    with begun_run(out, make, _remove) as staging:
+    with begin_run(out, make, _remove) as staging:
         yield staging
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.arguments import DELTA, PARQUET, refuse, to_flag, to_text
 from flexwire.facts.facts import Facts
-from flexwire.spark.publishing.task_output import Drop
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.tables import mark_place
 from flexwire.tables.output import Output, PartialOutput
 
@@ -81,14 +81,14 @@ class Staging(ABC):
         """Make the files the output, all at once."""
 
     @cached_property
-    def drop(self) -> Drop:
+    def task_output(self) -> TaskOutput:
         """Where tasks hand over what they wrote."""
-        return Drop(self.files)
+        return TaskOutput(self.files)
 
     @property
     def staged(self) -> Output:
         """The tables that have been written, before they are published."""
-        return PartialOutput(self.files, self.drop.counts)
+        return PartialOutput(self.files, self.task_output.counts)
 
     def mark(self, sources: Iterable[str]) -> None:
         """Say that the tables are complete, and of which captures."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from concurrent.futures import Future
 
-    from flexwire.spark.publishing.manifest import Written
-    from flexwire.spark.publishing.task_output import Drop
+    from flexwire.spark.publishing.manifest import WrittenFile
+    from flexwire.spark.publishing.task_output import TaskOutput
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.tables.records import Rows
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
-def fetched(place: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+def fetch_files(place: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """Give the bytes of each file, in order; ``files`` are their names and sizes."""
     if place.path is not None:
         for name, _ in files:
@@ -63,7 +63,7 @@ WHOLE_BYTES: Final = 128 << 20
 _SURE_OF_ANOTHER = 1.25
 
 
-class Part(NamedTuple):
+class TablePart(NamedTuple):
     """One file that a range wrote: its range, which of the range's files of a table, what it is."""
 
     number: int
@@ -78,7 +78,7 @@ _PART: Final = struct.Struct("<IHIQI")
 
 
 @dataclass(slots=True)
-class Run:
+class PartGroup:
     """Parts of one directory of a table, in the order of their ranges: what one task works on."""
 
     table: str
@@ -91,20 +91,20 @@ class Run:
     def __len__(self) -> int:
         return len(self._parts) // _PART.size
 
-    def add(self, number: int, place: int, file: Written) -> None:
+    def add(self, number: int, place: int, file: WrittenFile) -> None:
         """Take in a part that follows."""
         self._parts += _PART.pack(number, place, file.size, file.rows, file.crc32c)
         self.size += file.size
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[TablePart]:
         """The parts, in order."""
-        return map(Part._make, _PART.iter_unpack(self._parts))
+        return map(TablePart._make, _PART.iter_unpack(self._parts))
 
-    def name(self, part: Part) -> str:
+    def name(self, part: TablePart) -> str:
         """The name of a part below its folder."""
         return f"{self.prefix}-{part.number:06d}-{part.place:04d}.parquet"
 
-    def source(self, part: Part) -> str:
+    def source(self, part: TablePart) -> str:
         """Where a part is."""
         return f"{PARTS}/{self.folder}/{self.name(part)}"
 
@@ -115,29 +115,29 @@ class Run:
         return _PART.unpack_from(self._parts)[0], _PART.unpack_from(self._parts, last)[0]
 
 
-def work_on(run: Run, drop: Drop) -> None:
+def write_group(run: PartGroup, task_output: TaskOutput) -> None:
     """Bring the parts of a run into its table: joined, or each as it is."""
     if run.is_joined:
-        _Joiner(run, drop).join()
+        _Joiner(run, task_output).join()
         return
-    for part, data in _checked(run, drop.place):
-        local = drop.scratch / run.name(part)
+    for part, data in _checked(run, task_output.directory):
+        local = task_output.scratch / run.name(part)
         local.write_bytes(data)
-        _put(run, drop, local, part.rows)
+        _put(run, task_output, local, part.rows)
 
 
-def _put(run: Run, drop: Drop, local: Path, rows: int) -> None:
+def _put(run: PartGroup, task_output: TaskOutput, local: Path, rows: int) -> None:
     below = f"{run.folder}/{local.name}".removeprefix(f"{run.table}/")
-    drop.put(local, run.table, below, rows)
+    task_output.put(local, run.table, below, rows)
 
 
 class _Joiner:
     """Joins the parts of a run into as few files as are large enough."""
 
-    def __init__(self, run: Run, drop: Drop) -> None:
+    def __init__(self, run: PartGroup, task_output: TaskOutput) -> None:
         self._run = run
-        self._drop = drop
-        self._parts = _checked(run, drop.place)
+        self._task_output = task_output
+        self._parts = _checked(run, task_output.directory)
         self._left = run.size
         self._rows = 0
 
@@ -145,9 +145,11 @@ class _Joiner:
         """Write the files, and hand them over."""
         number = 0
         while self._left:
-            local = self._drop.scratch / joined_name(self._run.prefix, *self._run.span, number)
+            local = self._task_output.scratch / joined_name(
+                self._run.prefix, *self._run.span, number
+            )
             rows = self._write(local)
-            _put(self._run, self._drop, local, rows)
+            _put(self._run, self._task_output, local, rows)
             self._rows += rows
             number += 1
         expected = sum(part.rows for part in self._run.parts())
@@ -183,10 +185,10 @@ def _copy(data: bytes, writer: TableWriter) -> None:
             writer.write(batch)
 
 
-def _checked(run: Run, place: OutputDirectory) -> Iterator[tuple[Part, bytes]]:
+def _checked(run: PartGroup, place: OutputDirectory) -> Iterator[tuple[TablePart, bytes]]:
     """Give each part with its bytes, if they are those that its task wrote."""
     files = ((run.source(part), part.size) for part in run.parts())
-    for part, data in zip(run.parts(), fetched(place, files), strict=True):
+    for part, data in zip(run.parts(), fetch_files(place, files), strict=True):
         if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
             raise AnalysisError(
                 f"{run.source(part)} has other bytes than the task that wrote it counted; "
@@ -213,8 +215,8 @@ class TableFiles:
     Where the task is one of those that write part of each table, small files are to be joined.
     """
 
-    def __init__(self, drop: Drop, name: str, *, is_part: bool = False) -> None:
-        self._drop = drop
+    def __init__(self, task_output: TaskOutput, name: str, *, is_part: bool = False) -> None:
+        self._task_output = task_output
         self._is_part = is_part
         self._name = name
         self._open: dict[str, TableWriter] = {}
@@ -230,7 +232,7 @@ class TableFiles:
             for table, writer in self._open.items():
                 folder = PARTS if self._is_part and writer.size < WHOLE_BYTES else TABLES
                 local = self._local(table)
-                self._drop.put(local, table, self._name, writer.rows, folder=folder)
+                self._task_output.put(local, table, self._name, writer.rows, folder=folder)
 
     def write(self, table: str, rows: Rows) -> None:
         """Write rows of a table."""
@@ -245,4 +247,4 @@ class TableFiles:
         return writer
 
     def _local(self, table: str) -> Path:
-        return self._drop.scratch / f"{table.replace('/', '-')}.parquet"
+        return self._task_output.scratch / f"{table.replace('/', '-')}.parquet"

@@ -2,7 +2,7 @@
 
 The survey is made where Spark plans a query, in a process that has no Spark: one pass over all
 files in their order. What a range has to be told goes with its task, and so has bounds: where it
-would pass them, ranges are joined (`Kept`).
+would pass them, ranges are joined (`SurveyStore`).
 
 It goes with the tasks. Where all of it is too much, each range is joined with the one after it, and
 again, until it is not: the larger ranges are those that a survey of larger ranges would have found,
@@ -21,7 +21,7 @@ from pyspark.sql.datasource import InputPartition
 
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import sampled_notes
-from flexwire.spark.inputs import CaptureMarks, Unreadable, capture_sources
+from flexwire.spark.inputs import CaptureMarks, UnreadableFiles, capture_sources
 from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress
@@ -47,7 +47,7 @@ MOST_OF_PLAN: Final = 256 << 20
 """So many bytes go with all tasks of a query, which Java holds while it runs."""
 
 
-class Kept:
+class SurveyStore:
     """Takes what a survey keeps, by its name, and gives it to tasks, compressed."""
 
     def __init__(self) -> None:
@@ -143,7 +143,7 @@ def plan(options: CaptureOptions) -> list[InputPartition]:
     )
     if options.kind in {CONNECTIONS, PACKETS} or total <= asked.range_bytes:
         return [WholeTask(asked)]
-    kept = Kept()
+    kept = SurveyStore()
     survey = _surveyed(asked, kept)
     # Each task has its own files.
     how, ranges = replace(asked, files=()), kept.ranges(survey.ranges)
@@ -161,7 +161,7 @@ def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
 
 
 def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
-    kept = Kept()
+    kept = SurveyStore()
     survey = _surveyed(replace(asked, range_bytes=INT64_MAX), kept)
     if options.kind == PACKETS:
         yield packet_rows(survey.notes)
@@ -180,10 +180,10 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
         yield rows
 
 
-def _surveyed(asked: Asked, kept: Kept) -> Survey:
+def _surveyed(asked: Asked, kept: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
     survey = Surveyor(asked, kept.keep).run()
-    unreadable = Unreadable.of(survey.unreadable)
+    unreadable = UnreadableFiles.of(survey.unreadable)
     unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
     sampled = CaptureMarks.of(survey.marks).sampled
     if sampled and not asked.takes_sampled:

@@ -41,7 +41,7 @@ from flexwire.logs.records import (
 )
 from flexwire.records.inflation import INFLATION, Inflation
 from flexwire.spark.functions.messages import OF_INFLATION
-from flexwire.spark.sources.options import Options
+from flexwire.spark.sources.options import SourceOptions
 from flexwire.spark.sources.requests import (
     ReadAllAvailable,
     ReadMaxRows,
@@ -92,7 +92,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class LogOptions:
+class KafkaLogOptions:
     """What the options of a read say."""
 
     paths: list[str]
@@ -107,9 +107,9 @@ class LogOptions:
     inflation: Inflation = INFLATION
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> LogOptions:
+    def parse(cls, given: Mapping[str, str]) -> KafkaLogOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = Options(given, ACCEPTED)
+        options = SourceOptions(given, ACCEPTED)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         groups = options.names("countBy", GROUPS)
         query = LogQuery(
@@ -169,15 +169,15 @@ class KafkaLog(DataSource):
 
     def schema(self) -> StructType:
         """The columns, where the user gives none."""
-        return spark_schema(LogOptions.parse(self.options).schema())
+        return spark_schema(KafkaLogOptions.parse(self.options).schema())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the columns of a schema."""
-        return LogReader(LogOptions.parse(self.options), schema)
+        return KafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """What reads them as logs grow."""
-        return LogStreamReader(LogOptions.parse(self.options), schema)
+        return KafkaLogStreamReader(KafkaLogOptions.parse(self.options), schema)
 
 
 class FilteredKafkaLog(KafkaLog):
@@ -185,7 +185,7 @@ class FilteredKafkaLog(KafkaLog):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """What reads the columns of a schema."""
-        return FilteredLogReader(LogOptions.parse(self.options), schema)
+        return FilteredKafkaLogReader(KafkaLogOptions.parse(self.options), schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +195,10 @@ class LogTask(InputPartition):
     pieces: tuple[LogPiece, ...]
 
 
-class LogReader(DataSourceReader):
+class KafkaLogReader(DataSourceReader):
     """Plans on the driver, and reads in tasks."""
 
-    def __init__(self, options: LogOptions, schema: StructType) -> None:
+    def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         if options.starts_late:
             raise ArgumentError(f"{_STARTING} latest is for a stream, and this reads what is there")
         self._paths, self._query, self._options = options.paths, options.query, options
@@ -217,7 +217,7 @@ class LogReader(DataSourceReader):
         return read_task(partition, self._schema, self._options)
 
 
-class FilteredLogReader(LogReader):
+class FilteredKafkaLogReader(KafkaLogReader):
     """The same with the filters of a query, where PySpark is 4.1 or later."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
@@ -227,7 +227,7 @@ class FilteredLogReader(LogReader):
 
 
 def read_task(
-    task: InputPartition, schema: pa.Schema, options: LogOptions, *, tells_torn: bool = True
+    task: InputPartition, schema: pa.Schema, options: KafkaLogOptions, *, tells_torn: bool = True
 ) -> Iterator[pa.RecordBatch]:
     """Give the rows of a task; Spark has one of its own where there is nothing to read."""
     begin_task()
@@ -256,7 +256,7 @@ def read_task(
             yield sums.take(piece)
 
 
-def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
+def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
     """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
     for one in schema:
         if one.name in GROUPS and options.groups and one.name not in options.groups:
@@ -264,10 +264,10 @@ def arrow_schema(schema: StructType, options: LogOptions) -> pa.Schema:
     return chosen(schema, options.columns)
 
 
-class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Looks at the logs for each batch, on the driver, and reads in tasks."""
 
-    def __init__(self, options: LogOptions, schema: StructType) -> None:
+    def __init__(self, options: KafkaLogOptions, schema: StructType) -> None:
         self._schema = arrow_schema(schema, options)
         self._options = options
         self._follower = LogFollower(

@@ -24,7 +24,7 @@ EARLIEST, LATEST = -2, -1
 """What an offset of Spark's Kafka source says instead of a number."""
 
 
-class Options:
+class SourceOptions:
     """The options of one read, named in any case; one that is unknown is refused."""
 
     def __init__(self, given: Mapping[str, str], accepted: Collection[str]) -> None:

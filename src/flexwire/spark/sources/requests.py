@@ -21,7 +21,7 @@ from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
 from flexwire.schema.catalog import Catalog, catalog, using_packed_catalog
 from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
-from flexwire.spark.sources.options import Options
+from flexwire.spark.sources.options import SourceOptions
 from flexwire.survey.request import Asked
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
@@ -85,14 +85,14 @@ class CaptureOptions:
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> CaptureOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = Options(given, ACCEPTED)
+        options = SourceOptions(given, ACCEPTED)
         own = options.text("catalog")
         carried = catalog().packed if own is None else Catalog(Path(own)).packed
         with using_packed_catalog(carried):
             return cls._parse(options, carried)
 
     @classmethod
-    def _parse(cls, options: Options, carried: PackedCatalog | None) -> CaptureOptions:
+    def _parse(cls, options: SourceOptions, carried: PackedCatalog | None) -> CaptureOptions:
         kind = options.choice("rows", KINDS)
         release = options.text("capturedRelease")
         asked = Asked(
@@ -154,14 +154,14 @@ _NARROWED: Final = {
 """Of which rows an option says which are wanted."""
 
 
-def _at_least_one(options: Options, name: str) -> int | None:
+def _at_least_one(options: SourceOptions, name: str) -> int | None:
     number = options.number(name)
     if number == 0:
         raise refuse(name, "1 or more", number)
     return number
 
 
-def _wanted(options: Options, kind: str) -> RowFilter:
+def _wanted(options: SourceOptions, kind: str) -> RowFilter:
     for name, kinds in _NARROWED.items():
         if kind not in kinds and options.text(name) is not None:
             raise ArgumentError(f"{name} is for rows of {', '.join(kinds)}, and not of {kind}")

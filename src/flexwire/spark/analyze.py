@@ -32,7 +32,7 @@ from flexwire.answers.asking.results import (
     find_unanswerable,
     with_internal,
 )
-from flexwire.answers.state.log import moment_of
+from flexwire.answers.state.log import to_as_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
     DEFAULT_ZONE,
@@ -236,7 +236,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
     read = ReadingOptions(Zone(timezone), to_key_logs(keys))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
-    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
     start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
     return _run(paths, out, spark, progress, start, AnalysisOptions(asked, read, report, asks, to))
 
@@ -454,6 +454,6 @@ class _AnalysisJob:
         write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
         return replace(
             facts,
-            answers=tuple(one.facts(self.options.answering.as_of.told) for one in given),
+            answers=tuple(one.facts(self.options.answering.as_of.text) for one in given),
             unanswered=(*(one for one in told if isinstance(one, UnansweredQuestion)), *unasked),
         )

@@ -223,7 +223,7 @@ class LogTables:
     rewrites: DataFrame
 
 
-class TableFiles(Protocol):
+class OutputTables(Protocol):
     """The output that tables were opened from, and the tables as they were then."""
 
     @property
@@ -270,7 +270,7 @@ class AnalysisTables:
     logs: LogTables | None = None
     narrow: Callable[[str, StructType], DataFrame | None] | None = None
     internal: InternalLogs | None = None
-    opened: TableFiles | None = None
+    opened: OutputTables | None = None
     is_small: bool = False
 
     def narrowed(self, name: str, columns: StructType) -> DataFrame | None:

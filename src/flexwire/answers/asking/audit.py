@@ -132,7 +132,7 @@ def gather_audit(
     evidence = gathered.evidence()
     running = tuple(brokers) or evidence.brokers
     chosen = named or audited_releases(running)
-    judged, left_out = _judged(evidence, chosen, running)
+    judged, left_out = _judge_all(evidence, chosen, running)
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
     findings = [_finding(*finding, touched, labels or {}) for finding in judged]
@@ -168,7 +168,7 @@ def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGa
     return tuple(gate for release in releases for gate in judge_cluster(seen, release))
 
 
-def _judged(
+def _judge_all(
     evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
     """All findings, and the verdicts of those left out.

@@ -66,12 +66,12 @@ _EVENT: Final = {
 }
 
 
-def asked(**columns: Column) -> Column:
+def request_columns(**columns: Column) -> Column:
     """What a request asks; what is not given is null."""
     return F.struct(*_typed(_ASKED, columns))
 
 
-def told(**columns: Column) -> Column:
+def response_columns(**columns: Column) -> Column:
     """What a response tells; what is not given is null."""
     return F.struct(*_typed(_TOLD, columns))
 
@@ -176,7 +176,7 @@ def _joins() -> ExchangeFilter:
     generation = F.col("body.generation_id").cast("bigint")
     return ExchangeFilter(
         JOIN,
-        asked(
+        request_columns(
             kind=F.lit(JOIN_EVENT),
             protocol=F.lit(PROTOCOL),
             group_id=F.col("body.group_id"),
@@ -185,7 +185,7 @@ def _joins() -> ExchangeFilter:
             subscription=subscription,
             session_timeout_ms=F.col("body.session_timeout_ms"),
         ),
-        told(
+        response_columns(
             error_code=F.col("body.error_code"),
             member_id=F.col("body.member_id"),
             generation=F.when(F.col("body.error_code") == NO_ERROR, generation),
@@ -205,13 +205,13 @@ def _leaves() -> ExchangeFilter:
     )
     return ExchangeFilter(
         LEAVE,
-        asked(
+        request_columns(
             kind=F.lit(LEAVE_EVENT),
             protocol=F.lit(PROTOCOL),
             group_id=F.col("body.group_id"),
             members=F.coalesce(some, members(F.col("body.member_id"))),
         ),
-        told(error_code=F.col("body.error_code")),
+        response_columns(error_code=F.col("body.error_code")),
         response=F.col("body.error_code") == NO_ERROR,
     )
 
@@ -227,14 +227,14 @@ def _told_to_rebalance(tables: AnalysisTables) -> list[ExchangeFilter]:
     return [
         ExchangeFilter(
             api_name,
-            asked(
+            request_columns(
                 kind=F.lit(TOLD),
                 protocol=F.lit(PROTOCOL),
                 group_id=F.col("body.group_id"),
                 members=members(F.lit(None).cast("string")),
                 generation=F.col(f"body.{generation}").cast("bigint") + 1,
             ),
-            told(),
+            response_columns(),
             response=is_told,
         )
         for api_name, (generation, is_told) in by_api.items()
@@ -254,7 +254,7 @@ def _has_partition_error() -> Column:
     return F.exists(codes, lambda code: code == REBALANCE_IN_PROGRESS)
 
 
-def with_what_was_before(events: DataFrame) -> DataFrame:
+def with_history(events: DataFrame) -> DataFrame:
     """Events with what is known of their member, and of the generations before and after."""
     is_join = F.col("kind") == JOIN_EVENT
     of_member = Window.partitionBy(*GROUP, "member_id").orderBy("asked")
@@ -266,7 +266,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     def last(name: str) -> Column:
         return F.last(F.when(F.col("joined"), F.col(name)), ignorenulls=True).over(before)
 
-    with_history = events.withColumns(
+    rows = events.withColumns(
         {
             "is_new": is_given & ~joined_before,
             "last_generation": last("generation"),
@@ -277,7 +277,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     here = Window.partitionBy(*GROUP, "generation")
     first = F.min(F.when(is_join, F.struct("asked", "member_id"))).over(here)
     answered = F.col("answered")
-    with_history = with_history.withColumns(
+    rows = rows.withColumns(
         {
             "started": F.min(F.when(is_join, F.col("asked"))).over(here),
             "told": F.min(F.when(F.col("kind") == TOLD, answered)).over(here),
@@ -294,7 +294,7 @@ def with_what_was_before(events: DataFrame) -> DataFrame:
     ).where(F.col("kind") != BEAT)
     by_generation = Window.partitionBy(*GROUP).orderBy("generation")
     one_before, one_after = by_generation.rangeBetween(-1, -1), by_generation.rangeBetween(1, 1)
-    return with_history.withColumns(
+    return rows.withColumns(
         {
             "listed_before": F.max("listed").over(one_before),
             "leader_before": F.max("leader").over(one_before),
@@ -322,7 +322,7 @@ def joined_causes() -> dict[str, Column]:
     }
 
 
-def expired() -> Column:
+def session_expiry() -> Column:
     """When a member's session expired; null unless it is proven of the generation after.
 
     It is gone there, did not leave, and was silent for its session timeout.
@@ -348,13 +348,15 @@ def heartbeat_exchanges(tables: AnalysisTables) -> list[ExchangeFilter]:
     return [
         ExchangeFilter(
             api_name,
-            asked(
+            request_columns(
                 kind=F.lit(COME),
                 protocol=F.lit(protocol),
                 group_id=F.col("body.group_id"),
                 members=members(F.col("body.member_id")),
             ),
-            told(error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")),
+            response_columns(
+                error_code=F.col("body.error_code"), generation=F.col("body.member_epoch")
+            ),
             request=F.col("body.member_epoch") == 0,
         )
         for protocol, api_name in PROTOCOLS.items()

@@ -57,7 +57,7 @@ class InternalLogs:
     files: Sequence[InputFile]
     batches: DataFrame
     as_of: AsOf = END
-    _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _views: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _logs: dict[InternalTopic, InternalLog] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -121,18 +121,18 @@ class InternalLogs:
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
         # Salts and keys are in them, which no file of Spark's may hold.
-        records = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        records = self._views[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
         return replace(state, records=records)
 
     def view(self, of: InternalTopic, make: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
         """What a view makes of a log; None where that is not there."""
         log = self.log(of)
-        return None if log is None else self._kept(make.__name__, lambda: make(log))
+        return None if log is None else self._cached(make.__name__, lambda: make(log))
 
     def partitions(self) -> DataFrame | None:
         """The cluster's partitions; None where there is no log of its metadata."""
         state = self.cluster()
-        return None if state is None else self._kept("partitions", lambda: partitions(state))
+        return None if state is None else self._cached("partitions", lambda: partitions(state))
 
     def topic_names(self) -> DataFrame:
         """The names of topics by ``topic_id``, as far as the cluster's metadata is there."""
@@ -144,16 +144,16 @@ class InternalLogs:
             return self.spark.createDataFrame([], "topic_id string, topic string")
         return placed.select("topic_id", "topic").distinct()
 
-    def _kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        if name not in self._held:
-            self._held[name] = make().persist()
-        return self._held[name]
+    def _cached(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._views:
+            self._views[name] = make().persist()
+        return self._views[name]
 
     def release(self) -> None:
         """Have Spark forget what was kept."""
-        for view in self._held.values():
+        for view in self._views.values():
             view.unpersist()
-        self._held.clear()
+        self._views.clear()
 
     def has_all(self, of: InternalTopic) -> bool:
         """Whether the log of each partition of a topic is there, with all that is needed of it.
@@ -286,7 +286,7 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
         return
     there = {partition for _, partition, _ in _segments(files)}
     if TOPICS.isdisjoint(partition.topic for partition in there):
-        raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
+        raise refuse("as_of", "a log of an internal topic among the paths", as_of.text)
     for partition, offset in as_of.offsets.items():
         if partition not in there:
             reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
@@ -324,7 +324,7 @@ def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
 _KEY: Final = (*_PLACE, "producer_id")
 
 
-def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
+def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
     """Return what partitions have open, by the headers of their batches: as `open_transactions`.
 
     It is as of the moment that the log of ``of`` is read up to. None where it is not known up to
@@ -358,7 +358,7 @@ def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -
     for a consumer that is past it, as one that reads uncommitted may be. It is null for a commit
     beyond the end.
     """
-    open_transactions = opened(logs, of)
+    open_transactions = open_transactions_of(logs, of)
     if open_transactions is None:
         unknown = F.lit(None).cast("bigint")
         return commits.withColumns({"stable_offset": unknown, "stable_lag": unknown})

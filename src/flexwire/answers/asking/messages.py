@@ -95,8 +95,8 @@ class ExchangeFilter:
     """Which exchanges of an API are wanted, by conditions on their tables, and what of them."""
 
     api_name: str
-    asked: Column
-    told: Column
+    request_column: Column
+    response_column: Column
     request: Column | None = None
     response: Column | None = None
 
@@ -131,10 +131,10 @@ def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> D
                 "correlation_id",
                 F.col("time").alias("asked"),
                 "client_id",
-                exchange.asked.alias("request"),
+                exchange.request_column.alias("request"),
             )
         )
-        responses.append(response.select(*frame, exchange.told.alias("response")))
+        responses.append(response.select(*frame, exchange.response_column.alias("response")))
     if not names:
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()

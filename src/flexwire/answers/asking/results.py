@@ -75,7 +75,8 @@ def choose_answers(
     else:
         listed = [asked] if isinstance(asked, str) else to_list(asked, "answers", "a list of names")
         selected = [
-            answer if isinstance(answer, Answer) else _named(answer, known) for answer in listed
+            answer if isinstance(answer, Answer) else _find_answer(answer, known)
+            for answer in listed
         ]
     names = [answer.name for answer in selected]
     for name in names:
@@ -113,7 +114,7 @@ def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
     return tuple(sorted(answers.values(), key=lambda answer: answer.place))
 
 
-def _named(name: object, known: Mapping[str, Answer]) -> Answer:
+def _find_answer(name: object, known: Mapping[str, Answer]) -> Answer:
     if not isinstance(name, str):
         raise refuse("answers", "names of answers", name)
     answer = known.get(name)
@@ -185,7 +186,7 @@ class AnswerResult:
         names = [column.name for column in shown]
         first = self.rows.select(names).slice(0, most).to_pydict()
         rows = zip(*first.values(), strict=True)
-        return shown, tuple(tuple(map(_told, row)) for row in rows)
+        return shown, tuple(tuple(map(_fact_value, row)) for row in rows)
 
     def _is_seen(self, column: ShownColumn) -> bool:
         """Whether to show a column: not one of texts that no row has, but for what rows are of."""
@@ -201,12 +202,12 @@ class AnswerResult:
         summed: defaultdict[int, list[float]] = defaultdict(lambda: [0] * len(values))
         for moment, *row in zip(*columns.values(), strict=True):
             if moment is not None:
-                sums = summed[_told(moment)]
+                sums = summed[_fact_value(moment)]
                 sums[:] = [before + (value or 0) for before, value in zip(sums, row, strict=True)]
-        return tuple((at, tuple(sums)) for at, sums in sorted(_fewer(summed).items()))
+        return tuple((at, tuple(sums)) for at, sums in sorted(_add_up_neighbours(summed).items()))
 
 
-def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
+def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]:
     """The same with neighbouring moments added up until there are not too many."""
     moments = sorted(summed)
     if len(moments) <= MOST_MOMENTS:
@@ -215,18 +216,18 @@ def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
     return rebinned({moment: summed[moment] for moment in moments}, step, MOST_MOMENTS)[1]
 
 
-def _told(value: Any) -> Any:
+def _fact_value(value: Any) -> Any:
     """A value as the facts have it: of bounded length, a moment as microseconds."""
     if isinstance(value, datetime):
         return microseconds_of(value)
     if isinstance(value, date):
-        return _told(datetime.combine(value, time(), UTC))
+        return _fact_value(datetime.combine(value, time(), UTC))
     value = plain(value)
     if isinstance(value, str):
         return shorten(value, LONGEST_TEXT)
     if isinstance(value, list):
         more = len(value) - _LONGEST_LIST
-        first_elements = [_told(element) for element in value[:_LONGEST_LIST]]
+        first_elements = [_fact_value(element) for element in value[:_LONGEST_LIST]]
         return tuple([*first_elements, f"and {more:,} more"] if more > 0 else first_elements)
     return value
 

@@ -130,12 +130,13 @@ class QuorumPart:
             for source in files.segments:
                 rows += [(None, row) for row in quorum_records(source, self.start, self.end)]
         converted = [
-            (at, record.offset, moment(record.timestamp), *_told(record)) for at, record in rows
+            (at, record.offset, moment(record.timestamp), *_record_values(record))
+            for at, record in rows
         ]
         yield record_batch(QUORUM, converted)
 
 
-def _told(record: QuorumRecord) -> tuple[Any, ...]:
+def _record_values(record: QuorumRecord) -> tuple[Any, ...]:
     voters = None if record.voters is None else [_struct(voter) for voter in record.voters]
     return record.kind, record.kraft_version, voters, record.error
 

@@ -88,10 +88,10 @@ def last_commits(log: InternalLog) -> DataFrame:
             for name, is_of_key in zip(_KEYS, (~is_legacy, is_legacy), strict=True)
         ),
     )
-    return _decided(last, log)
+    return _without_deleted(last, log)
 
 
-def _decided(commits: DataFrame, log: InternalLog) -> DataFrame:
+def _without_deleted(commits: DataFrame, log: InternalLog) -> DataFrame:
     """Leave out what was deleted, and say of what it is not known."""
     deleted = F.col("deleted")
     is_left = F.col("last.is_tombstone")
@@ -112,7 +112,7 @@ def _decided(commits: DataFrame, log: InternalLog) -> DataFrame:
     for name in _KEYS:
         is_gone |= F.col(f"{name}_{HIDES}") & F.col(f"{name}_at").isNull()
     is_known = ~(is_gone | is_odd | (may_wait & commit.isNull()))
-    pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _shown)).cast(_PENDING))
+    pending = F.when(~may_wait, F.array_sort(F.transform(waiting, _commit_columns)).cast(_PENDING))
     if not log.has_transactions:
         pending = F.lit(None).cast(_PENDING)
     elif log.holed:
@@ -144,7 +144,7 @@ def _last_of_producers(commits: str) -> Column:
     )
 
 
-def _shown(commit: Column) -> Column:
+def _commit_columns(commit: Column) -> Column:
     names = ("log_offset", "offset", "metadata", "producer_id", "producer_epoch")
     return F.struct(*(commit[name].alias(name) for name in names))
 

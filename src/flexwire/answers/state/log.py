@@ -63,7 +63,7 @@ def first_after(time: datetime) -> int:
     return microseconds_of(time) // 1000 + 1
 
 
-def passed(since: str | Column, now: Column) -> Column:
+def elapsed_us(since: str | Column, now: Column) -> Column:
     """How many µs have passed, 0 at least; null where one of the two is not known."""
     elapsed = now - F.unix_micros(since)
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
@@ -71,7 +71,7 @@ def passed(since: str | Column, now: Column) -> Column:
 
 def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
     """Return whether more than some time has passed; null where one of the two is not known."""
-    return passed(since, now) > than // timedelta(microseconds=1)
+    return elapsed_us(since, now) > than // timedelta(microseconds=1)
 
 
 def moment(milliseconds: str | Column) -> Column:
@@ -87,7 +87,7 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordSelection:
+class LogSelection:
     """What of a log is asked for.
 
     Attributes:
@@ -109,7 +109,7 @@ class RecordSelection:
 
 
 def read_records(
-    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: RecordSelection
+    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: LogSelection
 ) -> DataFrame:
     """Read the records of an internal topic that are asked for, from logs as `kafka-log` does."""
     typed = TypedRecords(topic, selection.records)
@@ -126,7 +126,7 @@ def read_records(
 
 
 def typed_piece(
-    topic: str, selection: RecordSelection, columns: Sequence[str], piece: LogPiece
+    topic: str, selection: LogSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
     """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
     typed = TypedRecords(InternalTopic(topic), selection.records)
@@ -155,7 +155,7 @@ def typed_piece(
 
 
 def _typed(
-    selection: RecordSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+    selection: LogSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
     """Type records that were read, and give those that are asked for, and which these are."""
     decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
@@ -171,7 +171,7 @@ def _typed(
 
 
 def _of_interest(
-    selection: RecordSelection,
+    selection: LogSelection,
     typed: TypedRecords,
     piece: LogPiece,
     columns: Sequence[str],
@@ -218,7 +218,7 @@ class AsOf:
 
     Neither is the end of each log. Of partitions that ``offsets`` does not name it is the end too.
 
-    >>> AsOf.given({"__cluster_metadata-0": 186}).told
+    >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
     """
 
@@ -226,7 +226,7 @@ class AsOf:
     offsets: Mapping[Partition, int] = field(default_factory=dict)
 
     @classmethod
-    def given(cls, moment: Moment) -> AsOf:
+    def parse(cls, moment: Moment) -> AsOf:
         """Take a moment; `ArgumentError` for what is not one."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             try:
@@ -245,7 +245,7 @@ class AsOf:
         return cls(None, offsets)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The moment in words; empty where it is the end."""
         if self.time is not None:
             return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
@@ -263,9 +263,9 @@ class AsOf:
 END: Final = AsOf()
 
 
-def moment_of(time_or_offsets: Moment | None) -> AsOf:
+def to_as_of(time_or_offsets: Moment | None) -> AsOf:
     """Take a moment, or None for the end; `ArgumentError` for what is not one."""
-    return END if time_or_offsets is None else AsOf.given(time_or_offsets)
+    return END if time_or_offsets is None else AsOf.parse(time_or_offsets)
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
@@ -283,7 +283,7 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
     named = [_OFFSET.fullmatch(text) for text in texts]
     offsets = {match[1]: int(match[2]) for match in named if match is not None}
     if len(offsets) == len(texts):
-        AsOf.given(offsets)
+        AsOf.parse(offsets)
         return offsets
     try:
         [text] = texts
@@ -378,7 +378,7 @@ class InternalLog:
             ]
         # What is before a moment is not replaced by what is after it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
-        selection = RecordSelection(
+        selection = LogSelection(
             records, needed_columns, of_transactions=of_transactions, only_last=only_last
         )
         rows = self._read(selection)
@@ -398,7 +398,7 @@ class InternalLog:
     def unreadable(self, records: Records) -> DataFrame:
         """Give the records that have an error, as `internal_records` does, without structures."""
         columns = self._columns()
-        rows = self._read(RecordSelection(records, columns, unreadable=True))
+        rows = self._read(LogSelection(records, columns, unreadable=True))
         if rows is None:
             typed = internal_records(self.rows, self.topic, records)
             rows = typed.where(F.col("error").isNotNull()).select(*columns)
@@ -408,7 +408,7 @@ class InternalLog:
         """Name the columns that there are besides those of records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
-    def _read(self, selection: RecordSelection) -> DataFrame | None:
+    def _read(self, selection: LogSelection) -> DataFrame | None:
         """Read and type what is asked for at once; None where the files of rows are not known."""
         if self.files is None or self.files.rows is not self.rows:
             return None

@@ -118,7 +118,7 @@ def last_of_keys(
     left. The rows stay in their order.
     """
     rest = iter(batches)
-    latest = _Held(key, value)
+    latest = _LatestRows(key, value)
     for batch in rest:
         if batch.nbytes >= MOST_BYTES:
             yield from latest.given()
@@ -134,7 +134,7 @@ def last_of_keys(
     yield from rest
 
 
-class _Held:
+class _LatestRows:
     """Rows that nothing replaces yet, and those that came since this was looked at.
 
     Attributes:

@@ -112,7 +112,7 @@ def _of_last(records: str, name: str) -> Column:
     return F.get(records, F.size(records) - 1)[name]
 
 
-def held_batches(batches: Column, start: Column) -> Column:
+def combined_batches(batches: Column, start: Column) -> Column:
     """Return what ``state_batches`` add up to: in order, no two about the same offset.
 
     Where two overlap, the one with the higher delivery count holds, then the one with the higher

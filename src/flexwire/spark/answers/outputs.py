@@ -176,7 +176,7 @@ def _read(
     )
 
 
-def answers_of(
+def stored_answers(
     out: str | FilePath,
     asked: str | Iterable[str | Answer],
     labels: str | FilePath | None = None,
@@ -197,7 +197,7 @@ def answers_of(
     facts = _facts(out)
     counts = {} if facts is None else {answer.name: answer.rows for answer in facts.answers}
     stored = {
-        answer.name: _kept(answer, output, counts)
+        answer.name: _stored_answer(answer, output, counts)
         for answer in chosen_answers
         if labels is None or answer.asks
     }
@@ -250,7 +250,9 @@ def _facts(out: str | FilePath) -> Facts | None:
         return None
 
 
-def _kept(answer: Answer, output: Output, counts: Mapping[str, int]) -> AnswerResult | None:
+def _stored_answer(
+    answer: Answer, output: Output, counts: Mapping[str, int]
+) -> AnswerResult | None:
     """Return what the analysis has answered, unless it was cut, or has other columns.
 
     What was asked of internal topics cannot be asked of its tables. So it is returned where it was

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from click.testing import CliRunner
 
-from flexwire.capture.files.comments import CaptureFilter, Part, part_in
+from flexwire.capture.files.comments import CapturedPart, CaptureFilter, part_in
 from flexwire.capture.files.reading import open_capture
 from flexwire.capture.messages import CapturedMessage, read_messages
 from flexwire.cli.app import app
@@ -239,7 +239,7 @@ def test_what_is_left_out_leaves_no_gap(tmp_path: Path) -> None:
     assert stats.filtered_bytes == sum(len(frame(one)) for one in left_out) + 3 * 39
     assert stats.is_captured
     with open_capture(str(tap.capture_paths[0])) as (file, _):
-        assert part_in(file) == Part(1.0, "APIs Heartbeat")
+        assert part_in(file) == CapturedPart(1.0, "APIs Heartbeat")
 
 
 def test_of_a_pair_that_is_left_out_nothing_is_there_where_it_breaks_off(tmp_path: Path) -> None:

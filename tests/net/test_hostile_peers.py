@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.files.comments import CaptureFilter
-from flexwire.capture.messages import CapturedMessage, Unused, read_messages
+from flexwire.capture.messages import CapturedMessage, UnusedBytes, read_messages
 from flexwire.codec import message
 from flexwire.protocol import Conversation
 from flexwire.protocol.credentials import CREDENTIALS
@@ -440,7 +440,7 @@ def test_a_frame_that_is_not_kept_passes_whole_and_is_a_request_in_the_capture(
         assert received == frame(produce) + frame(after)
         (path,) = tap.capture_paths
         found = list(read_messages([path]))
-        unused = [one for one in found if isinstance(one, Unused)]
+        unused = [one for one in found if isinstance(one, UnusedBytes)]
         names = [one.name for one in found if isinstance(one, CapturedMessage)]
         assert names == ["ProduceResponse", "ListGroupsRequest", "ListGroupsResponse"]
         # Every byte is accounted for.

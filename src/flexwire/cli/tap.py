@@ -321,7 +321,7 @@ def _password(told: dict[str, Any], side: str) -> str | None:
 
 def to_config(told: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of `TapConfig` that the options say, but for ``security``."""
-    from flexwire.capture.files.kept_files import KeepLimit
+    from flexwire.capture.files.retention import KeepLimit
 
     config: dict[str, Any] = {}
     for one in dataclasses.fields(TapConfig):

@@ -13,8 +13,8 @@ from flexwire.capture.files.comments import (
     filter_comment,
     sampling_comment,
 )
-from flexwire.capture.files.kept_files import KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.retention import KeptFiles
 from flexwire.client.notation import HostPort, is_address, is_unspecified
 from flexwire.client.tls import HANDSHAKE_SECONDS, classify_handshake, explain_failure
 from flexwire.errors import CaptureError

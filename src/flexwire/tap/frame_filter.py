@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from flexwire.capture.files.comments import CaptureFilter
-    from flexwire.capture.files.pcapng import Direction, TappedConnection
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import TruncatedFrame
     from flexwire.tap.metrics import TapStatistics

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from flexwire.capture.files.kept_files import KeptFiles
+    from flexwire.capture.files.retention import KeptFiles
 
 
 @dataclass(slots=True)

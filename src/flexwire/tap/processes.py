@@ -20,7 +20,7 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
+from flexwire.capture.files.retention import NO_LIMIT, FinishedFile, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
 from flexwire.tap.config import MOST_PROCESSES

@@ -37,7 +37,8 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.files.pcapng import Direction, TappedConnection
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol.conversation import Turn
     from flexwire.protocol.frames import FrameGroup, TruncatedFrame
     from flexwire.tap.frame_filter import FrameFilter, LazyCapture

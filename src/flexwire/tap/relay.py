@@ -25,7 +25,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.files.pcapng import Direction
+    from flexwire.capture.files.packets import Direction
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route

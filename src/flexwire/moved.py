@@ -238,6 +238,7 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.specs.guide.messages": {"given_messages": "own_messages"},
     "flexwire.storage.file_search": {"list_sources": "list_captures"},
     "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
+    "flexwire.tap.security": {"make_throwaway": "make_throwaway_ca", "names_of": "listener_names"},
 }
 """For each module the new name of each old one, in the order of modules and of old names.
 

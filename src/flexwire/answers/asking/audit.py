@@ -279,7 +279,10 @@ def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
         return ()
     return tuple(
         FirstRelease(
-            library.library, library.works_from or "", library.remedy or library.note, library.said
+            library.library,
+            library.works_from or "",
+            library.remedy or library.note,
+            library.citation,
         )
         for library in LIBRARIES
     )

@@ -165,12 +165,12 @@ def _specs(paths: tuple[str, ...], mode: Mode) -> SideSpecs:
 
 
 def _measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
-    from flexwire.capture.messages import Unused, read_messages
+    from flexwire.capture.messages import UnusedBytes, read_messages
     from flexwire.specs.cost.meter import SentMessage
     from flexwire.specs.cost.vectors import read_vectors
 
     for one in read_messages(_files(captures)):
-        if isinstance(one, Unused):
+        if isinstance(one, UnusedBytes):
             meter.leave_out(one.kind, one.reason, one.size)
         else:
             meter.add(

@@ -111,7 +111,7 @@ from flexwire.spark.settings import (
     set_for_answers,
 )
 from flexwire.spark.tables import Tables
-from flexwire.survey.request import marks_of
+from flexwire.survey.request import read_marks
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 
@@ -294,7 +294,7 @@ def _run(
                 facts, notes = job.of_captures(captures)
                 if opened is not None:
                     # What was written anew says nothing of what was captured.
-                    marks = CaptureMarks.of(marks_of(files))
+                    marks = CaptureMarks.of(read_marks(files))
                     facts = marks.told(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:

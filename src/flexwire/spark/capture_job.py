@@ -40,7 +40,7 @@ from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import COMPRESSED, pieces_of
 from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
-from flexwire.survey.request import looks
+from flexwire.survey.request import look_at_files
 from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.pieces import Piece
-    from flexwire.survey.request import Look
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.request import FileLook
+    from flexwire.survey.survey import AnalysisRequest
     from flexwire.tables.records import Rows
 
-    Write = Callable[[Asked, Survey, dict[str, bytes], TaskOutput], None]
+    Write = Callable[[AnalysisRequest, Survey, dict[str, bytes], TaskOutput], None]
 
 
 KEPT: Final = "_survey"
@@ -99,7 +99,7 @@ class SurveySummary:
 
 
 def survey_capture(
-    spark: SparkSession, asked: Asked, task_output: TaskOutput, total: int, write: Write
+    spark: SparkSession, asked: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
 ) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
     is_whole = total <= asked.range_bytes
@@ -119,7 +119,7 @@ def survey_capture(
     return found
 
 
-def _looked(spark: SparkSession, asked: Asked, task_output: TaskOutput) -> int:
+def _looked(spark: SparkSession, asked: AnalysisRequest, task_output: TaskOutput) -> int:
     """Let tasks look at the files where there are many, and give the number of these tasks."""
     files = asked.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
@@ -134,10 +134,14 @@ def _looked(spark: SparkSession, asked: Asked, task_output: TaskOutput) -> int:
 
 
 def _look(number: int, task_output: TaskOutput) -> None:
-    _put(task_output.directory, _looks(number), looks(_get(task_output.directory, _files(number))))
+    _put(
+        task_output.directory,
+        _looks(number),
+        look_at_files(_get(task_output.directory, _files(number))),
+    )
 
 
-def _found(place: OutputDirectory, looked: int) -> list[Look] | None:
+def _found(place: OutputDirectory, looked: int) -> list[FileLook] | None:
     """What tasks saw of all files, in their order; None if none has looked."""
     if not looked:
         return None
@@ -150,7 +154,7 @@ def read_kept(place: OutputDirectory, name: str) -> bytes:
 
 
 def _survey(
-    asked: Asked,
+    asked: AnalysisRequest,
     looked: int,
     is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
@@ -166,7 +170,9 @@ def _survey(
     return _surveyed(survey)
 
 
-def _plan(asked: Asked, looked: int, size: int, _number: int, task_output: TaskOutput) -> int:
+def _plan(
+    asked: AnalysisRequest, looked: int, size: int, _number: int, task_output: TaskOutput
+) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
@@ -180,7 +186,7 @@ def _plan(asked: Asked, looked: int, size: int, _number: int, task_output: TaskO
     return len(pieces)
 
 
-def _survey_piece(asked: Asked, number: int, task_output: TaskOutput) -> None:
+def _survey_piece(asked: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
     piece: Piece = _get(task_output.directory, _piece(number))
     found = survey_piece(asked, piece, is_first=number == 0)
@@ -188,7 +194,12 @@ def _survey_piece(asked: Asked, number: int, task_output: TaskOutput) -> None:
 
 
 def _fold(
-    asked: Asked, looked: int, pieces: int, write: Write, _number: int, task_output: TaskOutput
+    asked: AnalysisRequest,
+    looked: int,
+    pieces: int,
+    write: Write,
+    _number: int,
+    task_output: TaskOutput,
 ) -> SurveySummary:
     begin_task()
     keep, place = partial(_keep, task_output.directory), task_output.directory
@@ -341,7 +352,7 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
 
 
 def write_tables(
-    spark: SparkSession, asked: Asked, task_output: TaskOutput, total: int
+    spark: SparkSession, asked: AnalysisRequest, task_output: TaskOutput, total: int
 ) -> tuple[SurveySummary, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
@@ -368,7 +379,7 @@ def write_tables(
 
 def _write_survey(
     captured: int,
-    asked: Asked,
+    asked: AnalysisRequest,
     survey: Survey,
     read_kept: dict[str, bytes],
     task_output: TaskOutput,
@@ -386,7 +397,7 @@ def _write_survey(
 
 
 def _decode(
-    asked: Asked,
+    asked: AnalysisRequest,
     digest: str,
     span_us: int,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
@@ -434,7 +445,11 @@ class SummedFiles(TableFiles):
         self.sums.add(table, rows)
 
     def write_range(
-        self, asked: Asked, number: int, read_kept: Callable[[str], bytes], meter: InflationMeter
+        self,
+        asked: AnalysisRequest,
+        number: int,
+        read_kept: Callable[[str], bytes],
+        meter: InflationMeter,
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:

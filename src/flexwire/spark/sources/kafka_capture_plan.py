@@ -27,7 +27,7 @@ from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
-from flexwire.survey.request import NAMES, Known, known_name, start_name
+from flexwire.survey.request import NAMES, RangeContext, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.spark.sources.requests import CaptureOptions
-    from flexwire.survey.survey import Asked, Survey
+    from flexwire.survey.survey import AnalysisRequest, Survey
     from flexwire.tables.records import Rows
 
 
@@ -111,8 +111,8 @@ class SurveyStore:
         if len(some) == 1:
             return some[0]
         # They were pickled by the survey of this very query.
-        known: list[Known] = [pickle.loads(decompress(one)) for one in some]  # noqa: S301 - see above
-        return compress(pickle.dumps(Known.joined(known), pickle.HIGHEST_PROTOCOL))
+        known: list[RangeContext] = [pickle.loads(decompress(one)) for one in some]  # noqa: S301 - see above
+        return compress(pickle.dumps(RangeContext.joined(known), pickle.HIGHEST_PROTOCOL))
 
 
 _INFLATION: Final = 10
@@ -123,14 +123,14 @@ _REMEDY: Final = "set skipUnreadable to true to read the rest"
 class WholeTask(InputPartition):
     """A capture that one task reads."""
 
-    asked: Asked
+    asked: AnalysisRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
     """A range of a capture, and what its survey kept for it, compressed, by its name."""
 
-    asked: Asked
+    asked: AnalysisRequest
     number: int
     kept: dict[str, bytes]
 
@@ -160,7 +160,7 @@ def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
         yield from _range_rows(task, options)
 
 
-def _whole_rows(asked: Asked, options: CaptureOptions) -> Iterator[Rows]:
+def _whole_rows(asked: AnalysisRequest, options: CaptureOptions) -> Iterator[Rows]:
     kept = SurveyStore()
     survey = _surveyed(replace(asked, range_bytes=INT64_MAX), kept)
     if options.kind == PACKETS:
@@ -180,7 +180,7 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
         yield rows
 
 
-def _surveyed(asked: Asked, kept: SurveyStore) -> Survey:
+def _surveyed(asked: AnalysisRequest, kept: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
     survey = Surveyor(asked, kept.keep).run()
     unreadable = UnreadableFiles.of(survey.unreadable)

@@ -34,11 +34,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from captures import Asked as Capture
+from captures import AnalysisRequest as Capture
 from captures import make
 from processes import run
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.facts.audit import Audit
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
@@ -64,7 +64,7 @@ from flexwire.storage.input_file import InputFile
 from flexwire.storage.local import compress, decompress
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.storage.store_listing import FileEntry
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.inflation import InflationMeter
 
 MOST_TABLES = 60
@@ -175,7 +175,7 @@ def surveyed(_asked: object, number: int, _task_output: object) -> int:
 
 def ask(asked: argparse.Namespace) -> str:
 
-    told = Asked(tuple(sources(asked.files)))
+    told = AnalysisRequest(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
         job = commit._Job(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
@@ -290,7 +290,7 @@ def sums_of_a_range(folder: Path) -> bytes:
     merged = AnalysisSums(0)
     for kind in ("heavy", "small"):
         make(folder / kind, Capture(kind, mb=20))
-        told = Asked(tuple(list_captures([folder / kind])))
+        told = AnalysisRequest(tuple(list_captures([folder / kind])))
         kept = {}
         found = Surveyor(told, kept.__setitem__).run()
         with (
@@ -323,7 +323,7 @@ def publish(asked: argparse.Namespace) -> str:
     names = [one.url for one in sources(asked.files)]
     gathered = AnalysisSums(0)
     gathered._packets = dict.fromkeys(names, 1)
-    facts = facts_of(gathered.parts(Brokers()), Audit(), title="", made_at_us=0)
+    facts = facts_of(gathered.parts(BrokerEnds()), Audit(), title="", made_at_us=0)
     with tempfile.TemporaryDirectory() as root:
         mark(Tables(Path(root)), names)
         size = sum(one.stat().st_size for one in Path(root).iterdir())

@@ -136,7 +136,7 @@ def test_a_structure_inside_itself_is_refused() -> None:
 
 
 def test_a_structure_without_fields_anywhere_is_refused() -> None:
-    with pytest.raises(SpecError, match="structure Ghost is nowhere given fields"):
+    with pytest.raises(SpecError, match="structure Ghost is never defined"):
         resolve(spec_of({"name": "One", "type": "Ghost", "versions": "0+"}), 0)
 
 

@@ -18,7 +18,7 @@ from flexwire.spark.analyze import analyze
 from flexwire.spark.inputs import Inputs
 from flexwire.spark.inputs import input_sources as listed
 from flexwire.spark.publishing import commit
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from tests.spark.faulty import begin, wait_for
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def changed(fault: str, flags: str) -> Iterator[None]:
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
-        patch("flexwire.spark.options.Asked", partial(Asked, chunk_bytes=4_096)),
+        patch("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=4_096)),
         patch.object(commit, "_TaskJob", partial(_Faulty, fault=fault, flags=flags)),
         patch("flexwire.spark.analyze.input_sources", _hidden if fault == HIDDEN else listed),
     ):

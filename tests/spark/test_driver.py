@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import AnalysisError
 from flexwire.facts.audit import Audit
 from flexwire.facts.facts import SOURCES_SHOWN, Facts
@@ -155,7 +155,7 @@ def test_facts_mark_and_report_name_some_of_many_files_and_count_all(tmp_path: P
     names = [f"s3://captures/{number:05d}.pcapng" for number in range(SOURCES_SHOWN + 500)]
     sums = AnalysisSums(0)
     sums._packets = dict.fromkeys(reversed(names), 3)
-    told = facts_of(sums.parts(Brokers()), Audit(), title="", made_at_us=0)
+    told = facts_of(sums.parts(BrokerEnds()), Audit(), title="", made_at_us=0)
     assert [one.path for one in told.sources] == names[:SOURCES_SHOWN]
     assert told.source_files == len(names)
     assert Facts.from_json(told.to_json()) == told

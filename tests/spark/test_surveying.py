@@ -16,7 +16,7 @@ from flexwire.spark.publishing.manifest import CommittedTask
 from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.output_directory import OutputDirectory
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from tests.capture.interleaved import CLEAN, EVERYTHING, UNORDERED, write_capture
 from tests.tables.test_ranges import rows_of
 
@@ -40,7 +40,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def write(
-    asked: Asked, survey: Survey, kept_here: dict[str, bytes], task_output: TaskOutput
+    asked: AnalysisRequest, survey: Survey, kept_here: dict[str, bytes], task_output: TaskOutput
 ) -> None:
     assert not kept_here
     assert asked.files
@@ -75,7 +75,7 @@ def survey_of(
 ) -> tuple[SurveySummary, Rows]:
     out.mkdir()
     place = OutputDirectory(str(out))
-    asked = Asked(
+    asked = AnalysisRequest(
         tuple(list_captures(files)),
         record_bytes=True,
         range_bytes=RANGE_BYTES,

@@ -47,9 +47,15 @@ def files() -> dict[Path, str]:
 def _names(module: str) -> str:
     room = import_module(module)
     lines: list[str] = []
-    for name in sorted(getattr(room, "__all__", ())):
+    own = [name for name, value in vars(room).items() if _is_defined_in(value, module)]
+    for name in sorted(getattr(room, "__all__", own)):
         lines += _described(name, getattr(room, name))
     return "".join(f"    {line}\n" for line in lines)
+
+
+def _is_defined_in(value: Any, module: str) -> bool:
+    name = getattr(value, "__name__", "_")
+    return getattr(value, "__module__", None) == module and not name.startswith("_")
 
 
 def _described(name: str, value: Any) -> Iterator[str]:

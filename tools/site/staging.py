@@ -73,10 +73,12 @@ def api_page(module: str, described: set[int]) -> str:
     public = {name: getattr(room, name) for name in getattr(room, "__all__", ())}
     again = [name for name, value in public.items() if id(value) in described]
     described |= {id(value) for value in public.values() if callable(value)}
+    # A module without a list of names shows what it defines, and not what it imports.
+    imported = "   :imported-members:\n" if public else ""
     left_out = f"   :exclude-members: {', '.join(again)}\n" if again else ""
     return (
         f"# `{module}`\n\n```{{eval-rst}}\n.. automodule:: {module}\n   :members:\n"
-        f"   :imported-members:\n   :member-order: bysource\n{left_out}```\n"
+        f"{imported}   :member-order: bysource\n{left_out}```\n"
     )
 
 

@@ -10,7 +10,13 @@ from flexwire.codec import message
 from flexwire.protocol.credentials import withhold
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.frame_explanation import FrameSection, WholeFrame, explain_frame
-from flexwire.protocol.readable_json import called, code_names, shown, shown_form, structures
+from flexwire.protocol.readable_json import (
+    describe_error_code,
+    error_code_names,
+    make_readable,
+    to_readable_json,
+    walk_structures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,11 +122,13 @@ class BrokerAnswer:
         ``records`` the records of a field are JSON, as `Broker.call` takes them.
         """
         if self.response is not None:
-            return shown(self.response, self.response_version, names=names, records=records)
+            return to_readable_json(
+                self.response, self.response_version, names=names, records=records
+            )
         if self.read is None or self._kind is None:
             return None
         form = copy.deepcopy(self.read)
-        return shown_form(form, self._kind, self.response_version, names=names, records=records)
+        return make_readable(form, self._kind, self.response_version, names=names, records=records)
 
     @property
     def _kind(self) -> type[Message] | None:
@@ -135,9 +143,9 @@ class BrokerAnswer:
             return []
         schema = self._kind.definition.schema(self.response_version)
         return [
-            ErrorField(one.at(name), code, called(code))
-            for one in structures(form, schema)
-            for name in code_names(one.schema)
+            ErrorField(one.at(name), code, describe_error_code(code))
+            for one in walk_structures(form, schema)
+            for name in error_code_names(one.schema)
             if (code := one.form.get(name)) is not None
         ]
 

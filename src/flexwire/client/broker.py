@@ -40,7 +40,12 @@ from flexwire.protocol.apis import api_key_of, request_entries
 from flexwire.protocol.audit.evidence import fitting_releases, read_versions
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.headers import UNSUPPORTED_VERSION, parse_correlation_id, request_name
-from flexwire.protocol.readable_json import JsonStructure, called, records_names, structures
+from flexwire.protocol.readable_json import (
+    JsonStructure,
+    describe_error_code,
+    record_field_names,
+    walk_structures,
+)
 from flexwire.protocol.records_json import encode_records
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
@@ -112,9 +117,9 @@ def read_body(kind: type[Message], form: Any, version: int) -> Message:
         reason = "nested too deeply"
         raise JsonFormError(reason, message=kind.entry.name, version=version) from None
     names = kind.definition.served.former_names(version)
-    records, own = records_names(kind, version), OWN_DEFAULTS.get(kind.entry.name, {})
+    records, own = record_field_names(kind, version), OWN_DEFAULTS.get(kind.entry.name, {})
     try:
-        for one in structures(form, kind.definition.schema(version), names):
+        for one in walk_structures(form, kind.definition.schema(version), names):
             former = names.get(one.schema.name, {})
             _refuse_absent(one, former)
             _encode_records(one, records)
@@ -389,7 +394,7 @@ class Broker(Closeable):
             own = _ranges(response).get(api_key_of(NEGOTIATES), Versions(0, 0))
             response = self.call(NEGOTIATES, None, min(own.highest, version)).response
         if response.error_code != NO_ERROR:
-            name = called(response.error_code)
+            name = describe_error_code(response.error_code)
             raise CallError(f"{self.address} does not say which versions it has: {name}")
         return _ranges(response)
 

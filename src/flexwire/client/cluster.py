@@ -28,7 +28,7 @@ from flexwire.protocol import SENT_FRAME_LIMIT
 from flexwire.protocol.apis import api_key_of
 from flexwire.protocol.credentials import METADATA_TOPIC
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.readable_json import called
+from flexwire.protocol.readable_json import describe_error_code
 from flexwire.versions import Versions
 from flexwire.wire.limits import INT32_MAX
 from flexwire.wire.schema import Presence
@@ -94,7 +94,7 @@ def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= _DIGITS and int(text) <= INT32_MAX
 
 
-def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
+def find_broker(route: Route, broker: Broker, *, among_controllers: bool = False) -> HostPort:
     """The address of a route's broker, as a broker of its cluster tells it.
 
     ``among_controllers``: the broker asked is a controller on the controllers' own listener.
@@ -114,7 +114,7 @@ def find(route: Route, broker: Broker, *, among_controllers: bool = False) -> Ho
     return broker.address
 
 
-def addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
+def node_addresses(broker: Broker, *, among_controllers: bool = False) -> list[HostPort]:
     """The addresses of all nodes that a broker knows, or a controller, by node id."""
     nodes = _controllers(broker)[0] if among_controllers else _brokers(_metadata(broker))
     return [_address(*nodes[one], f"node {one}", broker) for one in sorted(nodes)]
@@ -210,7 +210,9 @@ def _address(host: str, port: int, what: str, broker: Broker) -> HostPort:
 
 def _check(code: int, what: str, broker: Broker) -> None:
     if code != NO_ERROR:
-        raise CallError(f"{broker.address} does not know {what}: {code} {called(code)}")
+        raise CallError(
+            f"{broker.address} does not know {what}: {code} {describe_error_code(code)}"
+        )
 
 
 def _ask(broker: Broker, name: str, body: dict[str, Any]) -> Any:
@@ -259,7 +261,7 @@ class Cluster(Closeable):
         """Find the broker of a route, asking the cluster anew, and connect to it."""
         route = parse_route(route) if isinstance(route, str) else route
         first = self._first()
-        return self._connected(find(route, first, among_controllers=self._controllers))
+        return self._connected(find_broker(route, first, among_controllers=self._controllers))
 
     def call(
         self,
@@ -340,7 +342,7 @@ class Cluster(Closeable):
     def _other(self, asked: list[HostPort]) -> Broker:
         """A connection to a broker that was not asked, or not for longest."""
         first = self._first()
-        every = addresses(first, among_controllers=self._controllers) or [first.address]
+        every = node_addresses(first, among_controllers=self._controllers) or [first.address]
         fresh = [one for one in every if one not in asked]
         return self._connected(fresh[0] if fresh else min(every, key=_latest_in(asked)))
 

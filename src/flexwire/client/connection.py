@@ -8,10 +8,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from flexwire.client.tls import why
+from flexwire.client.tls import explain_failure
 from flexwire.errors import CallError, FrameError
 from flexwire.protocol import SENT_FRAME_LIMIT, FrameSplitter
-from flexwire.protocol.first_bytes import foreign
+from flexwire.protocol.first_bytes import find_foreign_protocol
 from flexwire.wire.segment_layout import PREFIX_LENGTH
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Connection:
             return security.context.wrap_socket(made, server_hostname=self.address.host)
         except (OSError, ValueError) as error:  # a ValueError: no name for a certificate
             made.close()
-            told = "no answer" if isinstance(error, TimeoutError) else why(error)
+            told = "no answer" if isinstance(error, TimeoutError) else explain_failure(error)
             raise CallError(f"{self.address}: TLS cannot be begun: {told}") from None
 
     def _send(self, data: bytes) -> None:
@@ -126,7 +126,7 @@ class Connection:
 
     def _hint(self) -> str:
         head = self._splitter.peek(0, PREFIX_LENGTH)
-        found = foreign(head)
+        found = find_foreign_protocol(head)
         if found is not None and not isinstance(self._socket, ssl.SSLSocket):
             return f"; its first {PREFIX_LENGTH} bytes are {found.what}"
         if int.from_bytes(head, "big", signed=True) < 0:

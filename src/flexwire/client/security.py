@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from flexwire.codec import message
 from flexwire.errors import CallError, ClientConfigError, LoginError
 from flexwire.protocol.error_codes import NO_ERROR
-from flexwire.protocol.readable_json import called
+from flexwire.protocol.readable_json import describe_error_code
 
 if TYPE_CHECKING:
     import ssl
@@ -214,9 +214,9 @@ def log_in(broker: Caller, login: Login) -> None:
     answer: Any = broker.call(HANDSHAKE, {"mechanism": login.mechanism}, version).response
     if answer.error_code != NO_ERROR:
         enabled = ", ".join(answer.mechanisms) or "none"
+        name = describe_error_code(answer.error_code)
         raise LoginError(
-            f"{called(answer.error_code)}: the broker does not take {login.mechanism}; "
-            f"its listener has {enabled}"
+            f"{name}: the broker does not take {login.mechanism}; its listener has {enabled}"
         )
     send = _in_messages(broker, login) if version >= _FRAMED else _bare(broker, login)
     if login.mechanism == PLAIN:
@@ -248,9 +248,9 @@ def _in_messages(broker: Caller, login: Login) -> Callable[[bytes], bytes]:
         answer: Any = broker.call(AUTHENTICATE, body, version).response
         if answer.error_code != NO_ERROR:
             # What a mechanism answers may quote the token, so its own words are not shown.
+            name = describe_error_code(answer.error_code)
             raise LoginError(
-                f"{called(answer.error_code)}: the broker does not take {login.mechanism} "
-                f"of {login.username!r}"
+                f"{name}: the broker does not take {login.mechanism} of {login.username!r}"
             )
         given: bytes = answer.auth_bytes
         return given

@@ -205,9 +205,7 @@ class ClassBuilder:
             return (one.attribute, Any, [])
         if one.type.is_struct:
             if one.type.name not in self.fields:
-                raise SpecError(
-                    f"structure {one.type.name} is nowhere given fields", source=self.source
-                )
+                raise SpecError(f"structure {one.type.name} is never defined", source=self.source)
             inner = self._class(one.type.name, MessageStruct, (*open_, struct))
             if default is not None:
                 self.sizes[struct] += self.sizes[one.type.name]

@@ -50,7 +50,7 @@ class SampleRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def samples(
+def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
     """Records for a topic, the same in every run.
@@ -59,7 +59,7 @@ def samples(
     headers that are repeated, binary, UTF-8, empty or null; ``null_headers=False`` is for clients
     that cannot write null, ``headers=False`` for those that know no record headers.
 
-    >>> [sample.key for sample in samples("orders", 3)]
+    >>> [sample.key for sample in make_samples("orders", 3)]
     [None, b'orders-30', b'orders-76']
     """
     source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run

@@ -17,7 +17,7 @@ from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.demo.clients import CLIENTS, OLD_CLIENTS
 from flexwire.demo.cluster import MockCluster
 from flexwire.demo.content import TOPICS, require
-from flexwire.demo.old_broker import old_broker
+from flexwire.demo.old_broker import run_old_broker
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.spark.progress import silent
 from flexwire.tap import Tap
@@ -127,7 +127,7 @@ async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> 
     progress(_STAGE, 0, count)
     here = ("127.0.0.1", 0)
     async with (
-        old_broker() as old,
+        run_old_broker() as old,
         Tap(here, cluster.addresses[0], directory, prefix=_CAPTURE_PREFIX) as tap,
         Tap(here, old, directory, prefix=f"{_CAPTURE_PREFIX}-old") as old_tap,
     ):

@@ -229,11 +229,11 @@ def _word(value: bytes | str) -> bytes | str:
 
 def _filled(value: bytes | str) -> bytes | str:
     if isinstance(value, bytes):
-        return filler(len(value))
-    return filler(len(value.encode())).decode()
+        return make_filler(len(value))
+    return make_filler(len(value.encode())).decode()
 
 
-def filler(length: int) -> bytes:
+def make_filler(length: int) -> bytes:
     """What stands for so many bytes that may be a credential: no request reads as it does."""
     return b"*" * length
 

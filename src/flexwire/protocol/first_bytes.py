@@ -126,22 +126,22 @@ _DECIMAL: Final = re.compile(r"-?\d{1,10}|-?\d{1,3}(,\d{3})+")
 _HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
 
 
-def opening_of(first: bytes) -> FirstBytes:
+def identify_first_bytes(first: bytes) -> FirstBytes:
     r"""Say what the first four bytes of a connection are.
 
-    >>> opening_of(b"\x16\x03\x01\x02").what
+    >>> identify_first_bytes(b"\x16\x03\x01\x02").what
     'a TLS handshake, the hello that begins a connection'
-    >>> opening_of(b"GET ").what
+    >>> identify_first_bytes(b"GET ").what
     'the beginning of an HTTP request (GET)'
-    >>> opening_of(b"\0\0\0\x5a").what
+    >>> identify_first_bytes(b"\0\0\0\x5a").what
     'the length of a frame of 90 bytes'
     """
     if len(first) != PREFIX_LENGTH:
         raise refuse("first", f"{PREFIX_LENGTH} bytes", first)
-    return foreign(first) or _length(first)
+    return find_foreign_protocol(first) or _length(first)
 
 
-def foreign(first: bytes) -> FirstBytes | None:
+def find_foreign_protocol(first: bytes) -> FirstBytes | None:
     """Return what four bytes begin that is not Kafka's protocol; None if they may be a length."""
     return _tls(first) or _text(first) or _binary(first)
 

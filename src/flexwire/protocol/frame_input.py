@@ -16,7 +16,7 @@ from flexwire.codec import Explanation, message
 from flexwire.codec.partial_explanation import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.first_bytes import foreign
+from flexwire.protocol.first_bytes import find_foreign_protocol
 from flexwire.protocol.frame_explanation import FrameSection, WholeFrame
 from flexwire.protocol.headers import (
     FALLING_BACK,
@@ -50,7 +50,7 @@ _SHORT: Final = 32
 _FIRST: Final = 0
 _NUMBERS: Final = struct.Struct(">hh")
 
-Asked = Callable[[int], tuple[int, int]]
+RequestLookup = Callable[[int], tuple[int, int]]
 """Returns api key and version of the request with a correlation id; raises `FrameError`."""
 
 
@@ -119,7 +119,7 @@ _Read = Callable[[InputFrame], InputFrame]
 _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
-def given_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
+def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
     """Return the requests that bytes are, in their order; none for no bytes.
 
     Without ``has_length`` the bytes are one request, and begin with its header.
@@ -127,12 +127,14 @@ def given_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
     return _given(data, "request", _request, has_length=has_length)
 
 
-def given_responses(data: bytes, asked: Asked, *, has_length: bool = True) -> list[InputFrame]:
+def read_input_responses(
+    data: bytes, asked: RequestLookup, *, has_length: bool = True
+) -> list[InputFrame]:
     """Return the responses that bytes are; ``asked`` says what each of them answers."""
     return _given(data, "response", lambda found: _response(found, asked), has_length=has_length)
 
 
-def answered_by(requests: Sequence[InputFrame]) -> Asked:
+def match_by_correlation_id(requests: Sequence[InputFrame]) -> RequestLookup:
     """Return what finds a request by its correlation id.
 
     Raises what `read_request` raises for one whose header cannot be read.
@@ -184,7 +186,7 @@ def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
             reason = f"a frame begins with a length of {PREFIX_LENGTH} bytes, {here} are here"
             cut = InputFrame(kind, at, b"", None, error=FrameError(reason), is_cut=True)
             return [*found, cut]
-        if (opening := foreign(data[at:begin])) is not None:
+        if (opening := find_foreign_protocol(data[at:begin])) is not None:
             reason = f"not Kafka's protocol: the first {PREFIX_LENGTH} bytes are {opening.what}"
             return [*found, InputFrame(kind, at, data[at:], None, error=FrameError(reason))]
         if announced < 0:
@@ -234,7 +236,7 @@ def _request(found: InputFrame) -> InputFrame:
     return _opened(named, "RequestHeader", request_header_version(key, version))
 
 
-def _response(found: InputFrame, asked: Asked) -> InputFrame:
+def _response(found: InputFrame, asked: RequestLookup) -> InputFrame:
     payload = found.payload
     if len(payload) < _CORRELATION_ID:
         return _opened(found, "ResponseHeader", _FIRST)

@@ -42,10 +42,10 @@ def begins_with_length(data: bytes) -> bool:
     return bool(_LENGTH.unpack_from(data)[0] == len(data) - PREFIX_LENGTH)
 
 
-def framed(payload: bytes) -> bytes:
+def to_frame(payload: bytes) -> bytes:
     r"""A frame: the payload after its length.
 
-    >>> framed(b"hi")
+    >>> to_frame(b"hi")
     b'\x00\x00\x00\x02hi'
     """
     return _LENGTH.pack(len(payload)) + payload

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import EncodeError, JsonFormError, RecordError, short
 from flexwire.records import Record, RecordBatch, decode_batches, encode_batch
-from flexwire.records.inflation import taken_by
+from flexwire.records.inflation import count_bytes
 from flexwire.schema.spec import camel_case, snake_case
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RecordBudget:
 
     def has_for(self, records: list[Record]) -> bool:
         """Take the room of records; whether there was enough."""
-        self._left -= taken_by(records)
+        self._left -= count_bytes(records)
         return self._left >= 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from flexwire.errors import SpecError
 from flexwire.schema.parse import Mode, parse_node
-from flexwire.schema.sources import RELEASE, read_sources, released
+from flexwire.schema.sources import RELEASE, entries_of_release, read_sources
 from flexwire.schema.spec import FIRST
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def released_editions(release: str) -> dict[str, Edition]:
     Raises `SpecError` for a release that is not in the catalog, and where `CatalogEntry.whole_spec`
     does.
     """
-    release, entries = released(release)
+    release, entries = entries_of_release(release)
     editions = {}
     for entry in entries:
         place = SpecOrigin(InputKind.RELEASE, f"{RELEASE}{release}", entry.module)

@@ -240,7 +240,7 @@ class _Resolver:
         if name in self.open:
             raise self.error(field, f"structure {name} contains itself")
         if name not in self.structs:
-            raise self.error(field, f"structure {name} is nowhere given fields")
+            raise self.error(field, f"structure {name} is never defined")
         return self.struct(name)
 
     def error(self, field: FieldSpec, reason: str) -> SpecError:

@@ -282,7 +282,7 @@ def _inside(
 
 def _from_release(path: str) -> Iterator[SpecFile]:
     """Yield the specs of a release in the catalog, written again as text without prose."""
-    release, entries = released(path.removeprefix(RELEASE))
+    release, entries = entries_of_release(path.removeprefix(RELEASE))
     for entry in entries:
         text = write_spec(entry.whole_spec(release))
         file = f"{entry.module}/{entry.name}.json"
@@ -290,7 +290,7 @@ def _from_release(path: str) -> Iterator[SpecFile]:
         yield replace(spec_file, release=release)
 
 
-def released(asked: str) -> tuple[str, list[CatalogEntry]]:
+def entries_of_release(asked: str) -> tuple[str, list[CatalogEntry]]:
     """Return a release of the catalog and its messages; "4.0" means the newest 4.0.
 
     Raises `SpecError` for a release that is not there.
@@ -377,11 +377,11 @@ def read_specs(paths: Paths, *, mode: Mode = "strict") -> dict[str, MessageSpec]
 
 def read_texts(paths: Paths) -> Iterator[SpecText]:
     """Yield the text of each file that `read_sources` reads; raises `SpecError`."""
-    for source in read_sources(os.fspath(path) for path in _given(paths)):
+    for source in read_sources(os.fspath(path) for path in _to_path_list(paths)):
         yield source.text()
 
 
-def _given(paths: Paths) -> list[str | os.PathLike[str]]:
+def _to_path_list(paths: Paths) -> list[str | os.PathLike[str]]:
     candidates = [paths] if isinstance(paths, str | os.PathLike) else paths
     if not isinstance(candidates, Iterable) or isinstance(candidates, bytes | bytearray | Mapping):
         raise refuse("paths", "a path or several", paths)

@@ -32,7 +32,7 @@ from flexwire.answers.asking.results import (
     find_unanswerable,
     with_internal,
 )
-from flexwire.answers.state.log import moment_of
+from flexwire.answers.state.log import to_as_of
 from flexwire.arguments import (
     DEFAULT_MEMORY,
     DEFAULT_ZONE,
@@ -111,7 +111,7 @@ from flexwire.spark.settings import (
     set_for_answers,
 )
 from flexwire.spark.tables import Tables
-from flexwire.survey.request import marks_of
+from flexwire.survey.request import read_marks
 from flexwire.tables.schema import TABLES as TRAFFIC_TABLES
 from flexwire.tables.schema import schema_of
 
@@ -236,7 +236,7 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
     reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
-    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), moment_of(as_of))
+    asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
     start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
     return _run(
         paths, out, spark, progress, start, AnalysisOptions(asked, reading, report, asks, to)
@@ -296,7 +296,7 @@ def _run(
                 facts, notes = job.of_captures(captures)
                 if opened is not None:
                     # What was written anew says nothing of what was captured.
-                    marks = CaptureMarks.of(marks_of(files))
+                    marks = CaptureMarks.of(read_marks(files))
                     facts = marks.add_to(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
@@ -466,7 +466,7 @@ class _AnalysisJob:
         )
         return replace(
             facts,
-            answers=tuple(result.facts(self.options.answering.as_of.told) for result in answered),
+            answers=tuple(result.facts(self.options.answering.as_of.text) for result in answered),
             unanswered=(
                 *(result for result in results if isinstance(result, UnansweredQuestion)),
                 *unasked,

@@ -40,7 +40,7 @@ from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
 from flexwire.survey.pieces import COMPRESSED, pieces_of
 from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
-from flexwire.survey.request import looks
+from flexwire.survey.request import look_at_files
 from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
     from flexwire.storage.output_directory import OutputDirectory
     from flexwire.survey.pieces import Piece
-    from flexwire.survey.request import Look
-    from flexwire.survey.survey import Asked
+    from flexwire.survey.request import FileLook
+    from flexwire.survey.survey import AnalysisRequest
     from flexwire.tables.records import Rows
 
-    Write = Callable[[Asked, Survey, dict[str, bytes], TaskOutput], None]
+    Write = Callable[[AnalysisRequest, Survey, dict[str, bytes], TaskOutput], None]
 
 
 KEPT: Final = "_survey"
@@ -99,7 +99,7 @@ class SurveySummary:
 
 
 def survey_capture(
-    spark: SparkSession, request: Asked, task_output: TaskOutput, total: int, write: Write
+    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
 ) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
     is_whole = total <= request.range_bytes
@@ -121,7 +121,7 @@ def survey_capture(
     return summary
 
 
-def _look_at_files(spark: SparkSession, request: Asked, task_output: TaskOutput) -> int:
+def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
     """Let tasks look at the files where there are many, and give the number of these tasks."""
     files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
@@ -136,10 +136,14 @@ def _look_at_files(spark: SparkSession, request: Asked, task_output: TaskOutput)
 
 
 def _look(number: int, task_output: TaskOutput) -> None:
-    _put(task_output.directory, _looks(number), looks(_get(task_output.directory, _files(number))))
+    _put(
+        task_output.directory,
+        _looks(number),
+        look_at_files(_get(task_output.directory, _files(number))),
+    )
 
 
-def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[Look] | None:
+def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
     """What tasks saw of all files, in their order; None if none has looked."""
     if not look_tasks:
         return None
@@ -152,7 +156,7 @@ def read_kept(directory: OutputDirectory, name: str) -> bytes:
 
 
 def _survey(
-    request: Asked,
+    request: AnalysisRequest,
     look_tasks: int,
     is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
@@ -168,7 +172,9 @@ def _survey(
     return _summary_of(survey)
 
 
-def _plan(request: Asked, look_tasks: int, size: int, _number: int, task_output: TaskOutput) -> int:
+def _plan(
+    request: AnalysisRequest, look_tasks: int, size: int, _number: int, task_output: TaskOutput
+) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
@@ -182,7 +188,7 @@ def _plan(request: Asked, look_tasks: int, size: int, _number: int, task_output:
     return len(pieces)
 
 
-def _survey_piece(request: Asked, number: int, task_output: TaskOutput) -> None:
+def _survey_piece(request: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
     piece: Piece = _get(task_output.directory, _piece(number))
     summary = survey_piece(request, piece, is_first=number == 0)
@@ -190,7 +196,7 @@ def _survey_piece(request: Asked, number: int, task_output: TaskOutput) -> None:
 
 
 def _fold(
-    request: Asked,
+    request: AnalysisRequest,
     look_tasks: int,
     pieces: int,
     write: Write,
@@ -352,7 +358,7 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
 
 
 def write_tables(
-    spark: SparkSession, request: Asked, task_output: TaskOutput, total: int
+    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int
 ) -> tuple[SurveySummary, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
@@ -379,7 +385,7 @@ def write_tables(
 
 def _write_survey(
     captured: int,
-    request: Asked,
+    request: AnalysisRequest,
     survey: Survey,
     states: dict[str, bytes],
     task_output: TaskOutput,
@@ -400,7 +406,7 @@ def _write_survey(
 
 
 def _decode(
-    request: Asked,
+    request: AnalysisRequest,
     digest: str,
     span_us: int,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
@@ -450,7 +456,11 @@ class SummedFiles(TableFiles):
         self.sums.add(table, rows)
 
     def write_range(
-        self, request: Asked, number: int, read_kept: Callable[[str], bytes], meter: InflationMeter
+        self,
+        request: AnalysisRequest,
+        number: int,
+        read_kept: Callable[[str], bytes],
+        meter: InflationMeter,
     ) -> None:
         """Write all rows of a range, and have the meter count what its record batches take."""
         if number == 0:

@@ -36,7 +36,7 @@ from flexwire.storage.file_search import CAPTURES, SUFFIXES, is_capture, list_ca
 from flexwire.storage.filesystems import scheme_of, shown
 from flexwire.storage.local import make_private_directory
 from flexwire.storage.output_directory import OutputDirectory
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.output import is_delta
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from flexwire.logs.request_log.lines import RequestLogFile
     from flexwire.spark.publishing.output import OutputOptions, Staging
     from flexwire.storage.input_file import InputFile
-    from flexwire.survey.request import Marks
+    from flexwire.survey.request import FileMarks
 
-    Marked = Iterable[tuple[str, Marks]]
+    Marked = Iterable[tuple[str, FileMarks]]
 
 
 __all__ = [
@@ -143,7 +143,7 @@ def begin_output(
     if output.format == DELTA:
         with needed_by("--tables delta", "delta"):
             from flexwire.spark.delta.staging import delta_staging  # noqa: PLC0415 - an extra
-        digest = Asked((*files, *logs)).digest
+        digest = AnalysisRequest((*files, *logs)).digest
         with delta_staging(out, files, digest, append=output.append) as grown:
             yield grown
         return

@@ -39,7 +39,7 @@ from flexwire.spark.publishing.manifest import TABLES, check_listed, part_name, 
 from flexwire.spark.publishing.table_files import TableFiles
 from flexwire.storage.filesystems import shown
 from flexwire.storage.local import compress, decompress
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.inflation import beyond, within_allowance
 from flexwire.tables.log_rows import (
     MOST_HELD,
@@ -139,7 +139,7 @@ def plan_logs(
         growth = _growth(logs, known_offsets, size)
         pieces = [piece for resumed in growth.values() for piece in resumed.pieces]
         segments = tuple({piece.log: None for piece in pieces})
-    digest = Asked(segments).digest
+    digest = AnalysisRequest(segments).digest
     works = _works(tasks_of(pieces, size), numbers, int(digest[:16], 16))
     partitions = {piece.partition for piece in pieces}
     walks = _walks([log for log in logs if log.partition in partitions], numbers, size)

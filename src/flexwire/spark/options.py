@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from flexwire.answers import ANSWERS_BY_NAME
 from flexwire.answers.asking.results import choose_answers, in_order
 from flexwire.arguments import to_flag, to_int, to_list, to_text
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.schema.catalog import catalog
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ class AnswerOptions(NamedTuple):
 class AnalysisOptions(NamedTuple):
     """What `analyze` was asked, checked; ``asked`` is what tasks are told, and has no files yet."""
 
-    asked: Asked
+    asked: AnalysisRequest
     reading: ReadingOptions
     report: ReportOptions
     answering: AnswerOptions
@@ -71,11 +71,11 @@ def to_asked(
     brokers: Iterable[str],
     captured_release: object,
     inflation: Inflation,
-) -> Asked:
+) -> AnalysisRequest:
     """Return what tasks are told, without files."""
-    return Asked(
+    return AnalysisRequest(
         (),
-        Brokers.parse(
+        BrokerEnds.parse(
             [to_int(port, "ports") for port in to_list(ports, "ports", "a list of ports")],
             [
                 to_text(address, "brokers")

@@ -31,7 +31,7 @@ from flexwire.spark.publishing.commit import MOST_TASKS, run_tasks
 from flexwire.spark.publishing.compaction import compact, remove_parts
 from flexwire.spark.publishing.manifest import TABLES, settle
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.survey.survey import Asked
+from flexwire.survey.survey import AnalysisRequest
 from flexwire.tables.request_log_bodies import structures
 from flexwire.tables.request_logs import FORWARDED, FileItem, RequestLogCounts, RequestLogRows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FORWARDED_TABLE, PACKETS_TABLE
@@ -87,7 +87,7 @@ def plan_request_logs(
     size = max(LEAST_TASK, min(MOST_TASK, total // (2 * max(1, tasks_at_once))))
     size = max(size, -(-total // (MOST_TASKS // 2)))
     works = tuple(map(tuple, _works(pieces_of(files, size), size)))
-    digest = Asked(tuple(file.source for file in files)).digest
+    digest = AnalysisRequest(tuple(file.source for file in files)).digest
     return RequestLogPlan(tuple(files), works, digest, _span_us(files, zone))
 
 

@@ -13,19 +13,19 @@ from flexwire.capture.files.comments import (
     filter_comment,
     sampling_comment,
 )
-from flexwire.capture.files.kept_files import KeptFiles
 from flexwire.capture.files.pcapng import PcapngWriter
+from flexwire.capture.files.retention import KeptFiles
 from flexwire.client.notation import HostPort, is_address, is_unspecified
-from flexwire.client.tls import HANDSHAKE_SECONDS, outcome, why
+from flexwire.client.tls import HANDSHAKE_SECONDS, classify_handshake, explain_failure
 from flexwire.errors import CaptureError
 from flexwire.protocol.frames import FrameBudget
 from flexwire.tap.ends import FLUSH_SECONDS, End
 from flexwire.tap.frame_filter import FrameFilter, LazyCapture, TopicNames
 from flexwire.tap.header_stamps import Stamper
-from flexwire.tap.listeners import begin
+from flexwire.tap.listeners import connect_protocol
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.tap.metrics import TapStatistics
-from flexwire.tap.recorder import NoCapture, Recorder, is_drawn
+from flexwire.tap.recorder import NoCapture, Recorder, is_sampled
 from flexwire.tap.relay import DirectForwarder, Forwarder, Relay, StampingForwarder
 from flexwire.tap.security import PLAIN, TapContexts
 
@@ -93,7 +93,7 @@ class BrokerConnector:
         shaking = ssl.SSLError | ConnectionAbortedError | ConnectionResetError
         if self.tls is not None and isinstance(error, shaking):
             self._statistics.broker_handshakes_failed += 1
-            told = why(error)
+            told = explain_failure(error)
         else:
             self._statistics.unreachable += 1
         failed = self._unreachable[address] = self._unreachable.get(address, 0) + 1
@@ -321,12 +321,14 @@ class LocalRunner:
             return None  # it left at once
         try:
             end = End(over_tls=tls is not None)
-            await begin(client, end, tls, FLUSH_SECONDS)
+            await connect_protocol(client, end, tls, FLUSH_SECONDS)
             return _Client(end, near, self._host_for(end, own))
         except OSError as error:
-            kind = outcome(error)
+            kind = classify_handshake(error)
             setattr(self.stats, kind, getattr(self.stats, kind) + 1)
-            self._say_once(f"{near.host}: closed, as TLS could not be begun: {why(error)}")
+            self._say_once(
+                f"{near.host}: closed, as TLS could not be begun: {explain_failure(error)}"
+            )
             return None
 
     def _say_once(self, told: str) -> None:
@@ -390,7 +392,7 @@ class LocalRunner:
     def _begin_capture(
         self, writer: PcapngWriter, near: HostPort, far: HostPort
     ) -> TappedConnection | NoCapture | LazyCapture:
-        if not is_drawn(self._config.sample):
+        if not is_sampled(self._config.sample):
             self.stats.unsampled_connections += 1
             return NoCapture(self.stats)
         if self._config.only:

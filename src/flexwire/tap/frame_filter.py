@@ -21,7 +21,7 @@ from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessag
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import find_api
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import FrameGroup, framed
+from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.spec_places import entity_paths, fields_with_paths
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from flexwire.capture.files.comments import CaptureFilter
-    from flexwire.capture.files.pcapng import Direction, TappedConnection
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import TruncatedFrame
     from flexwire.tap.metrics import TapStatistics
@@ -69,7 +70,7 @@ class TopicNames:
     def learn(self, payload: bytes, request: RequestFrame) -> None:
         """Take in a response: some name topics by both."""
         name = request.message_name.removesuffix("Request") + "Response"
-        if not any(one.name and one.topic_id for one in topic_places(name)):
+        if not any(one.name and one.topic_id for one in topic_fields(name)):
             return
         # What was read before a response becomes unreadable, or too long to be walked, is known.
         with suppress(*_UNREADABLE):
@@ -117,7 +118,7 @@ class FrameFilter:
         if all(takes):
             return frames, takes
         kept = list(compress(frames.payloads, takes))
-        whole = b"".join(map(framed, kept))
+        whole = b"".join(map(to_frame, kept))
         self._statistics.filtered_frames += len(takes) - len(kept)
         self._statistics.filtered_bytes += len(frames.whole) - len(whole)
         return FrameGroup(whole, kept), takes
@@ -159,7 +160,7 @@ class FrameFilter:
 
     def _is_about(self, payload: bytes, request: RequestFrame) -> bool:
         name = request.message_name
-        if not topic_places(name):
+        if not topic_fields(name):
             return False
         try:
             named = list(_named(payload, request.body_offset, name, request.api_version))
@@ -214,7 +215,7 @@ class LazyCapture:
 
 @per_catalog
 @cache
-def topic_places(name: str) -> tuple[_TopicFields, ...]:
+def topic_fields(name: str) -> tuple[_TopicFields, ...]:
     """Where a message names topics, in any of its versions."""
     ids = {
         path[:-1]: path[-1]
@@ -233,7 +234,7 @@ def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_Top
 
     Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
     """
-    places = topic_places(name)
+    places = topic_fields(name)
     paths = [(*place.path, one) for place in places for one in (place.name, place.topic_id) if one]
     schema = message(name).definition.schema(version)
     spans = field_spans(schema, BoundedReader(payload, start, MOST_WALKED), paths, to_end=True)

@@ -75,7 +75,7 @@ class Listener:
                 self._accepted(client)
 
 
-async def resolved(address: HostPort) -> str:
+async def resolve_host(address: HostPort) -> str:
     """The IP address of a host to listen at; `OSError` or `ValueError` where it has none."""
     found = await asyncio.get_running_loop().getaddrinfo(*address, type=socket.SOCK_STREAM)
     # A client that knows only the name tries IPv4 sooner or later, whichever it is.
@@ -83,7 +83,7 @@ async def resolved(address: HostPort) -> str:
     return str(found[0][4][0])
 
 
-async def begin(
+async def connect_protocol(
     client: socket.socket, protocol: asyncio.Protocol, tls: ssl.SSLContext | None, patience: float
 ) -> asyncio.Transport:
     """Connect a protocol to a socket that was accepted, with a handshake where there is ``tls``.
@@ -220,7 +220,7 @@ class Listeners:
         """Find out at which IP address to listen; raises `TapError`."""
         try:
             # A name may have several addresses, and would get a different free port on each.
-            self._first = HostPort(await resolved(listen), listen.port)
+            self._first = HostPort(await resolve_host(listen), listen.port)
         except (OSError, ValueError) as error:
             raise TapError(f"cannot listen on {listen}: {error}") from error
 

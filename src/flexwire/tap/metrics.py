@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Final
 
 from flexwire.client.notation import HostPort
 from flexwire.errors import TapError
-from flexwire.tap.listeners import Listener, begin, resolved
+from flexwire.tap.listeners import Listener, connect_protocol, resolve_host
 from flexwire.tap.log_limit import LogLimiter
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from flexwire.capture.files.kept_files import KeptFiles
+    from flexwire.capture.files.retention import KeptFiles
 
 
 @dataclass(slots=True)
@@ -228,7 +228,7 @@ class MetricsPort:
         """
         self._render = render
         try:
-            host = await resolved(self._address)
+            host = await resolve_host(self._address)
             if not self._beyond_loopback and not ip_address(host).is_loopback:
                 raise TapError(
                     f"expected a loopback address for metrics, got {self._address}; others than "
@@ -271,7 +271,7 @@ class MetricsPort:
             loop = asyncio.get_running_loop()
             reader = asyncio.StreamReader(MOST_HEAD_BYTES, loop)
             protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
-            transport = await begin(client, protocol, None, _CLOSE_SECONDS)
+            transport = await connect_protocol(client, protocol, None, _CLOSE_SECONDS)
             writer = asyncio.StreamWriter(transport, protocol, reader, loop)
             try:
                 async with asyncio.timeout(self._seconds):

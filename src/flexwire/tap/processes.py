@@ -20,13 +20,13 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from flexwire.capture.files.kept_files import NO_LIMIT, FinishedFile, KeptFiles
+from flexwire.capture.files.retention import NO_LIMIT, FinishedFile, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import ArgumentError, CaptureError, TapError
 from flexwire.tap.config import MOST_PROCESSES
 from flexwire.tap.metrics import TapStatistics
 from flexwire.tap.security import TapContexts
-from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, work
+from flexwire.tap.worker import IGNORED_SIGNALS, MESSAGE_BYTES, run_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -186,7 +186,7 @@ class ProcessRunner:
         control, theirs = _pair()
         ask, asking = _pair()
         process = multiprocessing.get_context("spawn").Process(
-            target=work,
+            target=run_worker,
             args=(self._config, self._host, theirs, asking, log.getEffectiveLevel()),
             daemon=True,
         )
@@ -358,7 +358,7 @@ class ProcessRunner:
 
 
 def _start(process: BaseProcess) -> None:
-    """Start a process to which no signal comes before it ignores them, as `work` does."""
+    """Start a process to which no signal comes before it ignores them, as `run_worker` does."""
     # This lets signals in when it begins, and would do so below.
     resource_tracker.ensure_running()
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, IGNORED_SIGNALS)

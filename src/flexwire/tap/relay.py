@@ -10,13 +10,13 @@ from ssl import SSLError
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from flexwire.capture.files.comments import stamp_comment
-from flexwire.client.tls import said_after_end, why
+from flexwire.client.tls import explain_failure, is_data_after_end
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import FrameGroup, framed
+from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
-from flexwire.tap.addresses import may_advertise, rewrite
+from flexwire.tap.addresses import may_advertise, rewrite_addresses
 from flexwire.tap.ends import EndCallbacks
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.log_limit import LogLimiter
@@ -25,7 +25,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.files.pcapng import Direction
+    from flexwire.capture.files.packets import Direction
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
@@ -264,7 +264,7 @@ class Relay:
         if unchanged and (goes_on or pending == self._passed_on):
             self._client.write(data)
         else:
-            outgoing = [b"".join(map(framed, shown))[begun if shown else 0 :]]
+            outgoing = [b"".join(map(to_frame, shown))[begun if shown else 0 :]]
             if goes_on:
                 outgoing.append(self._responses.peek(self._passed_on, pending))
             self._client.write(b"".join(outgoing))
@@ -332,7 +332,7 @@ class Relay:
         if request is None or not may_advertise(request):
             return payload
         try:
-            replaced = rewrite(payload, request, self._route)
+            replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
             told = "passed on a response unchanged, with the addresses it may have"
@@ -351,13 +351,13 @@ class Relay:
         self._finish()
 
     def _broker_lost(self, error: Exception) -> None:
-        if self._client_ended and said_after_end(error):
+        if self._client_ended and is_data_after_end(error):
             # It had an answer under way when it was told that the client had left.
             self._left_early()
         elif isinstance(error, SSLError) and not self._has_answered:
             # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
             self._statistics.broker_handshakes_failed += 1
-            self.refused = why(error)
+            self.refused = explain_failure(error)
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
             # All is answered, and the broker has not ended TLS in the time that it had for it.
@@ -373,7 +373,7 @@ class Relay:
                 self._over.set_exception(error)
             return
         self._statistics.reset += 1
-        reason = why(error) if isinstance(error, SSLError) else error
+        reason = explain_failure(error) if isinstance(error, SSLError) else error
         told = f"{self.name}: ended: {reason}"
         self._saying.say(logging.INFO, "connections that ended with a reset", told)
         self._finish(was_reset=True)
@@ -501,7 +501,7 @@ class StampingForwarder:
             else b""
             for turn, one in zip(turns, stamped, strict=True)
         ]
-        return ForwardedRequests(b"".join(framed(one.payload) for one in stamped), comments)
+        return ForwardedRequests(b"".join(to_frame(one.payload) for one in stamped), comments)
 
     def rest(self, data: bytes) -> bytes:
         """As it is: it is still what the client said."""

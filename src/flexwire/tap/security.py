@@ -138,7 +138,7 @@ class TapContexts:
             self._names[connection] = name
 
 
-def secured(
+def resolve_security(
     listen: str | HostPort, upstream: str | HostPort, security: TapSecurity
 ) -> tuple[HostPort, HostPort, TapSecurity]:
     """The addresses of both sides, with a protocol or without, and what that asks of TLS.
@@ -180,7 +180,7 @@ class ThrowawayCa(NamedTuple):
     key: Path
 
 
-def names_of(host: str) -> tuple[str, ...]:
+def listener_names(host: str) -> tuple[str, ...]:
     """The names by which clients may come to a tap that listens at a host."""
     if is_unspecified(host):
         machine = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
@@ -190,7 +190,7 @@ def names_of(host: str) -> tuple[str, ...]:
     return (host,)
 
 
-def make_throwaway(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
+def make_throwaway_ca(directory: Path, hosts: Iterable[str]) -> ThrowawayCa:
     """Make ``ca.pem``, ``tap.pem`` and ``tap.key`` in a directory, for a week.
 
     The authority's own key is not kept. Files of an earlier run are taken as they are, if they

@@ -18,7 +18,7 @@ from flexwire.tap.connections import ConnectionRunner, LocalRunner
 from flexwire.tap.listeners import Listeners, StablePorts
 from flexwire.tap.metrics import openmetrics
 from flexwire.tap.processes import ProcessRunner
-from flexwire.tap.security import PLAIN, secured
+from flexwire.tap.security import PLAIN, resolve_security
 
 if TYPE_CHECKING:
     import socket
@@ -210,7 +210,7 @@ async def run_tap(
     once clients can connect. ``metrics`` is started and closed with the tap, and gives its counts.
     Raises what `Tap.start` and `MetricsPort.start` raise.
     """
-    listen, upstream, security = secured(listen, upstream, security)
+    listen, upstream, security = resolve_security(listen, upstream, security)
     if security.lays_credentials_open:
         _LOG.warning(_LAID_OPEN)
     stop = asyncio.Event()

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
+from flexwire.capture.files.retention import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.tap.connections import LocalRunner
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from flexwire.capture.files.kept_files import FinishedFile
+    from flexwire.capture.files.retention import FinishedFile
     from flexwire.tap.config import TapConfig
 
 
@@ -266,7 +266,7 @@ class Worker:
             self._is_over.set()
 
 
-def work(
+def run_worker(
     config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
     """Be one of a tap's processes."""

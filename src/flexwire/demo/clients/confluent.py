@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from flexwire.demo.content import SampleRecord, samples
+from flexwire.demo.content import SampleRecord, make_samples
 from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
 
 
 def _produce(ledger: OutcomeRecorder, config: _Config, topic: str) -> None:
-    batch = samples(topic, _RECORDS)
+    batch = make_samples(topic, _RECORDS)
     producer = Producer(config)
     # In several goes, so that there are several record batches.
     for start in range(0, len(batch), _RECORDS // 4):
@@ -163,7 +163,7 @@ def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
     """
     producer = Producer(config | {"transactional.id": "ledger-1", "compression.type": "zstd"})
     producer.init_transactions(_SECONDS)
-    batch = samples("ledger", 30)
+    batch = make_samples("ledger", 30)
     for number, part in enumerate((batch[:10], batch[10:20], batch[20:])):
         producer.begin_transaction()
         refused = _send(producer, part)

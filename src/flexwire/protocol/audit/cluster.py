@@ -17,7 +17,7 @@ from flexwire.facts.audit import ClusterGate
 from flexwire.parties import VERDICTS
 from flexwire.protocol.apis import api_name, request_entries
 from flexwire.protocol.audit.evidence import stable_versions
-from flexwire.protocol.configurations import gone
+from flexwire.protocol.configurations import find_removal
 from flexwire.schema.catalog import catalog, is_since, per_catalog
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _configurations(seen: ClusterSeen, release: str, kind: ConfiguredKind) -> It
     gate: Gate = "topic configurations" if kind == "topic" else "broker configurations"
     found = False
     for (of, name), having in sorted(seen.configured.items()):
-        since = gone(kind, name, release) if of == kind else None
+        since = find_removal(kind, name, release) if of == kind else None
         if since is None:
             continue
         found = True

@@ -174,7 +174,7 @@ def refusal(api_key: int, version: int, release: str) -> tuple[str | None, str |
     return upto[reading[-1]], upto[reading[-1] + 1]
 
 
-def returned_in(api_key: int, version: int, release: str) -> str | None:
+def find_release_reading_again(api_key: int, version: int, release: str) -> str | None:
     """The first later release that reads the version again, as 4.0.1 does JoinGroup 0 and 1."""
     releases = catalog().releases
     later = releases[releases.index(release) + 1 :]

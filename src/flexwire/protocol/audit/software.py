@@ -69,9 +69,9 @@ class Library:
     remedy: str = ""
 
     @property
-    def said(self) -> str:
+    def citation(self) -> str:
         """Its sources and the day on which they were looked at, in one line."""
-        return said(self.sources, self.checked)
+        return cite_sources(self.sources, self.checked)
 
 
 LIBRARIES = tuple(
@@ -98,9 +98,9 @@ class MissingApi:
     speaks: str = ""
 
     @property
-    def said(self) -> str:
+    def citation(self) -> str:
         """Its sources and the day on which they were looked at, in one line."""
-        return said(self.sources, self.checked)
+        return cite_sources(self.sources, self.checked)
 
 
 ABSENT = tuple(
@@ -123,7 +123,7 @@ class SoftwareFact:
     certain: bool = True
 
 
-def known_of(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
+def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
     """What the list has about a client's software on a release, never about brokers."""
     return [
         SoftwareFact(
@@ -141,7 +141,7 @@ def known_of(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]
     ]
 
 
-def said(sources: tuple[str, ...], checked: str) -> str:
+def cite_sources(sources: tuple[str, ...], checked: str) -> str:
     """Return sources, and the day on which they were looked at, in one line."""
     return f"{', '.join(sources)}; looked at on {checked}"
 
@@ -153,22 +153,22 @@ def pinning_settings(party: Party) -> list[Pin]:
     >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
     ['Config.Version, Config.ApiVersionsRequest']
     """
-    library = library_of(party)
+    library = find_library(party)
     if library is not None:
         return [pin for pin in PINS if pin.client == library.library]
     return list(PINS) if party.software_name is None else []
 
 
-def library_of(party: Party) -> Library | None:
+def find_library(party: Party) -> Library | None:
     """Return the library that a client runs, by its default client id or else by its software.
 
     >>> from flexwire.protocol.audit import Party
-    >>> library_of(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
+    >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
     'Telegraf'
-    >>> library_of(Party("billing", None)) is None
+    >>> find_library(Party("billing", None)) is None
     True
     """
-    name, _ = software_of(party)
+    name, _ = find_software(party)
     for one in LIBRARIES:
         is_default = one.client_id and re.fullmatch(one.client_id, party.client_id or "")
         if is_default and name in {None, one.software}:
@@ -178,7 +178,7 @@ def library_of(party: Party) -> Library | None:
 
 def is_new_enough(party: Party, library: Library) -> bool:
     """Return whether a client is known to run the first release that works, or a newer one."""
-    name, version = software_of(party)
+    name, version = find_software(party)
     if library.works_from is None or name is None or not version:
         return False
     # Telegraf's version is not Sarama's, which is what ApiVersions says.
@@ -195,7 +195,7 @@ def heeds_offers_from(party: Party) -> str:
     >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.46.0"))
     ''
     """
-    name, version = software_of(party)
+    name, version = find_software(party)
     for one in LIBRARIES:
         first = one.negotiates_from
         if first and name == one.software and version and version < _numbers(first):
@@ -213,19 +213,19 @@ def libraries_are_about(release: str) -> bool:
     return first <= asked <= last
 
 
-def absent_of(api_key: int, party: Party) -> MissingApi | None:
+def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
     """Return what is known of this client without an API; None where nothing is."""
-    name, _ = software_of(party)
+    name, _ = find_software(party)
     of_api = [one for one in ABSENT if api_key in one.api_keys]
     return next((one for one in of_api if not one.software or name in one.software), None)
 
 
 @cache
-def software_of(party: Party) -> tuple[str | None, tuple[int, ...]]:
+def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
     """The software's name and version, or those of the librdkafka inside.
 
     >>> from flexwire.protocol.audit import Party
-    >>> software_of(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
+    >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
     ('librdkafka', (2, 6, 1))
     """
     version = party.software_version or ""
@@ -241,7 +241,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def _is_of(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    name, version = software_of(party)
+    name, version = find_software(party)
     if one["software"] is None:
         return name is None and _looks_like(one, party, conduct)
     return name == one["software"] and bool(version) and version < _numbers(one["before"])

@@ -27,20 +27,20 @@ from flexwire.protocol.audit.evidence import (
 from flexwire.protocol.audit.negotiation import (
     UseVerdict,
     common_versions,
-    goes_on_without,
+    find_documented_fallback,
+    judge_unstable_version,
+    judge_without_common_version,
     negotiates,
-    nothing_in_common,
-    unstable,
 )
 from flexwire.protocol.audit.remedies import name_of, remedy_of
 from flexwire.protocol.audit.software import (
     CHECKED,
     SoftwareFact,
+    cite_sources,
+    facts_about,
     heeds_offers_from,
-    known_of,
-    said,
 )
-from flexwire.protocol.configurations import gone
+from flexwire.protocol.configurations import find_removal
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 
@@ -72,7 +72,7 @@ def judge_configured(
     any name, so the configuration silently does nothing.
     """
     for one in sorted(configured):
-        since = gone(one.kind, one.name, release)
+        since = find_removal(one.kind, one.name, release)
         if since is None:
             continue
         what = f"it sets {one.name} of a {one.kind} in {api_name(one.api_key)}"
@@ -140,7 +140,7 @@ def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
     instead: defaultdict[str, list[str]] = defaultdict(list)
     for use in sorted(conduct.uses, key=lambda one: one.api_key):
         name = name_of(use.api_key)
-        what = goes_on_without(party, use, release)
+        what = find_documented_fallback(party, use, release)
         if what and name not in instead[what]:
             instead[what].append(name)
     return [f"without {' and '.join(names)}, {what}" for what, names in instead.items() if names]
@@ -205,7 +205,7 @@ def classify(
         return None
     reads = read_versions(use.api_key, release)
     if use.version in reads:
-        return unstable(party, use, release)
+        return judge_unstable_version(party, use, release)
     if use.closed and _refused_here(use, brokers):
         return UseVerdict(
             "broke",
@@ -216,7 +216,7 @@ def classify(
     if last and not reads:
         return _gone(release)
     if not common_versions(party, use, release):
-        return nothing_in_common(party, use, release)
+        return judge_without_common_version(party, use, release)
     return _too_new(party, use, release) if use.version > reads.highest else _too_old(use)
 
 
@@ -290,7 +290,7 @@ def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]
 
 
 def _about_software(party: Party, conduct: Conduct, release: str) -> list[ClientFinding]:
-    return [_known(conduct, release, one) for one in known_of(party, conduct, release)]
+    return [_known(conduct, release, one) for one in facts_about(party, conduct, release)]
 
 
 def _known(conduct: Conduct, release: str, one: SoftwareFact) -> ClientFinding:
@@ -299,7 +299,9 @@ def _known(conduct: Conduct, release: str, one: SoftwareFact) -> ClientFinding:
         verdict = "cannot say"
         what += "; whether it uses that was not seen"
     told = UseVerdict(verdict, one.id, what)
-    return _whole(conduct, release, told, remedy=one.remedy, source=said(one.sources, CHECKED))
+    return _whole(
+        conduct, release, told, remedy=one.remedy, source=cite_sources(one.sources, CHECKED)
+    )
 
 
 def _whole(

@@ -50,7 +50,7 @@ class DecodeOptions(NamedTuple):
     dialect: TypedDialect = TypedDialect.DOCUMENT
 
 
-def checked_reading(
+def to_decode_options(
     check_crc: bool,  # noqa: FBT001 - callers pass on what they were given
     max_inflated: int,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
@@ -127,7 +127,7 @@ class MessageIterator(Iterator[Kip82Message]):
     def __next__(self) -> Kip82Message:
         while (message := next(self._waiting, None)) is None:
             start, data = next(self._entries)
-            self._waiting = iter(read_whole(data, start, self._reading).messages)
+            self._waiting = iter(decode_entry(data, start, self._reading).messages)
         return message
 
 
@@ -148,10 +148,10 @@ def decode_message_set(
     A damaged message raises `RecordError`; if its size is sound the iteration can go on after it,
     otherwise it is over.
     """
-    return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))
+    return MessageIterator(to_bytes(data), to_decode_options(check_crc, max_inflated, dialect))
 
 
-def read_whole(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
+def decode_entry(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
     """Read an entry that stands at ``start``; raises `RecordError` with an offset from there."""
     magic = data[MAGIC_AT]
     try:
@@ -333,7 +333,7 @@ def down_convert(
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_message_set` does, and for a partial message at the end.
     """
-    return _convert(data, checked_reading(check_crc, max_inflated), MESSAGE_SETS, _down)
+    return _convert(data, to_decode_options(check_crc, max_inflated), MESSAGE_SETS, _down)
 
 
 def up_convert(
@@ -347,7 +347,7 @@ def up_convert(
     "new consumer would simply get a message with empty headers". What was of magic 0 has the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.
     """
-    return _convert(data, checked_reading(check_crc, max_inflated), (MAGIC,), _up)
+    return _convert(data, to_decode_options(check_crc, max_inflated), (MAGIC,), _up)
 
 
 def _convert(
@@ -363,7 +363,7 @@ def _convert(
             converted.append(entry)
             continue
         try:
-            converted.append(convert(read_whole(entry, start, reading)))
+            converted.append(convert(decode_entry(entry, start, reading)))
         except EncodeError as error:
             raise RecordError(f"cannot be converted: {error}", offset=start) from None
     if entries.partial:

@@ -31,7 +31,7 @@ from flexwire.spark.sources.requests import (
     SupportsTriggerAvailableNow,
     user_schema,
 )
-from flexwire.survey.following import CaptureFollower, Stretch, stretch_rows
+from flexwire.survey.follower import CaptureFollower, Stretch, stretch_rows
 from flexwire.tables.records import RunRows
 from flexwire.tasks import begin_task, spark_schema
 

@@ -27,7 +27,7 @@ from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.ranges import decoded_rows
-from flexwire.survey.request import NAMES, Known, known_name, start_name
+from flexwire.survey.request import NAMES, RangeContext, known_name, start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from flexwire.spark.sources.requests import CaptureOptions
-    from flexwire.survey.survey import Asked, Survey
+    from flexwire.survey.survey import AnalysisRequest, Survey
     from flexwire.tables.records import Rows
 
 
@@ -111,8 +111,10 @@ class SurveyStore:
         if len(packed_contexts) == 1:
             return packed_contexts[0]
         # They were pickled by the survey of this very query.
-        contexts: list[Known] = [pickle.loads(decompress(packed)) for packed in packed_contexts]  # noqa: S301 - see above
-        return compress(pickle.dumps(Known.joined(contexts), pickle.HIGHEST_PROTOCOL))
+        contexts: list[RangeContext] = [
+            pickle.loads(decompress(packed)) for packed in packed_contexts
+        ]  # noqa: S301 - see above
+        return compress(pickle.dumps(RangeContext.joined(contexts), pickle.HIGHEST_PROTOCOL))
 
 
 _INFLATION: Final = 10
@@ -123,14 +125,14 @@ _REMEDY: Final = "set skipUnreadable to true to read the rest"
 class WholeTask(InputPartition):
     """A capture that one task reads."""
 
-    request: Asked
+    request: AnalysisRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
     """A range of a capture, and what its survey kept for it, compressed, by its name."""
 
-    request: Asked
+    request: AnalysisRequest
     number: int
     states: dict[str, bytes]
 
@@ -162,7 +164,7 @@ def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
         yield from _range_rows(task, options)
 
 
-def _whole_rows(request: Asked, options: CaptureOptions) -> Iterator[Rows]:
+def _whole_rows(request: AnalysisRequest, options: CaptureOptions) -> Iterator[Rows]:
     store = SurveyStore()
     survey = _survey(replace(request, range_bytes=INT64_MAX), store)
     if options.kind == PACKETS:
@@ -182,7 +184,7 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
         yield rows
 
 
-def _survey(request: Asked, store: SurveyStore) -> Survey:
+def _survey(request: AnalysisRequest, store: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
     survey = Surveyor(request, store.keep).run()
     unreadable = UnreadableFiles.of(survey.unreadable)

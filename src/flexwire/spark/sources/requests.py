@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from flexwire.arguments import refuse
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.errors import ArgumentError
 from flexwire.facts.units import microseconds_of
 from flexwire.logs.files import EVERY, PIECE_BYTES, Bounds
@@ -22,7 +22,7 @@ from flexwire.schema.catalog import Catalog, catalog, using_packed_catalog
 from flexwire.spark.functions.messages import OF_INFLATION
 from flexwire.spark.functions.variant import VARIANT
 from flexwire.spark.sources.options import SourceOptions
-from flexwire.survey.request import Asked
+from flexwire.survey.request import AnalysisRequest
 from flexwire.tables import schema
 from flexwire.tables.message_schema import table_schema
 from flexwire.tables.row_filter import FRAMES, MESSAGES, RECORDS, RowFilter
@@ -76,7 +76,7 @@ class CaptureOptions:
     carried: PackedCatalog | None
     paths: list[str]
     kind: str
-    request: Asked
+    request: AnalysisRequest
     row_filter: RowFilter
     bytes_per_trigger: int | None
     files_per_trigger: int | None
@@ -95,9 +95,9 @@ class CaptureOptions:
     def _parse(cls, options: SourceOptions, carried: PackedCatalog | None) -> CaptureOptions:
         kind = options.choice("rows", KINDS)
         release = options.text("capturedRelease")
-        request = Asked(
+        request = AnalysisRequest(
             (),
-            Brokers.parse(options.partitions("ports") or (), options.words("brokers") or ()),
+            BrokerEnds.parse(options.partitions("ports") or (), options.words("brokers") or ()),
             None if release is None else catalog().release(release),
             show_credentials=options.flag("showCredentials"),
             record_bytes=options.flag("includeRecordBytes"),

@@ -85,7 +85,7 @@ def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     KIP-636 leaves the message alone or the message has no error code. Sizes include the four bytes
     of a frame's length.
     """
-    parts = [_measured(message, part).columns for part in _parts(rows)]
+    parts = [_measure_rows(message, part).columns for part in _parts(rows)]
     columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=FRAME_SIZES)
 
@@ -100,7 +100,7 @@ def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         begin = end
 
 
-def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _measure_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     versions = rows["body_version"]
     body = fitted(rows["body"], message_type(message))
     different_versions = versions.unique().to_pylist()
@@ -208,7 +208,7 @@ def _with_error_tags(
         order.append(np.flatnonzero(np.asarray(these)))
         is_all = len(order[-1]) == len(rows)
         part, bodies = (rows, body) if is_all else (rows.filter(these), body.filter(these))
-        tagged = _tagged(message, version)
+        tagged = _find_error_tagged(message, version)
         before = kafka if tagged is None else sizes_by_encoding[Encoding.FLEXIBLE]
         without.append(before if is_all else before.filter(these))
         if tagged is None:
@@ -227,7 +227,7 @@ def _with_error_tags(
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
+def _find_error_tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
     """Return a version with tagged errors, or None if it has no errors."""
     old = bundled_specs()
     named = (message, None, None)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
     from flexwire.specs.cost.conversion import Renames
-    from flexwire.specs.cost.sides import SpecSet
+    from flexwire.specs.cost.sides import SideSpecs
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
@@ -64,7 +64,7 @@ class SentMessage(NamedTuple):
 class ComparisonSide:
     """One side of a comparison: its specs, and the encoding in which messages are written."""
 
-    specs: SpecSet
+    specs: SideSpecs
     encoding: Encoding = Encoding.KAFKA
 
 
@@ -295,8 +295,8 @@ class CostMeter:
         read = self.old.specs.schema(old, version, Encoding.KAFKA)
         middle = self.old.specs.schema(old, middle_version, Encoding.KAFKA)
         renamed = _renamed(old, middle_version, *target)
-        was = _way(self.old, old, old_version, sent)
-        is_ = _way(self.new, *target, sent)
+        was = _write_form(self.old, old, old_version, sent)
+        is_ = _write_form(self.new, *target, sent)
         row = self.rows.get((name, version))
         if row is None:
             shares = [
@@ -336,7 +336,9 @@ def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Rena
     return renames((old.at(version), version), (new.at(shared), shared))
 
 
-def _way(side: ComparisonSide, edition: Edition, version: int, sent: SentMessage) -> _WriteForm:
+def _write_form(
+    side: ComparisonSide, edition: Edition, version: int, sent: SentMessage
+) -> _WriteForm:
     schema = side.specs.schema(edition, version, side.encoding)
     header = None
     if sent.header is not None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MessageKey = tuple[str, int | None, MessageType | None]
 
 
-class SpecSet:
+class SideSpecs:
     """Message specs by name; ``bundled`` adds all messages of Kafka's releases."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
@@ -88,19 +88,19 @@ class SpecSet:
         return new, version
 
 
-def bundled_specs() -> SpecSet:
+def bundled_specs() -> SideSpecs:
     """Return every message of every release, in its newest layout."""
-    return SpecSet({}, bundled=True)
+    return SideSpecs({}, bundled=True)
 
 
-class ErrorTaggedSpecs(SpecSet):
+class ErrorTaggedSpecs(SideSpecs):
     """The old specs, with an RPC's errors tagged from the next version on.
 
     The KIP gives each RPC one new version after its newest. Traffic has many versions. So here each
     version has a next version with the same fields, which differs only in the tagged errors.
     """
 
-    def __init__(self, old: SpecSet, mode: Mode = "strict") -> None:
+    def __init__(self, old: SideSpecs, mode: Mode = "strict") -> None:
         super().__init__({})
         self._old = old
         self._mode = mode
@@ -119,10 +119,10 @@ class ErrorTaggedSpecs(SpecSet):
         if not spec.type.is_api or version == HIGHEST:
             return None
         # The request and the response together show whether the KIP changes an RPC.
-        specs = [only(spec, version)]
+        specs = [single_version(spec, version)]
         partner = self._old.find(_partner(named, spec))
         if partner is not None and version in partner.spec.valid_versions:
-            specs.append(only(partner.at(version), version))
+            specs.append(single_version(partner.at(version), version))
         texts = [SpecText(write_spec(each), each.name) for each in specs]
         for result in tag_errors(texts, mode=self._mode):
             if result.spec.name == spec.name and result.version is not None:
@@ -130,7 +130,7 @@ class ErrorTaggedSpecs(SpecSet):
         return None
 
 
-def only(spec: MessageSpec, version: int) -> MessageSpec:
+def single_version(spec: MessageSpec, version: int) -> MessageSpec:
     """Return a spec with one version only, in which each field stays as it is in that version.
 
     >>> from flexwire.schema.catalog import catalog

@@ -139,7 +139,7 @@ def bundled_messages(bundled: Catalog) -> list[GuideMessage]:
         by_version = {number: entry.spec(number) for number in entry.versions}
         edition = Edition(entry.all_specs()[0], by_version)
         laid = _EditionLayout(edition, tuple(by_version))
-        supports = {number: _bundled(bundled, entry, laid, number) for number in by_version}
+        supports = {number: _catalog_support(bundled, entry, laid, number) for number in by_version}
         current = entry.current_versions
         removed = {number for number in by_version if number not in current}
         messages.append(laid.message(entry.module, supports, removed))
@@ -159,8 +159,8 @@ def own_messages(editions: Mapping[str, Edition]) -> list[GuideMessage]:
         if not edition.spec.valid_versions:
             continue
         laid = _EditionLayout(edition, _numbers(edition.spec))
-        entries = list(_namesakes(edition.spec))
-        supports = {number: _given(entries, laid, number) for number in laid.numbers}
+        entries = list(_entries_named(edition.spec))
+        supports = {number: _own_support(entries, laid, number) for number in laid.numbers}
         messages.append(laid.message(edition.spec.type.value, supports, set()))
     return messages
 
@@ -257,7 +257,9 @@ def _header(spec: MessageSpec, number: int, *, flexible: bool) -> int | None:
     return header_version(spec.type, spec.api_key, header, flexible=flexible)
 
 
-def _bundled(bundled: Catalog, entry: CatalogEntry, laid: _EditionLayout, number: int) -> Support:
+def _catalog_support(
+    bundled: Catalog, entry: CatalogEntry, laid: _EditionLayout, number: int
+) -> Support:
     default = laid.edition.at(number)
     otherwise = [
         laid.layout(spec, number, releases)
@@ -265,27 +267,27 @@ def _bundled(bundled: Catalog, entry: CatalogEntry, laid: _EditionLayout, number
         if spec is not default
     ]
     modules = {entry.module, *entry.former_modules}
-    having = set(_having(entry, number))
-    return Support(_in_a_row(_knowing(bundled, modules), having), tuple(otherwise))
+    having = set(_releases_of(entry, number))
+    return Support(_in_a_row(_releases_with(bundled, modules), having), tuple(otherwise))
 
 
 def _specs_of(entry: CatalogEntry, number: int) -> list[tuple[MessageSpec, list[str]]]:
     """Return the specs that lay out a version in some release, each with these releases."""
     specs: dict[int, tuple[MessageSpec, list[str]]] = {}
-    for release in _having(entry, number):
+    for release in _releases_of(entry, number):
         spec = entry.spec(number, release)
         specs.setdefault(id(spec), (spec, []))[1].append(release)
     return list(specs.values())
 
 
-def _knowing(bundled: Catalog, modules: set[str]) -> list[str]:
+def _releases_with(bundled: Catalog, modules: set[str]) -> list[str]:
     """Return the releases for which the catalog has specs of one of the modules."""
     return [
         release for release in bundled.releases if modules & set(bundled.release_modules[release])
     ]
 
 
-def _having(entry: CatalogEntry, number: int) -> list[str]:
+def _releases_of(entry: CatalogEntry, number: int) -> list[str]:
     return [release for release, valid in entry.releases.items() if number in valid]
 
 
@@ -295,7 +297,7 @@ def _in_a_row(releases: Sequence[str], having: set[str]) -> tuple[tuple[str, ...
     return tuple(tuple(run) for has, run in runs if has)
 
 
-def _namesakes(spec: MessageSpec) -> Iterator[CatalogEntry]:
+def _entries_named(spec: MessageSpec) -> Iterator[CatalogEntry]:
     """Yield the catalog's entries for the api key of a request or response, or for the name."""
     for entry in map(catalog().entry, catalog().names()):
         if spec.type.is_api:
@@ -307,7 +309,7 @@ def _namesakes(spec: MessageSpec) -> Iterator[CatalogEntry]:
             yield entry
 
 
-def _given(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -> Support:
+def _own_support(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -> Support:
     having: set[str] = set()
     otherwise = []
     for entry in entries:
@@ -317,11 +319,11 @@ def _given(entries: Sequence[CatalogEntry], laid: _EditionLayout, number: int) -
             else:
                 otherwise.append(laid.layout(spec, number, releases))
     modules = {module for entry in entries for module in (entry.module, *entry.former_modules)}
-    runs = _in_a_row(_knowing(catalog(), modules), having)
-    return Support(runs, tuple(otherwise), _after(entries, number))
+    runs = _in_a_row(_releases_with(catalog(), modules), having)
+    return Support(runs, tuple(otherwise), _newest_before(entries, number))
 
 
-def _after(entries: Sequence[CatalogEntry], number: int) -> str:
+def _newest_before(entries: Sequence[CatalogEntry], number: int) -> str:
     """Return the newest release if it has lower versions of these messages only.
 
     "" if some release has the version.

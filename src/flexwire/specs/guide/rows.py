@@ -189,22 +189,22 @@ def steps(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[RowStep]:
     """
     row_steps = []
     next_old = next_new = 0
-    for at_old, at_new in [*_kept(old, new), (len(old), len(new))]:
+    for at_old, at_new in [*_common_order(old, new), (len(old), len(new))]:
         # Removed fields come before the fields that replaced them.
         row_steps += [RowStep(place, None) for place in range(next_old, at_old)]
         row_steps += [RowStep(None, place) for place in range(next_new, at_new)]
         if at_old < len(old):
-            row_steps.append(RowStep(at_old, at_new, _changed(old[at_old], new[at_new])))
+            row_steps.append(RowStep(at_old, at_new, _changed_aspects(old[at_old], new[at_new])))
         next_old, next_new = at_old + 1, at_new + 1
     return row_steps
 
 
-def _changed(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
+def _changed_aspects(old: FieldRow, new: FieldRow) -> tuple[str, ...]:
     pairs = zip(ASPECTS, old.aspects, new.aspects, strict=True)
     return tuple(aspect for aspect, before, after in pairs if before != after)
 
 
-def _kept(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
+def _common_order(old: Sequence[FieldRow], new: Sequence[FieldRow]) -> list[tuple[int, int]]:
     """Return the longest list of fields that both have in the same order, as pairs of places."""
     places = {row.path: place for place, row in enumerate(new)}
     both = [(at, places[row.path]) for at, row in enumerate(old) if row.path in places]

@@ -371,7 +371,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
+    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shorten)
     environment.filters["breakable"] = breakable
     environment.globals.update(
         facts=facts,
@@ -390,7 +390,7 @@ def _file(package: str, name: str) -> str:
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _shown(name: str) -> str:
+def _shorten(name: str) -> str:
     """Shorten a foreign name that may be long, since each row of a client's fields has it."""
     text: str = safe(name, TEXT_LIMIT)
     return text

@@ -118,11 +118,16 @@ def choose(
 
     Raises `ConfigError` for a name that is neither a rule nor a category.
     """
-    used = frozenset(rule_id for name in use for rule_id in named(name, where, of)) or of.defaults()
-    return used - frozenset(rule_id for name in leave_out for rule_id in named(name, where, of))
+    used = (
+        frozenset(rule_id for name in use for rule_id in rules_named(name, where, of))
+        or of.defaults()
+    )
+    return used - frozenset(
+        rule_id for name in leave_out for rule_id in rules_named(name, where, of)
+    )
 
 
-def named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
+def rules_named(name: str, where: str = "", of: Ruleset = LINT) -> frozenset[str]:
     """Return the ids of the rules of a category, of one rule, of "ALL" or of "DEFAULT"."""
     if name == DEFAULT:
         return of.defaults()
@@ -178,6 +183,6 @@ def _ignored(value: object, where: str, of: Ruleset) -> Iterable[tuple[frozenset
     """Yield ignored rules and paths. A list of paths is for all rules; a table names the rules."""
     table = value if isinstance(value, dict) else {ALL: value}
     for name, paths in table.items():
-        ids = named(name, f"{where}ignore: ", of)
+        ids = rules_named(name, f"{where}ignore: ", of)
         for path in _texts(paths, f"{where}ignore"):
             yield ids, path.rstrip("/")

@@ -33,7 +33,7 @@ def to_text(report: Report, width: int | None = None, *, colour: bool = False) -
     """
     lines: list[str] = []
     for finding in report.findings:
-        lines += [*_told(finding, width, colour=colour), ""]
+        lines += [*_finding_lines(finding, width, colour=colour), ""]
     lines.append(_summary(report, colour=colour))
     if report.unstable:
         findings = _count(report.unstable, "finding")
@@ -41,7 +41,7 @@ def to_text(report: Report, width: int | None = None, *, colour: bool = False) -
     return "\n".join(lines) + "\n"
 
 
-def _told(finding: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
+def _finding_lines(finding: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
     place = f"{finding.source}:{finding.line}:{finding.column}:"
     whole = f"{place} {finding.rule} {finding.message}"
     for line in [whole] if width is None else _wrapped(whole, width):

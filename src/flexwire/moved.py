@@ -201,6 +201,7 @@ MOVED: Final = {
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.answers.state.share_state": {"held_batches": "combined_batches"},
     "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.columnar": {"Permissive": "PermissiveResult", "Wanted": "RecordSelection"},

@@ -129,7 +129,9 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     assert follower.first() == {("a", 0): 13, ("a", 1): 0}
     starts.write_text("0\n1\na 0 31\n")
     assert read_offsets(tmp_path) == [*range(5)]
-    with pytest.raises(CaptureError, match=r"a-0 .* begins with offset 31, but offset 13 is to be read"):
+    with pytest.raises(
+        CaptureError, match=r"a-0 .* begins with offset 31, but offset 13 is to be read"
+    ):
         follower.latest({Partition("a", 0): 13})
 
 

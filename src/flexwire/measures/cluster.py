@@ -2,8 +2,8 @@
 
 `cluster_rows` makes rows from a message's table. Tasks add them up, and queries over finished
 tables use the same rows, so both agree. `ClusterSums` adds rows up in bounded memory: the
-configurations that any release removed (`configurations.ever_gone`) with `SHOWN` names each, and
-the features of a limited number of brokers.
+configurations that any release removed (`configurations.removed_configurations`) with `SHOWN` names
+each, and the features of a limited number of brokers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ import pyarrow.compute as pc
 from flexwire.measures.counters import DistinctCounter, hash_of
 from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterEvidence
 from flexwire.protocol.audit import NameSample
-from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
+from flexwire.protocol.configurations import (
+    CONFIGURED_KINDS,
+    RESOURCE_TYPES,
+    removed_configurations,
+)
 from flexwire.schema.catalog import catalog
 from flexwire.tables.frames import ends_of
 
@@ -181,7 +185,7 @@ def _sets(message: str, rows: pa.RecordBatch) -> list[pa.Table]:
 
 @cache
 def _gone_names(kind: ConfiguredKind) -> pa.Array:
-    return pa.array(sorted(name for of, name in ever_gone() if of == kind), _TEXT)
+    return pa.array(sorted(name for of, name in removed_configurations() if of == kind), _TEXT)
 
 
 class _Names:

@@ -1,4 +1,4 @@
-"""Record batches: which codec each client uses, and how large its batches are."""
+"""Record batches: the codec that each client uses, and the sizes of its batches."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _BY: Final = ("client_id", "source", "topic", "topic_id", "compression")
-# With the frame these identify a batch.
+# These columns and the frame's key identify a batch.
 _BATCH: Final = (*_BY, "partition", "batch_position")
 _ACCURACY: Final = 10_000
 
@@ -51,16 +51,15 @@ COLUMNS: Final = (
 
 
 def batches(tables: AnalysisTables) -> DataFrame:
-    """Record batches by client, topic and codec: a row each.
+    """Return record batches by client, topic and codec.
 
-    Batches that clients produce have the codec and size that their ``compression.type``,
-    ``batch.size`` and ``linger.ms`` led to. Batches that clients fetch are those of the broker's
-    log. A size is that of the whole batch on the wire, after compression. Control batches are left
-    out. A message of a message set (magic 0 or 1) counts as a batch, with the messages in it as
-    its records.
+    Batches that a client produces show its ``compression.type``, ``batch.size`` and ``linger.ms``.
+    Batches that it fetches are those of the broker's log. A size is that of the whole batch on the
+    wire, after compression. Control batches are left out. A message of a message set (magic 0 or 1)
+    counts as a batch, and the messages inside it as its records.
 
-    The answer does not know a batch whose bytes were withheld or did not read, nor what a request
-    log says: its table of records is empty.
+    Batches whose bytes were withheld or could not be read are missing. So is everything in a
+    request log, whose table of records is empty.
     """
     records = tables.records.where("magic is not null and not is_control")
     if is_grown(tables):

@@ -1,4 +1,4 @@
-"""What was captured of internal topics, by record and key: `captured_internal_records`."""
+"""The captured records of internal topics, by record and key: `captured_internal_records`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPICS: Final = {topic.topic: topic for topic in InternalTopic}
-# What a record is about, by the fields that keys have for it.
+# The fields of keys that identify the subject of a record.
 _ABOUT: Final = {"group": ("group", "group_id"), "transactional_id": ("transactional_id",)}
 _KEYS: Final = tuple(f"key.{field}" for fields in _ABOUT.values() for field in fields)
-# A producer has offsets of its own, and a broker gives others.
+# A producer counts offsets from 0. The broker assigns the real ones.
 _PRODUCED: Final = "produce"
 _NEEDED: Final = ("topic", "source", "partition", "offset", "timestamp", "key", "value", "reason")
 _ROW: Final = ("message", "type", *_ABOUT)
@@ -62,11 +62,12 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each kind of record of internal topics that was captured, and what it is of.
+    """Return each kind of record of internal topics that was captured, with its subject.
 
-    Followers fetch these topics from their leaders, some several times: a record counts once. What
-    was captured was written in that time, and is **not the state**: for that give `analyze` the
-    logs. The cluster's metadata is withheld, unless credentials were asked for.
+    Followers fetch these topics from their leaders, and several may fetch the same record. It
+    counts once. The capture has the records that were written in that time, which are **not the
+    state**. For the state, give the logs to `analyze`. The cluster's metadata is withheld, unless
+    credentials were requested.
     """
     records = tables.records
     is_data = F.coalesce(~F.col("is_control"), F.lit(True))
@@ -74,7 +75,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
         records = with_topic_names(records, tables)
     topic = F.coalesce("topic", known_name(F.col("topic_id")))
     ours = records.withColumn("topic", topic).where(F.col("topic").isin(*_TOPICS) & is_data)
-    # Most captures have none, and then no process of Python starts.
+    # Most captures have no such records, and then no process of Python starts.
     topics = [row.topic for row in ours.select("topic").distinct().collect()]
     if not topics:
         return None
@@ -105,7 +106,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _without_records(rows: DataFrame) -> DataFrame:
-    """Batches that have no records to read."""
+    """Return batches that have no records to read."""
     return rows.select(
         *("topic", "source", "partition", "timestamp"),
         F.lit(0).cast("bigint").alias("bytes"),
@@ -114,7 +115,7 @@ def _without_records(rows: DataFrame) -> DataFrame:
 
 
 def _typed(rows: DataFrame, topic: InternalTopic) -> DataFrame:
-    """Records of one topic with what each is, and what it is about."""
+    """Return the records of one topic with their message and their subject."""
     there_by_message = {}
     if topic.has_keys:
         there_by_message = fields_there(topic, [*record_names(topic)], _KEYS)

@@ -46,7 +46,7 @@ POINTS: Final = pa.schema(
         pa.field("error", pa.string()),
     ]
 )
-"""The columns of `metric_points`; a push that does not read is a row with an ``error`` only."""
+"""The columns of `metric_points`. A push that cannot be read is a row with only an ``error``."""
 
 COLUMNS: Final = (
     Column("client_id", pa.string(), "the client id", "where the client sent none",
@@ -78,7 +78,7 @@ COLUMNS: Final = (
 
 
 def metric_points(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each point of each metric that was pushed; None where nothing was."""
+    """Return a row for each point of each pushed metric, or None without pushes."""
     table = tables.message(PUSHES)
     if table is None:
         return None
@@ -94,11 +94,11 @@ def metric_points(tables: AnalysisTables) -> DataFrame | None:
 
 @returns(COLUMNS)
 def client_metrics(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each metric and client, over all attributes that its values have.
+    """Return each metric of each client, over all attributes of its values.
 
-    The metrics are read by OpenTelemetry's classes, which come with ``flexwire[telemetry]``; where
-    they are missing, nothing is read and ``error`` says so. It does not know what clients were not
-    asked for: what they push is what the cluster subscribes to.
+    OpenTelemetry's classes read the metrics; they come with ``flexwire[telemetry]``. If they are
+    missing, nothing is read and ``error`` says so. Clients push only what the cluster subscribes
+    to, so other metrics are missing.
     """
     points = metric_points(tables)
     if points is None:

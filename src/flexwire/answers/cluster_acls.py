@@ -1,4 +1,4 @@
-"""ACLs by the log of a cluster's metadata: `cluster_acls`."""
+"""ACLs in the log of a cluster's metadata: `cluster_acls`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READS: Final = {
     ),
     REMOVED: ("id",),
 }
-# Enumerations of Kafka's Java, which no spec has.
+# Enumerations of Kafka's Java that no spec has.
 RESOURCES: Final = {
     2: "TOPIC",
     3: "GROUP",
@@ -85,7 +85,7 @@ COLUMNS: Final = (
 
 
 def acls(state: ClusterState) -> DataFrame:
-    """A row an ACL that there is."""
+    """Return a row for each existing ACL."""
     rows = state.typed(READS).withColumn("acl", F.coalesce(f"{ADDED}.id", f"{REMOVED}.id"))
     last = latest(rows, "acl").where(F.col(ADDED).isNotNull())
     words = {
@@ -102,9 +102,9 @@ def acls(state: ClusterState) -> DataFrame:
 
 @returns(COLUMNS)
 def cluster_acls(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each ACL in the cluster's metadata.
+    """Return the ACLs in the cluster's metadata.
 
-    Only Kafka's own ``StandardAuthorizer`` keeps them there.
+    Only Kafka's own ``StandardAuthorizer`` stores them there.
     """
     state = tables.cluster()
     if state is None:

@@ -1,4 +1,4 @@
-"""Brokers by the log of a cluster's metadata: `cluster_brokers`."""
+"""Brokers in the log of a cluster's metadata: `cluster_brokers`."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ READS: Final = {
     FENCE: ("id",),
     UNFENCE: ("id",),
 }
-# What a change of a registration says of fencing; 0 is neither.
+# What a change of a registration says about fencing; 0 means no change.
 _FENCES, _UNFENCES = 1, -1
 
 
 def brokers(state: ClusterState) -> DataFrame:
-    """A row a broker that is registered."""
+    """Return a row for each registered broker."""
     rows = state.typed(READS)
     registered = F.col(REGISTER).isNotNull()
     fencing, stopping = F.col(f"{CHANGE}.fenced"), F.col(f"{CHANGE}.in_controlled_shutdown")
@@ -138,9 +138,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_brokers(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each broker of the cluster, as its metadata's log has it.
+    """Return the brokers of the cluster, as the log of its metadata has them.
 
-    A broker that is not registered has a row where partitions name it as a replica.
+    A broker that is not registered has a row if partitions name it as a replica.
     """
     logs = tables.internal
     state, placed = (None, None) if logs is None else (logs.cluster(), logs.partitions())

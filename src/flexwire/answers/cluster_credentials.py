@@ -1,4 +1,4 @@
-"""Users of SCRAM and delegation tokens, without a secret: `cluster_credentials`."""
+"""Users of SCRAM and delegation tokens, without secrets: `cluster_credentials`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ENDS: Final = {
 
 
 def delegation_tokens(state: ClusterState) -> DataFrame:
-    """A row a token that was not removed; it may have expired."""
+    """Return a row for each token that was not removed; it may have expired."""
     key = F.coalesce(f"{TOKEN_SET}.token_id", f"{TOKEN_REMOVED}.token_id")
     rows = state.typed(TOKEN_READS).withColumn("token_id", key)
     last = latest(rows, "token_id").where(F.col(TOKEN_SET).isNotNull())
@@ -57,12 +57,12 @@ SCRAM_READS: Final = {
     SCRAM_SET: ("name", "mechanism", "iterations"),
     SCRAM_REMOVED: ("name", "mechanism"),
 }
-# An enumeration of Kafka's Java, which no spec has.
+# An enumeration of Kafka's Java that no spec has.
 MECHANISMS: Final = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
 def scram_users(state: ClusterState) -> DataFrame:
-    """A row a mechanism that a user has credentials for."""
+    """Return a row for each mechanism for which a user has credentials."""
     rows = state.typed(SCRAM_READS).withColumns(
         {
             "user": F.coalesce(f"{SCRAM_SET}.name", f"{SCRAM_REMOVED}.name"),
@@ -111,9 +111,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_credentials(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each mechanism of SCRAM that a user has, and each delegation token.
+    """Return the mechanisms of SCRAM of each user, and the delegation tokens.
 
-    Salts, keys and the HMACs of tokens are never among it. A token that was not removed may have
+    Salts, keys and the HMACs of tokens are never included. A token that was not removed may have
     expired.
     """
     state = tables.cluster()

@@ -1,4 +1,4 @@
-"""Features by the log of a cluster's metadata: `cluster_features`."""
+"""Features in the log of a cluster's metadata: `cluster_features`."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ READS: Final = {LEVEL: ("name", "feature_level"), REMOVED: ("name",)}
 
 
 def features(state: ClusterState) -> DataFrame:
-    """A row a level that a feature had since the state's snapshot, or has."""
+    """Return a row for each level that a feature has, or had since the state's snapshot."""
     rows = state.typed(READS).select(
         *RECORD,
         F.coalesce(f"{LEVEL}.name", f"{REMOVED}.name").alias("feature"),
         F.coalesce(f"{LEVEL}.feature_level", F.lit(0).cast("smallint")).alias("level"),
     )
-    # This one's level is in control records.
+    # The level of this feature is in control records.
     versions = state.quorum.where((F.col("kind") == KRAFT_VERSION) & ~F.col("is_older"))
     level = F.col("kraft_version").alias("level")
     rows = rows.unionByName(versions.select(*RECORD, F.lit(OF_QUORUM).alias("feature"), level))
     following = Window.partitionBy("feature").orderBy(*ORDER)
     rows = rows.withColumn("before", F.lag("level").over(following))
-    # A controller that starts may say it again.
+    # A controller may write the level again when it starts.
     rows = rows.where("level is distinct from before")
     until = {
         "until_offset": F.lead("offset").over(following),
@@ -64,7 +64,7 @@ CONTROLLER_READS: Final = {
 
 
 def controllers(state: ClusterState) -> DataFrame:
-    """A row a controller that registered (from metadata.version 3.7 on they do)."""
+    """Return a row for each registered controller (they register from metadata.version 3.7 on)."""
     key = F.coalesce(f"{REGISTER}.controller_id", f"{UNREGISTER}.controller_id")
     rows = state.typed(CONTROLLER_READS).withColumn("controller", key)
     last = latest(rows, "controller").where(F.col(REGISTER).isNotNull())
@@ -93,10 +93,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_features(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each feature, metadata.version among them, that is on or could be.
+    """Return each feature that is on or could be, including metadata.version.
 
-    Levels are those of the log of the cluster's metadata. Brokers register what they support, and
-    controllers do from metadata.version 3.7 on.
+    Levels are those in the log of the cluster's metadata. Brokers register the features that they
+    support, and so do controllers from metadata.version 3.7 on.
     """
     state = tables.cluster()
     if state is None:

@@ -60,11 +60,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each gate and each release from 4.0 on; releases that are alike share one.
+    """Return each gate for each release from 4.0 on; equal releases share a row.
 
-    It is what `flexwire.protocol.audit.judge_cluster` makes of the log of the cluster's metadata,
-    and of the batches in the logs beside it. The files of brokers are not read, so a configuration
-    in server.properties is not seen.
+    It is the result of `flexwire.protocol.audit.judge_cluster` for the log of the cluster's
+    metadata and for the batches in the logs beside it. The files of brokers are not read, so a
+    configuration in server.properties is not seen.
     """
     state = tables.cluster()
     if state is None:
@@ -81,7 +81,7 @@ def cluster_gate(tables: AnalysisTables) -> DataFrame | None:
 
 
 def gate_rows(gates: list[ClusterGate]) -> list[tuple[Any, ...]]:
-    """Return findings as rows of `COLUMNS`; those that differ only in their release are one row."""
+    """Return findings as rows of `COLUMNS`; those that differ only in release share a row."""
     alike: dict[tuple[str, ...], list[ClusterGate]] = {}
     for gate in gates:
         key = gate.gate, gate.subject, gate.verdict, gate.evidence, *gate.names

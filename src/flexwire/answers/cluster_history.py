@@ -1,4 +1,4 @@
-"""How leaders and the ISR changed, by the log of a cluster's metadata: `cluster_history`."""
+"""The history of leaders and ISR, by the log of a cluster's metadata: `cluster_history`."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ VIEW_COLUMNS: Final = (
 
 
 def partition_history(state: ClusterState) -> DataFrame:
-    """A row a change of a partition's leader or ISR, and one for how it began.
+    """Return a row for each change of a partition's leader or ISR, and one for its beginning.
 
-    It begins with the snapshot or record that the state begins with, so take
-    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are there too.
+    The history begins with the snapshot or record that the state begins with. So use
+    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are included.
     """
     rows = cluster_partitions.partition_changes(state)
     living = Window.partitionBy(*cluster_partitions.KEYS, "life").orderBy(*ORDER)
@@ -95,10 +95,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each change of a partition's leader or ISR that the metadata's log still has.
+    """Return the changes of partitions' leaders or ISR that the metadata's log still has.
 
-    How a partition began is no change. It goes back to the oldest snapshot or record that a state
-    can be made from; partitions of topics that were deleted since are among them.
+    The beginning of a partition is no change. The history goes back to the oldest snapshot or
+    record from which a state can be made. Partitions of topics that were deleted since are
+    included.
     """
     state = tables.cluster(oldest=True)
     if state is None:

@@ -1,4 +1,4 @@
-"""Partitions by the log of a cluster's metadata: `cluster_partitions`."""
+"""Partitions in the log of a cluster's metadata: `cluster_partitions`."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each partition of the cluster, as its metadata's log has it.
+    """Return the partitions of the cluster, as the log of its metadata has them.
 
-    What brokers' own files set as min.insync.replicas no record says. It is exact as of that
-    moment; where the quorum has several voters its last records may not have been committed, and
-    ``is_committed`` says of which that is known.
+    No record has the min.insync.replicas in brokers' own files. The rows are exact as of that
+    moment. If the quorum has several voters, the last records may not have been committed, and
+    ``is_committed`` is true where that is known.
     """
     logs = tables.internal
     placed, state = (None, None) if logs is None else (logs.partitions(), logs.cluster())
@@ -77,9 +77,9 @@ def cluster_partitions(tables: AnalysisTables) -> DataFrame | None:
 
 
 def with_min_isr(placed: DataFrame, state: ClusterState) -> DataFrame:
-    """Return partitions with min.insync.replicas and how their ISR stands to it, where known."""
+    """Add min.insync.replicas to partitions, and compare their ISR with it, where it is known."""
     with_settings = with_effective(placed, state, _MIN_ISR)
-    # A leader asks for no more than there are replicas, whatever is configured.
+    # A leader requires no more than the number of replicas, whatever is configured.
     setting = F.expr("try_cast(value as int)")
     least = F.when(setting.isNotNull(), F.least(setting, F.size("replicas")))
     with_least = with_settings.withColumns({"min_isr": least, "min_isr_source": F.col("source")})

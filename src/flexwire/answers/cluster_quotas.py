@@ -1,4 +1,4 @@
-"""Quotas of clients by the log of a cluster's metadata: `cluster_quotas`."""
+"""Quotas of clients in the log of a cluster's metadata: `cluster_quotas`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ VIEW_COLUMNS: Final = (
 
 
 def client_quotas(state: ClusterState) -> DataFrame:
-    """A row a quota that is set."""
+    """Return a row for each quota that is set."""
     rows = state.typed(READS).withColumn(
         "entity",
         F.array_sort(
@@ -64,7 +64,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each quota of users, client ids and addresses in the cluster's metadata."""
+    """Return the quotas of users, client ids and addresses in the cluster's metadata."""
     state = tables.cluster()
     if state is None:
         return None

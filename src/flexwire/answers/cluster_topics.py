@@ -1,4 +1,4 @@
-"""Topics by the log of a cluster's metadata: `cluster_topics`."""
+"""Topics in the log of a cluster's metadata: `cluster_topics`."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_topics(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each topic of the cluster, as its metadata's log has it.
+    """Return the topics of the cluster, as the log of its metadata has them.
 
-    It is exact as of that moment; where the quorum has several voters its last records may not
+    The rows are exact as of that moment. If the quorum has several voters, the last records may not
     have been committed.
     """
     logs = tables.internal
@@ -125,7 +125,7 @@ VIEW_COLUMNS: Final = (
 
 
 def topics(state: ClusterState) -> DataFrame:
-    """A row a topic that there is, or that was deleted since the state's snapshot."""
+    """Return a row for each topic that exists, or that was deleted since the state's snapshot."""
     rows = state.typed(READS)
     created, deleted = F.col(CREATED).isNotNull(), F.col(DELETED).isNotNull()
     each = rows.groupBy(F.coalesce(f"{CREATED}.topic_id", f"{DELETED}.topic_id").alias("topic_id"))

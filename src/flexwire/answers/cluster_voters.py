@@ -1,4 +1,4 @@
-"""Voters by the log of a cluster's metadata: `cluster_voters`."""
+"""Voters in the log of a cluster's metadata: `cluster_voters`."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ VIEW_COLUMNS: Final = (
 
 
 def voters(state: ClusterState) -> DataFrame:
-    """A row a voter, as the last record before the state's offset has it; or one that says why not.
+    """Return a row for each voter, by the last record before the state's offset, or the reason.
 
-    As in Kafka a record of voters holds from the moment on that it is written, committed or not.
+    As in Kafka, a record of voters is valid from the moment when it is written, committed or not.
     """
     last = state.quorum.agg(
         *(_last(F.col("kind") == kind).alias(kind) for kind in _KINDS),
@@ -67,7 +67,7 @@ def voters(state: ClusterState) -> DataFrame:
     is_static = F.col("version") == 0
     statement = F.when(is_static, F.col(LEADER_CHANGE)).otherwise(F.col(KRAFT_VOTERS))
     last = last.withColumn("version", version).withColumn("said", statement)
-    # What an unreadable one says may be anything, but what is after it replaces.
+    # An unreadable record may contain anything, but a later record replaces it.
     unread, at = F.col("unread"), F.col(f"{KRAFT_VERSION}.at")
     is_read = (unread["at"] < at) & (unread["at"] < F.col("said.at"))
     is_unread = unread.isNotNull() & ~F.coalesce(is_read, F.lit(False))
@@ -119,10 +119,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_voters(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each voter of the quorum, as its log has it.
+    """Return the voters of the quorum, as its log has them.
 
-    From kraft.version 1 on records say it. Static voters are in the configuration of controllers,
-    and records have the ids of those that the last leader took for voters.
+    From kraft.version 1 on, records list the voters. Static voters are in the configuration of
+    controllers, and records have the ids that the last leader used.
     """
     state = tables.cluster()
     if state is None:

@@ -39,12 +39,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def diverging_replicas(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each partition of which several replicas were given whose logs differ.
+    """Return each partition of which several replicas were given whose logs differ.
 
-    The logs of a failed cluster do: a leader that died has records that nobody else had. Kafka cuts
-    them off when that broker starts again. Of several replicas the leader's is read, or one of the
-    ISR, as the log of the cluster's metadata says. Without that log, or where it is older than the
-    replicas, the one with the higher leader epoch is read, and of two with one epoch the longer.
+    Logs of a failed cluster often differ: a leader that died has records that nobody else has.
+    Kafka cuts them off when that broker starts again. Of several replicas, the leader's is read, or
+    one in the ISR, by the log of the cluster's metadata. Without that log, or if it is older than
+    the replicas, the replica with the higher leader epoch is read. If two have one epoch, the
+    longer one is read.
 
     Leader epochs are compared, not bytes. A replica that is only behind has no row.
     """

@@ -1,4 +1,4 @@
-"""Errors: which error codes responses had, by client, API and topic, over time."""
+"""Errors: the error codes in responses, by client, API and topic, over time."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
-    """Error codes other than 0 in responses, by spans of so many seconds: a row each that was seen.
+    """Return the error codes other than 0 in responses, by spans of ``bucket_seconds``.
 
-    Every error code of every response is looked at: where one stands, its spec says. It is about
-    the topic of the structure that it is in, or of the next one around it that names one.
+    All error codes of every response are checked, as the specs place them. The topic of an error is
+    that of the structure around it, or of the nearest outer structure that names a topic.
 
-    It does not know errors without a response, as where a broker closes the connection; nor the
-    error codes of responses that do not decode. That a code was answered does not mean that
-    something is wrong: a client that joins a group first gets MEMBER_ID_REQUIRED.
+    Errors without a response are missing, for example if a broker closes the connection. So are the
+    codes of responses that do not decode. An error code does not mean that something is wrong: a
+    client that joins a group first gets MEMBER_ID_REQUIRED.
     """
     width = to_int(seconds, "seconds", least=1) * 1_000_000
     parts = {
@@ -101,13 +101,13 @@ def errors(tables: AnalysisTables, seconds: int = 60) -> DataFrame | None:
 
 
 def _may_have_errors(tables: AnalysisTables, message: str) -> bool:
-    """Whether its spec has error codes, and its table may have some that are not 0."""
+    """Return whether a message has error codes, and its table may have one that is not 0."""
     codes = [("body", *place.path) for place in error_places(message)]
     return not tables.hold_only(message, codes, NO_ERROR)
 
 
 def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | None:
-    """A row for each error in the responses of one message; None where there is no table."""
+    """Return the errors in the responses of one message, or None if there is no table."""
     whole = tables.message(message)
     if whole is None:
         return None
@@ -116,8 +116,8 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
     if table is None:
         return None
     body = body_of(table, message)
-    # Nearly all responses have no error, and nothing is made of these. As a filter it would come
-    # after the one that Spark makes of `inline`, which asks for the errors of each.
+    # Nearly all responses have no error, so nothing is built for them. A filter would come after
+    # the filter that Spark makes of `inline`, which evaluates the errors of each row.
     error_list = F.when(body.has_error(), body.errors())
     api_name = catalog().entry(message).type.api_name(message)
     return table.select(

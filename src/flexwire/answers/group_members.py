@@ -1,4 +1,4 @@
-"""Who is in groups, and what each member has: `group_members`."""
+"""The members of groups, and what each of them has: `group_members`."""
 
 from __future__ import annotations
 
@@ -54,10 +54,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_members(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each member of a group, as coordinators had it.
+    """Return the members of groups, as coordinators wrote them.
 
-    What a member of a classic group wants and has is known where they are consumers and say it as
-    Kafka's do. Where the log of the cluster's metadata is there, topic ids have their names.
+    The subscription and assignment of a member of a classic group are known if the members are
+    consumers and write them as Kafka's do. With the log of the cluster's metadata, topic ids have
+    their names.
     """
     logs = tables.internal
     members = None if logs is None else logs.view(_TOPIC, members_of)

@@ -1,8 +1,8 @@
 """What groups have committed, partition by partition: `group_offsets`.
 
 ``kafka-consumer-groups --reset-offsets --from-file`` reads lines of group, topic, partition and
-offset, without a head (KIP-122, KIP-175). It ends with status 0 whatever goes wrong, so a line that
-it cannot use would not be noticed.
+offset, without a header (KIP-122, KIP-175). It ends with status 0 whatever goes wrong, so nobody
+would notice a line that it cannot use.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_offsets(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each partition that a group has committed, as coordinators had it.
+    """Return the partitions for which groups have committed, as coordinators wrote it.
 
-    These are the offsets to set where groups are moved to another cluster, or back to where they
-    were. A commit of a transaction counts once that is committed, and is ``pending`` until then.
-    Commits that were deleted or have expired are not there. The commits do not say who reads
-    committed: of such a consumer the lag that it can do something about is ``stable_lag``.
+    These are the offsets to set if groups move to another cluster, or back to an earlier state. A
+    commit of a transaction counts when the transaction is committed, and is ``pending`` until then.
+    Commits that were deleted or have expired are left out. The commits do not tell who reads
+    committed; the lag that such a consumer can reduce is ``stable_lag``.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
     if logs is None or commits is None:
         return None
-    # Of null, which is not known, the size is -1.
+    # A null is unknown, and its size is -1.
     count = F.when(F.col("pending").isNotNull(), F.size("pending")).cast("bigint")
     greatest = F.array_max(F.transform("pending", lambda commit: commit["offset"]))
     rows = with_stable_lag(lag(commits, logs.ends(_TOPIC)), logs, _TOPIC)
@@ -117,29 +117,30 @@ ANSWER = Answer(
     ask=group_offsets,
     picture=AnswerPicture("Lag, by group and partition", "lag"),
     asks=(_TOPIC.topic,),
-    # A plan of some of them would leave the other groups where they are.
+    # A plan of only some rows would leave the other groups at their offsets.
     most_rows=2_000_000,
 )
 
 ANSWER_NAME: Final = "group_offsets"
-"""The answer whose rows a plan is made of."""
+"""The answer from whose rows a plan is made."""
 
 _COLUMNS: Final = ("group", "topic", "partition", "offset")
-# The tool cuts the file into lines before it looks at quotes.
+# The tool splits the file into lines before it looks at quotes.
 _LINE_BREAK: Final = "\n"
 
 
 @dataclass(frozen=True, slots=True)
 class ResetPlan:
-    """A file for ``--from-file``, and what is not in it.
+    """A file for ``--from-file``, and counts of what is not in it.
 
     Attributes:
-        text: the lines, each with a newline; UTF-8 is what the tool reads.
-        offsets: how many lines there are.
-        groups: how many groups they are of.
-        unknown: rows that were left out because it is not known what was committed, or whether a
-            transaction has an offset pending.
-        pending: rows that were left out because a transaction that has not ended committed one.
+        text: the lines, each with a newline. The tool reads UTF-8.
+        offsets: the number of lines.
+        groups: the number of their groups.
+        unknown: rows that were left out because the committed offset is unknown, or because a
+            transaction may have an offset pending.
+        pending: rows that were left out because a transaction that has not ended committed an
+            offset.
         unwritable: rows that were left out because the tool cannot read the name of their group.
     """
 
@@ -163,7 +164,7 @@ def reset_plan(rows: pa.Table) -> ResetPlan:
         [(name, "ascending") for name in _COLUMNS[:3]]
     )
     text = io.StringIO()
-    # Names are quoted, numbers are not: a group may be named with anything.
+    # Names are quoted and numbers are not, because a group may have any name.
     writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator=_LINE_BREAK)
     writer.writerows(zip(*(column.to_pylist() for column in lines.columns), strict=True))
     return ResetPlan(

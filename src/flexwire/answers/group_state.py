@@ -1,4 +1,4 @@
-"""Groups by the log of `__consumer_offsets`: `group_state`."""
+"""Groups in the log of `__consumer_offsets`: `group_state`."""
 
 from __future__ import annotations
 
@@ -56,12 +56,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def group_state(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each group and topic, as coordinators had it.
+    """Return each group and topic, as coordinators wrote them.
 
-    It is read from the log of `__consumer_offsets`, and exact for each group whose partition of
-    that is among the logs: of one broker alone these are some of them. Commits that were deleted
-    or have expired are not there, and those of transactions count from their end on. What share
-    groups have is not in this log. A lag below 0 is of a topic that was made anew, or cut off.
+    The rows come from the log of `__consumer_offsets`. They are exact for each group whose
+    partition of that topic is among the logs; one broker alone has only some of them. Commits that
+    were deleted or have expired are left out, and commits of transactions count from the
+    transaction's end on. This log does not have the offsets of share groups. A lag below 0 means
+    that a topic was created again, or that its log was truncated.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)

@@ -1,4 +1,4 @@
-"""Consumer groups: their generations, and what the traffic proves of why each began."""
+"""Consumer groups: their generations, and the proven causes of each generation."""
 
 from __future__ import annotations
 
@@ -71,16 +71,18 @@ _GROUP: Final = ("group_id", "protocol")
 
 @returns(COLUMNS)
 def groups(tables: AnalysisTables) -> DataFrame | None:
-    """The generations that each group came to, and the causes of these rebalances: a row each.
+    """Return the generations of each group, and the causes of these rebalances.
 
-    A cause is named only if the traffic proves it. "new member": one joined without a member id, or
-    with an id that it was just given, or is not among those that the leader was told before; a
-    static member that starts again is one too. "member left": a LeaveGroup, or a heartbeat with
-    the epoch that says so, after the generation before. "session expired": a member of the
-    generation before is gone and did not leave, and its last heartbeat was its session timeout
-    before. "leader rejoined" and "metadata changed": the first to join was the leader, or another
-    member with another subscription than before, and nobody had been told to. Otherwise it is
-    "unknown": what happened on connections that were not captured, and inside the broker.
+    A cause is named only if the traffic proves it.
+
+    "new member": a member joined without a member id, or with an id that it was just given, or was
+    not among the members that the leader was told before. A static member that starts again is one
+    too. "member left": after the former generation there was a LeaveGroup, or a heartbeat with the
+    epoch of leaving. "session expired": a member of the former generation is gone and did not
+    leave, and its last heartbeat was at least its session timeout before. "leader rejoined" and
+    "metadata changed": the first to join was the leader, or another member with a changed
+    subscription, and nobody had been told to rejoin. All other causes are "unknown": they happened
+    on connections that were not captured, or inside the broker.
     """
     filters = [*classic_exchanges(tables), *heartbeat_exchanges(tables)]
     if not filters:
@@ -94,7 +96,7 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _proven(group_events: DataFrame) -> DataFrame:
-    """A row for each generation that an event names, and each cause that it proves."""
+    """Return a row for each generation that an event names, and for each cause that it proves."""
     kind, number = F.col("kind"), F.col("generation")
     is_named = (kind == event.JOIN_EVENT) | (
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
@@ -132,8 +134,8 @@ def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = Non
 
 
 def _with_generation(proven: DataFrame) -> DataFrame:
-    """The same with the generation that each led to: of those that do not say it, the next one."""
-    # A generation is there after what led to it.
+    """Add the generation that each event caused; if an event does not name it, the next one."""
+    # A generation appears after the events that caused it.
     order = (F.desc("sign_time"), F.desc("is_there"), F.desc("generation"))
     later = Window.partitionBy(*_GROUP).orderBy(*order)
     later = later.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -143,7 +145,7 @@ def _with_generation(proven: DataFrame) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """The columns of an answer by generation, and whether it is there."""
+    """Return the columns of the answer by generation, and whether the generation is there."""
     is_there, is_classic = F.col("is_there"), F.col("protocol") == PROTOCOL
     joins = is_there & is_classic
     took = F.unix_micros(F.max(F.when(joins, F.col("answered")))) - F.unix_micros(

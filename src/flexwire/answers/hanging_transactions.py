@@ -52,14 +52,14 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each partition of a transaction that should have ended.
+    """Return the partitions of transactions that should have ended.
 
-    A coordinator aborts what is past its timeout; one that did not is there. And a partition may
-    have a transaction open of which no coordinator knows (KIP-664). "Now" is when the last record
-    of any internal topic was written, or the moment that is asked for, and where offsets say that
-    of each log of a coordinator. Logs that were copied one
-    after the other, while a broker ran, may show one that hangs and does not. As of offsets of
-    coordinators' logs those that no coordinator knows are not there.
+    A coordinator aborts a transaction that is past its timeout; transactions that it did not abort
+    are here. A partition may also have a transaction open that no coordinator knows (KIP-664).
+    "Now" is the time of the last record of any internal topic, or the requested moment. If offsets
+    define the moment, each log of a coordinator has its own. If logs were copied one after the
+    other while a broker ran, a transaction may seem to hang although it does not. As of offsets of
+    coordinators' logs, transactions that no coordinator knows are left out.
     """
     logs = tables.internal
     transactions_seen = None if logs is None else logs.view(_TOPIC, transactions)

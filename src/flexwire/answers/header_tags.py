@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SOFTWARE: Final = ("client_software_name", "client_software_version")
 _WHOSE: Final = ("sender", "client_id", *_SOFTWARE)
-# As many bytes of a value are shown: a trace id in hexadecimal, and what an option may be.
+# The most bytes of a value to show: the length of a trace id in hexadecimal, and of a tap's tag.
 _SHOWN_BYTES: Final = 256
 
 COLUMNS: Final = (
@@ -55,17 +55,17 @@ COLUMNS: Final = (
 
 
 def header_tags(tables: AnalysisTables) -> DataFrame:
-    """A row for each tag in headers and who sends it: client id and software.
+    """Return the tags in headers, and who sends them: client id and software.
 
-    Kafka has no tags in headers, so that all are of other software: a trace id, or by whom a
-    request was forwarded. A header can have them in flexible versions only; ``message_share`` is
-    of these. A capture beyond a tap that adds tags has them as if clients had sent them: which tags
-    a tap added, its own captures say.
+    Kafka itself has no tags in headers, so all of them come from other software: a trace id, or the
+    name of a forwarder. Only flexible versions can have tags in their headers, so ``message_share``
+    is a share of these. Behind a tap that adds tags, a capture shows them as if clients had sent
+    them. The tap's own captures tell which tags it added.
     """
     is_request = F.col("direction") == "request"
     first = first_with_tags(MessageType.REQUEST), first_with_tags(MessageType.RESPONSE)
     fits = F.when(is_request, F.lit(first[0])).otherwise(first[1])
-    # A connection without tags costs no more than a count.
+    # A connection without tags costs only a count.
     key = connection_key(tables.frames.columns)
     of_kafka = tables.frames.where(OF_KAFKA.sql)
     frames = of_kafka.where(F.col("header_version") >= fits).select(
@@ -92,7 +92,7 @@ def header_tags(tables: AnalysisTables) -> DataFrame:
         F.min("time").alias("first_time"),
         F.max("time").alias("last_time"),
     )
-    # What nobody told is null on both sides.
+    # If nobody sent it, it is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in _WHOSE]
     every = every.select(
         *(F.col(column).alias(f"all_{column}") for column in _WHOSE), "all_messages"

@@ -1,4 +1,4 @@
-"""Which record headers the records have, how large they are, and how their values read."""
+"""Record headers: which headers records have, how large they are, and how their values read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _OF: Final = ("topic", "source", "client_id")
-# The first that all judged values fit is told.
+# The first convention that fits all judged values is reported.
 _JUDGED: Final = {
     convention.name: convention.in_bulk for convention in CONVENTIONS.values() if convention.in_bulk
 }
@@ -60,13 +60,13 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def headers(tables: AnalysisTables) -> DataFrame:
-    """A row for each topic, client and record header key: how many, how large, and how it reads.
+    """Return each record header key by topic and client: how many, how large, and how it reads.
 
-    A record that was produced and fetched is counted for both clients. Sizes are in bytes, without
-    the varints before keys and values. Every header is counted; what values read as is judged in
-    the first record of each batch and one in 64 of the others, by Spark's own functions: bytes may
-    fit a convention by chance, and Kafka Connect's, whose values are text, shows as "utf-8". It
-    does not know records that did not read, nor control records.
+    A record that was produced and fetched counts for both clients. Sizes are in bytes, without the
+    varints before keys and values. All headers are counted. Their values are judged in the first
+    record of each batch and in one of 64 others, by Spark's own functions. Bytes may fit a
+    convention by chance. Kafka Connect's headers have text as values and are shown as "utf-8".
+    Control records, and records that could not be read, are missing.
     """
     added = tables.of_records(READ, add_up, ADDED)
     if is_grown(tables):
@@ -94,7 +94,7 @@ def headers(tables: AnalysisTables) -> DataFrame:
     ).where("header is not null")
     rows = rows.withColumns(
         {
-            # A share of no bytes is not known.
+            # A share of zero bytes is unknown.
             "payload_share": F.try_divide("total_bytes", "payload"),
             "key": F.make_valid_utf8(F.col("header").cast("string")),
             "reads_as": _reads_as(),
@@ -104,7 +104,7 @@ def headers(tables: AnalysisTables) -> DataFrame:
 
 
 def _sums() -> list[SparkColumn]:
-    """What was added up, added up; and how many of the values that are to be judged fit."""
+    """Return the sums of sums, and how many of the judged values fit each convention."""
     return [
         *(F.sum(name).alias(name) for name in SUMS),
         F.min("least").alias("least"),

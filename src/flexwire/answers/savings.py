@@ -1,8 +1,7 @@
-"""What would another codec, level or batch size save of the log segments of topics?
+"""What would another codec, level or batch size save in the log segments of topics?
 
-A sample of each topic's batches was written again in each way when the log was read; here the ways
-are added up. What was not written is not estimated: a way that no sample is large enough for has no
-row.
+When a log is read, a sample of each topic's batches is written again in each way. This answer adds
+up the results. Nothing else is estimated: if no sample is large enough for a way, it has no row.
 """
 
 from __future__ import annotations
@@ -58,19 +57,19 @@ COLUMNS = (
     Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
            "in its best way; the same in each row", heading="All topics"),
 )  # fmt: skip
-# What a Java producer adds to its estimate of a compressed batch (MemoryRecordsBuilder).
+# A Java producer adds this to its estimate of a compressed batch (MemoryRecordsBuilder).
 _CAUTION = 1.05
 _WAY = ("compression", "level", "batch_size")
 
 
 @returns(COLUMNS)
 def savings(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each topic and way of writing it: what a sample took, what all would take.
+    """Return each topic and way of writing it, with the bytes of a sample and of the whole topic.
 
-    The sample is a few successive runs of batches, evenly over the topic's segments; of the largest
-    topics only. The time that a codec takes is not measured, nor what a producer could not collect
-    into such a batch within its linger.ms. Internal topics have no row: brokers write them, and no
-    producer's setting changes how.
+    The sample consists of a few runs of successive batches, evenly over the topic's segments, and
+    only of the largest topics. The processor time of a codec is not measured. Nor is it known
+    whether a producer could collect such a batch within its linger.ms. Internal topics have no row,
+    because brokers write them and no producer's setting changes that.
     """
     logs = tables.logs
     if logs is None:
@@ -101,17 +100,17 @@ def savings(tables: AnalysisTables) -> DataFrame | None:
     return rows.withColumns(
         {
             "advice": F.when(F.col("rank") == 1, _advice()),
-            # No topic is null: Spark warns of a window without a key.
+            # No topic is null; without a key, Spark warns about the window.
             "total_saved_bytes": F.sum(best).over(Window.partitionBy(F.col("topic").isNull())),
         }
     )
 
 
 def _producer_batch_size() -> SparkColumn:
-    """Return the batch.size that lets a producer collect ``batch_size`` bytes of records.
+    """Return the batch.size with which a producer collects ``batch_size`` bytes of records.
 
-    A batch takes another record as long as its header, its records times the ratio that the
-    producer has learned, and that record as it is are no more than batch.size.
+    A batch accepts another record while three sizes together are at most batch.size: its header,
+    its records times the ratio that the producer has learned, and the new record uncompressed.
     """
     plain = Compression.NONE.value
     same = Window.partitionBy("topic", "batch_size")
@@ -124,7 +123,7 @@ def _producer_batch_size() -> SparkColumn:
 
 
 def _advice() -> SparkColumn:
-    """Say of a topic's best way what it is and what it saves; that of most may be none."""
+    """Return advice about a topic's best way and its saving; most topics have none."""
     level = F.when(F.col("level").isNotNull(), F.concat(F.lit(" at level "), F.col("level")))
     kibibytes = F.format_number(F.col("batch_size") / 1024, 0)
     saved = F.col("saved_bytes") / F.lit(1e6)

@@ -1,4 +1,4 @@
-"""Share groups: what each member acquired, what had been delivered before, what it acknowledged."""
+"""Share groups: what each member acquired, earlier deliveries, and acknowledgements."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _FETCH: Final = "ShareFetch"
-# The requests in which members acknowledge: a fetch can carry what is said of the one before.
+# Requests that acknowledge: a fetch can carry the acknowledgements of the fetch before.
 _ACKNOWLEDGE: Final = ("ShareFetchRequest", "ShareAcknowledgeRequest")
-# By their number (KIP-932; KIP-1222 for the last). The first is for offsets without a record.
+# By number (KIP-932; KIP-1222 for the last). The first is for offsets without a record.
 _TYPES: Final = ("gaps", "accepted", "released", "rejected", "renewed")
 _WHO: Final = ("group_id", "member_id", "client_id", "time")
 _COUNTED: Final = ("acquired", "redelivered", "deliveries", *_TYPES)
@@ -60,12 +60,12 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each member of a share group and topic: deliveries, and acknowledgements.
+    """Return each member of a share group and topic: deliveries, and acknowledgements.
 
-    A broker says of each range of offsets how often it was delivered (KIP-932): 1 for the first
-    time. What came more often was given back, or its time ran out. It does not know what was
-    acquired in responses whose requests were not captured, nor whether brokers took the
-    acknowledgements; ``errors`` has those that were refused.
+    For each range of offsets, a broker sends how often it was delivered (KIP-932): 1 for the first
+    time. A higher count means that the records were given back, or that their time ran out. Records
+    acquired in responses to requests that were not captured are missing. It is unknown whether
+    brokers accepted the acknowledgements; ``errors`` has the refused ones.
     """
     parts = [
         part
@@ -89,7 +89,7 @@ def share_deliveries(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _acquired(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each range of offsets that a member was given."""
+    """Return a row for each range of offsets that a member acquired."""
     fetched = exchanges(tables, _FETCH)
     if fetched is None:
         return None
@@ -112,7 +112,7 @@ def _acquired(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
-    """A row for each range of offsets that a member acknowledged in requests of this name."""
+    """Return a row for each range of offsets that a member acknowledged by this request."""
     table = tables.message(message)
     if table is None:
         return None
@@ -126,7 +126,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
     partitions = topics.select(*_WHO, "topic_id", F.inline("partitions"))
     ranges = partitions.select(*_WHO, "topic_id", F.inline("acknowledgement_batches"))
     types = F.col("acknowledge_types")
-    # One type is that of all offsets; else each has its own.
+    # One type is for all offsets; otherwise each offset has its own.
     counts = {
         name: F.when(
             F.size(types) == 1, F.when(F.element_at(types, 1) == number, _offsets())
@@ -137,7 +137,7 @@ def _acknowledged(tables: AnalysisTables, message: str) -> DataFrame | None:
 
 
 def _offsets() -> SparkColumn:
-    # Any two numbers may stand there.
+    # Any two numbers may be there.
     return F.try_add(F.try_subtract("last_offset", "first_offset"), F.lit(1))
 
 

@@ -1,4 +1,4 @@
-"""Where share groups are, by the log of `__share_group_state`: `share_state`."""
+"""The state of share groups in the log of `__share_group_state`: `share_state`."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def share_state(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each partition of a share group, as its coordinator has it.
+    """Return the partitions of share groups, as the coordinator wrote them.
 
-    It is the last snapshot with the updates of its epoch. Who is in share groups is in
-    ``group_members``, where the log of `__consumer_offsets` was read.
+    The state is the last snapshot with the updates of its epoch. The members of share groups are in
+    ``group_members``, if the log of `__consumer_offsets` was read.
     """
     logs = tables.internal
     state = None if logs is None else logs.view(_TOPIC, state_of)

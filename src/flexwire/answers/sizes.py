@@ -43,7 +43,7 @@ _ENCODINGS: Final = {
     ERROR_TAGS: "with error codes and messages as tagged fields, KIP-636, for which both messages "
     "of an API that has some are flexible",
 }
-# What a client's messages are compared with, to say whether it gains.
+# The sizes with which a client's messages are compared, to see whether it gains.
 _BEFORE: Final = dict.fromkeys(_ENCODINGS, AS_SENT) | {ERROR_TAGS: WITHOUT_ERROR_TAGS}
 _GAINS: Final = {
     **{name: f"{meaning}, than as sent" for name, meaning in _ENCODINGS.items()},
@@ -84,15 +84,15 @@ COLUMNS: tuple[Column, ...] = (
 
 
 def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
-    """A row for each message and version: its bytes as sent, and in each other encoding.
+    """Return each message and version: its bytes as sent, and in each other encoding.
 
-    Messages, clients and bytes as sent are counted. Other encodings are measured in columns, byte
-    for byte what flexwire would write, on the first 256 frames of each connection and one in 32 of
-    the others, in blocks over its whole course; ``whole`` measures all. The estimate has the share
-    of bytes in the measured messages; ``margin_bytes`` takes these for independent, and so is too
-    small where neighbours are alike. It does not know messages that did not decode, that broke
-    their spec, those in which credentials are withheld, and those of request logs, which do not say
-    the size of frames.
+    Messages, clients and bytes as sent are exact counts. Other encodings are measured in columns,
+    byte for byte as flexwire would write them. The sample has the first 256 frames of each
+    connection and one in 32 of the others, in blocks over its whole course; ``whole`` measures all
+    frames. The estimate scales the bytes as sent. ``margin_bytes`` assumes that measured messages
+    are independent, so it is too small if neighbours are alike. Some messages are missing: those
+    that did not decode, that broke their spec, or in which credentials are withheld, and all of
+    request logs, which lack the size of frames.
     """
     counted = _counted(tables.frames)
     task, only = partial(measure, whole=whole), None if whole else BLOCKS
@@ -103,7 +103,7 @@ def sizes(tables: AnalysisTables, *, whole: bool = False) -> DataFrame:
 
 
 def _counted(frames: DataFrame) -> DataFrame:
-    """What all frames of a message and version come to."""
+    """Return the counts of all frames of a message and version."""
     return (
         frames.where(UNBROKEN.sql)
         .where("body_version is not null and size is not null")
@@ -119,7 +119,7 @@ def _counted(frames: DataFrame) -> DataFrame:
 
 
 def _by_client(sampled: DataFrame) -> DataFrame:
-    """Sums of each client, weighted, and what their spread is made from."""
+    """Return the weighted sums of each client, and the terms of their spread."""
     weight, rest = F.col("weight"), F.col("weight") * (F.col("weight") - 1)
     sent = F.col(AS_SENT)
     sums = [
@@ -178,12 +178,12 @@ def _answer(counted: DataFrame, clients: DataFrame) -> DataFrame:
 
 
 def _share(name: str) -> SparkColumn:
-    """How large the measured messages are in this encoding, beside what they are as sent."""
+    """Return the size of the measured messages in this encoding, divided by their size as sent."""
     return F.col(name) / F.col(AS_SENT)
 
 
 def _margin(name: str) -> SparkColumn:
-    # The variance of an estimate by a ratio, from the residuals' squares.
+    # The variance of a ratio estimate, from the squares of the residuals.
     share = _share(name)
     residuals = (
         F.col(f"{name}_spread")

@@ -1,7 +1,7 @@
-"""What is in the log segments of topics, and what of it would compaction remove?
+"""What do the log segments of topics contain, and what of it would compaction remove?
 
-It reads the tables of logs and returns a row for each topic. Every byte of every segment that was
-read is counted once. Of each partition one replica is read.
+The answer reads the tables of logs and returns a row for each topic. Every byte of every segment
+that was read is counted once. Of each partition, one replica is read.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def storage(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each topic: its batches, records, sizes and ages, and what is superseded.
+    """Return each topic: its batches, records, sizes and ages, and its superseded records.
 
-    Superseded records are exact, by 128 bits of hash of the key: tasks reduced the keys of each
+    Superseded records are exact, by 128 bits of a hash of the key. Tasks compared the keys of each
     partition when its log was read. As in Kafka's log cleaner, a record of an aborted transaction
-    replaces nothing and is removed itself. A tombstone that is the last of its key is not counted;
-    compaction removes it after delete.retention.ms. A log does not say which topics are compacted,
-    nor when; the active segment never is. Percentiles of batches are those of Spark's
-    ``percentile_approx``.
+    replaces nothing and is removed itself. A tombstone that is the last record of its key does not
+    count; compaction removes it after delete.retention.ms. A log does not tell whether its topic is
+    compacted, nor when, and the active segment never is. Percentiles of batches are those of
+    Spark's ``percentile_approx``.
     """
     logs = tables.logs
     if logs is None:
@@ -109,7 +109,7 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
     sizes = logs.record_sizes.groupBy("topic").agg(quantiles.alias("record_quantiles"))
     rows = each.join(sizes, "topic", "left").join(_of_keys(logs.keys), "topic", "left")
     rows = rows.na.fill(0, [*_OF_KEYS]).na.fill(value=True, subset=[_IS_WHOLE])
-    # Between two analyses nobody has looked for later records of the same keys.
+    # Nobody has searched for later records of the same keys in another analysis.
     exact_counts = {column: F.when(F.col(_IS_WHOLE), F.col(column)) for column in _OF_KEYS[1:]}
     rows = rows.withColumns(exact_counts)
     return rows.withColumns(
@@ -130,12 +130,12 @@ def storage(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _of_many(count: str, p99: SparkColumn) -> SparkColumn:
-    """Return a p99, null where it would be the greatest value."""
+    """Return a p99, null if it would be the greatest value."""
     return F.when(F.col(count) >= least_of(99), p99)
 
 
 def _of_keys(keys: DataFrame) -> DataFrame:
-    """Give the sums of what was found of keys, and whether one analysis has looked at each."""
+    """Return the sums over keys, and whether one analysis has compared all of them."""
     run = F.col(ANALYSIS) if ANALYSIS in keys.columns else F.lit("")
     times = F.size(F.collect_set(F.struct("partition", run)))
     is_whole = (times == F.size(F.collect_set("partition"))).alias(_IS_WHOLE)
@@ -145,9 +145,9 @@ def _of_keys(keys: DataFrame) -> DataFrame:
 
 
 def _of_batches(batches: DataFrame) -> DataFrame:
-    """Return what the table of batches alone says."""
+    """Return what the table of batches shows by itself."""
     if "outcome" not in batches.columns:
-        # A Delta table that an older analysis wrote.
+        # An older analysis wrote this Delta table.
         batches = batches.withColumn("outcome", F.lit(None).cast("string"))
     is_damage, is_data = F.col("error").isNotNull(), ~F.col("is_control")
     size, records = F.when(is_data, F.col("size")), F.when(is_data, F.col("records"))
@@ -184,7 +184,7 @@ def _of_transactions(
 ) -> tuple[SparkColumn, ...]:
     """Return the sums about transactions that were aborted or had not ended."""
     is_asked = is_data & F.col("is_transactional") & (F.col("records") > 0)
-    # Tables of an older analysis have no outcome of what is in a transaction.
+    # Tables of an older analysis lack the outcome of transactions.
     is_said = F.count_if(is_asked & F.col("outcome").isNull()) == 0
     is_aborted = F.col("outcome") == OUTCOMES[TransactionOutcome.ABORTED]
     is_unsettled = F.col("outcome").isin(

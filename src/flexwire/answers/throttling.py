@@ -49,17 +49,17 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def throttling(tables: AnalysisTables) -> DataFrame | None:
-    """Throttled responses by client, broker and API: a row for each client that has some.
+    """Return throttled responses by client, broker and API.
 
-    A response says in its ``throttle_time_ms`` for how long the broker throttles the client. The
-    time is the longer one of two quotas, bytes and request time, and the wire does not say which.
-    The answer does not know throttles that no response tells: those of replication, of connection
-    rates, and of requests with acks 0.
+    The ``throttle_time_ms`` of a response is the time for which the broker throttles the client. It
+    is the longer one of two quotas, bytes and request time, and the response does not tell which.
+    Some throttles are in no response: those of replication, of connection rates, and of requests
+    with acks 0.
 
-    A client of Kafka 2.0 or later waits for that time before it sends again. One that does not has
-    ``early_requests``. The broker lets them wait in the socket. The answer `latency` leaves this
-    wait out. Requests that were never answered are not among them, nor those to a broker that
-    responded again before the time was over: before 2.0 a broker waits before it responds.
+    A client of Kafka 2.0 or later waits for that time before it sends again. A client that does not
+    wait has ``early_requests``, and the broker leaves them in the socket. The answer `latency`
+    excludes this wait. Requests that were never answered are missing. So are those to a broker that
+    responded again before the time was over: before 2.0, a broker waits before it responds.
     """
     throttled = throttles(tables)
     if throttled is None:
@@ -97,8 +97,8 @@ def throttling(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _with(rows: DataFrame, others: DataFrame) -> DataFrame:
-    """The rows with what others say of the same client, broker and API."""
-    # A client that sent no client id has null on both sides.
+    """Add to the rows what others have about the same client, broker and API."""
+    # If a client sent no client id, it is null on both sides.
     renamed = others.withColumnsRenamed({name: f"other_{name}" for name in _BY})
     same = [F.col(name).eqNullSafe(F.col(f"other_{name}")) for name in _BY]
     return rows.join(renamed, reduce(and_, same), "left").drop(*(f"other_{name}" for name in _BY))

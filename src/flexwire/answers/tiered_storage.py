@@ -43,7 +43,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each topic with segments in tiered storage, as their log has them.
+    """Return the topics with segments in tiered storage, as their log has them.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _TopicPlace(NamedTuple):
-    """Where a message names topics: an array in its body, and what a topic is called there."""
+    """Where a message names topics: an array in its body, and the topic's field in it."""
 
     message: str
     topics: str
@@ -32,7 +32,7 @@ class _TopicPlace(NamedTuple):
 
 
 _COUNTED: Final = ("requests", "responses", "commits")
-# In a fetch session a request names what changed, and a response what has something new (KIP-227).
+# In a fetch session, a request lists changes, and a response lists partitions with news (KIP-227).
 _PLACES: Final = (
     _TopicPlace("FetchRequest", "topics", "topic", "requests"),
     _TopicPlace("FetchResponse", "responses", "topic", "responses"),
@@ -73,10 +73,10 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each topic and client that fetches it, or commits an offset of it.
+    """Return each topic with each client that fetches it, or commits an offset of it.
 
-    A topic without a row may be read nevertheless: by a client that was not captured, at another
-    time, or in a fetch session that began before the capture and had nothing new.
+    A topic without a row may still have readers: a client that was not captured, or that reads at
+    another time, or whose fetch session began before the capture and had no news.
     """
     readers = [
         named_topics for place in _PLACES if (named_topics := _topics_of(tables, place)) is not None
@@ -99,13 +99,13 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
-    """Return the topics that a message's table names, a row each; None where there is no table."""
+    """Return the topics that a message's table names, one a row, or None without a table."""
     table = tables.message(place.message)
     if table is None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # So Spark reads these columns of the topics, and not their partitions.
+    # Spark then reads these columns of the topics, and not their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )
@@ -123,13 +123,13 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
 
 
 def _followers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the clients of which a fetch names a replica, which consumers never do."""
+    """Return the clients whose fetches name a replica, which consumers never do."""
     table = tables.message(_FOLLOWERS)
     if table is None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
     followers = table.where(replica >= 0).select(*_who()).distinct()
-    # By other names: Spark takes columns of one table for each other when it joins them.
+    # New names are needed, because Spark confuses columns of one table when it joins them.
     return followers.select(
         F.col("client_id").alias("its_id"),
         F.col("address").alias("its_host"),

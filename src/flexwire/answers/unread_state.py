@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
     from flexwire.answers.asking.internal_logs import InternalLogs
 
-# What each state is made of.
+# The records of which each state is made.
 _READS: Final = {
     InternalTopic.CONSUMER_OFFSETS: (*OF_COMMITS, *OF_GROUPS),
     InternalTopic.TRANSACTIONS: (OF_TRANSACTIONS,),
@@ -55,13 +55,13 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def unread_state(tables: AnalysisTables) -> DataFrame | None:
-    """Give what no state knows of: a row for each partition, type and version that does not decode.
+    """Return what no state has: each partition, type and version that does not decode.
 
     These are damaged bytes, or records of a Kafka that is newer than this release's catalog. The
-    other answers about internal topics are exact but for what these records say. As of an earlier
-    moment there is a row for each partition of which later records were compacted or pruned: what
-    was there then, and has no record any more, is in no answer. A log of tiered segments from which
-    records are missing has such a row at any moment.
+    other answers about internal topics are exact except for these records. As of an earlier moment,
+    there is a row for each partition whose later records were compacted or pruned: things that
+    existed then and have no record any more are in no answer. A log of tiered segments that lacks
+    records has such a row at any moment.
     """
     logs = tables.internal
     if logs is None:
@@ -105,7 +105,7 @@ def _nulls() -> list[SparkColumn]:
 
 
 def _gaps(logs: InternalLogs) -> list[tuple[str, int, int | None, str]]:
-    """Return where records are missing that may have been the last of their key."""
+    """Return where missing records may have been the last of their key."""
     return [
         (topic.topic, partition, log.until.get(partition), _MISSING.format(log.cleaned[partition]))
         for topic in _READS

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.cluster import ClusterState
 
 RECENT: Final = timedelta(days=7)
-"""A commit that is no older is somebody's who reads: a weekly job has not stopped."""
+"""Somebody who committed since then still reads; a weekly job has not stopped."""
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
@@ -62,22 +62,23 @@ COLUMNS = (
 )  # fmt: skip
 
 
-# What the batches of a topic say of it.
+# What a topic's batches show.
 _WRITTEN: Final = {"bytes": "sum(size)", "last_record_time": "max(newest_time)"}
 
 
 @returns(COLUMNS)
 def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFrame | None:
-    """Return a row for each topic that no group was seen to read for ``recent``.
+    """Return each topic that no group was seen to read for ``recent``.
 
-    A group with members reads what it has committed an offset of, what one of its members wants by
-    name, and what one has. Whoever committed an offset less than ``recent`` ago reads the topic
-    too, with members or without: a consumer that assigns partitions to itself has none. So does a
-    client that fetches it in the captures and request logs of this analysis (`topic_readers`).
+    A group with members reads the topics for which it has committed offsets, the topics that its
+    members subscribe to by name, and those assigned to them. Whoever committed an offset less than
+    ``recent`` ago also reads the topic, with members or without, because a consumer that assigns
+    its own partitions has none. So does a client that fetches it in the captures and request logs
+    of this analysis (`topic_readers`).
 
-    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, as one of
-    Spark that keeps its offsets itself, nor one that comes once a quarter. Kafka's own internal
-    topics are left out.
+    No row proves that nobody reads a topic. A consumer that commits nothing is not seen, such as
+    Spark, which stores its offsets itself. Nor is one that comes once a quarter. Kafka's own
+    internal topics are left out.
     """
     logs = tables.internal
     commits = None if logs is None else logs.view(_TOPIC, last_commits)
@@ -88,7 +89,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     states = every.select("group", "members", F.col("is_known").alias("is_alive"))
     is_settled = F.col("is_known") & F.coalesce(F.size("pending") == 0, F.lit(False))
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
-    # Where no record says when, it may have been now.
+    # If no record has the time, it may be now.
     is_recent = ~F.coalesce(is_older("commit_time", now, recent), F.lit(False))
     used = commits.join(states, "group", "left").groupBy("topic")
     uses = used.agg(
@@ -114,7 +115,7 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
 
 
 def _software(topic: SparkColumn) -> SparkColumn:
-    """Return whose topic it is by its name; null where the name says nothing."""
+    """Return whose topic it is by its name, or null if the name does not show it."""
     software = F.lit(None).cast("string")
     for topic_kind in reversed(SOFTWARE_TOPICS):
         software = F.when(
@@ -133,7 +134,7 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
 
 
 def _compacted_topics(logs: InternalLogs) -> DataFrame:
-    """Return the topics whose own configuration has them compacted."""
+    """Return the topics that are compacted by their own configuration."""
     state = _state(logs)
     if state is None:
         return logs.topic_names().select("topic", F.lit(False).alias("is_compacted")).where("false")
@@ -151,12 +152,12 @@ def _state(logs: InternalLogs) -> ClusterState | None:
     try:
         return logs.cluster()
     except CaptureError:
-        # What was set at that moment is not known.
+        # The configuration at that moment is unknown.
         return None
 
 
 def _expected_topics(logs: InternalLogs) -> DataFrame:
-    """The topics that members want or have."""
+    """Return the topics that members subscribe to or have."""
     members = logs.view(_TOPIC, group_members)
     if members is None:
         return logs.topic_names().select("topic").where("false")
@@ -172,7 +173,7 @@ def _expected_topics(logs: InternalLogs) -> DataFrame:
 
 
 def _topics(logs: InternalLogs) -> DataFrame:
-    """All topics: those of the cluster's metadata, and those whose logs were read."""
+    """Return all topics: those in the cluster's metadata, and those whose logs were read."""
     batches = logs.written(_TOPIC)
     is_known = batches is not None
     batches = logs.batches if batches is None else batches
@@ -186,13 +187,13 @@ def _topics(logs: InternalLogs) -> DataFrame:
     try:
         placed = logs.partitions()
     except CaptureError:
-        # Which there were at that moment is not known.
+        # The topics at that moment are unknown.
         placed = None
     if placed is None:
         every = of_logs.withColumnRenamed("read", "partitions")
     else:
         counts = placed.groupBy("topic").agg(F.count("*").alias("partitions"))
-        # A topic that was deleted may have its logs for a while.
+        # The logs of a deleted topic may remain for a while.
         every = counts.join(of_logs.drop("read"), "topic", "left")
     return every.where(~F.col("topic").isin(*TOPICS))
 

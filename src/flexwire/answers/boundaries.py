@@ -22,18 +22,21 @@ if TYPE_CHECKING:
 
 _BEFORE: Final = "before"
 COLUMNS: Final = (
-    Column(ANALYSIS, pa.string(), "the analysis in which the connections go on",
+    Column(ANALYSIS, pa.string(), "the analysis in which the connections continue",
            heading="Analysis", is_about=True),
-    Column(_BEFORE, pa.string(), "the analysis that has them before", heading="Before"),
-    Column("connections", pa.int64(), "how many connections go on; answers count each of them "
-           "once for each analysis", heading="Connections"),
+    Column(_BEFORE, pa.string(), "the analysis before it, which has their beginning",
+           heading="Before"),
+    Column("connections", pa.int64(),
+           "how many connections continue; answers count each of them once for each analysis",
+           heading="Connections"),
     Column("unanswered_requests", pa.int64(), "requests on them that have no response in the "
            "analysis before", heading="Requests without response"),
     Column("unpaired_responses", pa.int64(), "responses on them that have no request in this "
            "analysis: they have no API, client id or latency", heading="Responses without request"),
-    Column("early_bytes", pa.int64(), "bytes of frames that were cut in the middle, which this "
-           "analysis has in no frame that reads", heading="Cut frames"),
-    Column("time", MOMENT, "when the first of them goes on", heading="When"),
+    Column("early_bytes", pa.int64(),
+           "bytes of frames that were cut in the middle, so that this analysis cannot read them",
+           heading="Cut frames"),
+    Column("time", MOMENT, "when the first of them continues", heading="When"),
 )  # fmt: skip
 
 
@@ -113,10 +116,10 @@ ANSWER: Final = Answer(
     name="boundaries",
     place=170,
     question="What was cut between analyses?",
-    meaning="Connections that go on from one analysis to the next, and what fell apart at the "
-    "cut. Only tables that grow have some.",
-    advice="Analyze captures that belong together in one analysis. Where cuts are many, make each "
-    "input longer.",
+    meaning="Connections that continue from one analysis to the next, and what fell apart at the "
+    "cut. Only tables that grow have any.",
+    advice="Analyze captures that belong together in one analysis. If there are many cuts, make "
+    "each input longer.",
     row="an analysis and the one before",
     columns=COLUMNS,
     order=("time", ANALYSIS, _BEFORE),

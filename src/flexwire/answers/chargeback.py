@@ -25,39 +25,40 @@ if TYPE_CHECKING:
 
     from flexwire.answers.asking.answer import AnalysisTables, Ask
 
-_NOT_SAID: Final = "where a request log does not say the size of some of them"
+_NOT_SAID: Final = "if a request log lacks the size of some of them"
 COLUMNS: Final = (
     Column("day", pa.date32(), "the day in UTC on which these frames were captured", heading="Day"),
     Column(
-        "team", pa.string(), "whose client it is, as the labels say",
-        "without labels, and where none is of this client",
+        "team", pa.string(), "the client's team, by the labels",
+        "without labels, and if none is of this client",
     heading="Team",
 ),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column(
         "principal", pa.string(), "the client's principal, from a request log",
-        "where it is not known: in captures",
+        "if it is unknown: in captures",
     heading="Principal",
 ),
     Column(
-        "topic", pa.string(), "the topic whose record batches these bytes are",
-        "of what is not in record batches; where only the topic's id is known",
+        "topic", pa.string(), "the topic of the record batches",
+        "for what is not in record batches; if only the topic's id is known",
     heading="Topic", is_about=True,
 ),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known, and where no topic is",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known, and if no topic is",
     ),
     Column(
-        "requests", pa.int64(), "the requests that carried records of the topic or were answered "
-        "with some; without a topic those that carried no record and were answered with none",
+        "requests", pa.int64(),
+           "the requests that carried records of the topic, or that were answered with some; "
+           "without a topic, the requests without any records",
     heading="Requests",
 ),
     Column("sent_bytes", pa.int64(), "bytes that the client sent", _NOT_SAID, heading="Sent"),
     Column("received_bytes", pa.int64(), "bytes that the client was sent", _NOT_SAID,
            heading="Received"),
-    Column("bytes", pa.int64(), "both together", "where one of them is", heading="Bytes"),
+    Column("bytes", pa.int64(), "both together", "if one of them is", heading="Bytes"),
 )  # fmt: skip
 
 _PRINCIPAL: Final = "principal"
@@ -191,11 +192,11 @@ ANSWER: Final = Answer(
     name="chargeback",
     place=10,
     question="Who moves how many bytes, and of which topics?",
-    meaning="Bytes on the wire by day, client and topic: a topic's are those of its record "
-    "batches, and what is left of a client's frames has no topic. A client has several rows: its "
-    "total is their sum, and stands with the clients in the report.",
-    advice="Give a file of labels, a line for each client id with its team, and charge each team "
-    "for its rows; look at clients with many bytes without a topic first.",
+    meaning="Bytes on the wire by day, client and topic. A topic's bytes are those of its record "
+    "batches. The rest of a client's frames has no topic. A client has several rows; the clients "
+    "of the report show its total.",
+    advice="Write a file of labels, one line for each client id with its team, and charge each "
+    "team for its rows. First look at clients with many bytes without a topic.",
     row="a day, client and topic",
     columns=COLUMNS,
     order=("-bytes", "day", "client_id", "principal", "topic", "topic_id"),

@@ -42,7 +42,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "resource_name",
         pa.string(),
-        "its name; of brokers the id, empty for what all brokers have",
+        "its name; for a broker its id, empty for the value of all brokers",
         heading="Name",
         is_about=True,
     ),
@@ -50,8 +50,8 @@ VIEW_COLUMNS: Final = (
     Column(
         "value",
         pa.string(),
-        '"withheld" where the name or the value looks like that of a secret',
-        "where it was removed, with its topic too",
+        '"withheld" if the name or the value looks like a secret\'s',
+        "if it was removed, with its topic too",
     ),
     *CHANGE_COLUMNS,
 )
@@ -160,10 +160,10 @@ ANSWER = Answer(
     name="cluster_configs",
     place=340,
     question="What is configured for topics, brokers and groups?",
-    meaning="Dynamic configurations as the cluster's metadata has them; those in the files of "
-    "brokers are not among them.",
-    advice="Keep the CSV, and compare it with that of another day or cluster; look for topics "
-    "whose retention or min.insync.replicas is not like that of others.",
+    meaning="Dynamic configurations in the cluster's metadata. Those in the files of brokers are "
+    "missing.",
+    advice="Keep the CSV, and compare it with that of another day or cluster. Look for topics "
+    "whose retention or min.insync.replicas differs from that of others.",
     row="a configuration",
     columns=COLUMNS,
     order=("resource_type", "resource_name", "name"),

@@ -75,9 +75,15 @@ def scram_users(state: ClusterState) -> DataFrame:
 
 
 _DELEGATED: Final = "delegation token"
-_OF_SCRAM: Final = "of SCRAM"
+_OF_SCRAM: Final = "for SCRAM"
 COLUMNS = (
-    Column("principal", pa.string(), "whose it is: User:alice", heading="Principal", is_about=True),
+    Column(
+        "principal",
+        pa.string(),
+        "whose it is, such as User:alice",
+        heading="Principal",
+        is_about=True,
+    ),
     Column(
         "kind",
         pa.string(),
@@ -89,7 +95,7 @@ COLUMNS = (
         "iterations",
         pa.int32(),
         "how often the password was hashed",
-        "of a token",
+        "for a token",
         heading="Iterations",
     ),
     Column(
@@ -103,8 +109,10 @@ COLUMNS = (
     Column("requester", pa.string(), "who asked for the token", _OF_SCRAM),
     Column("renewers", pa.list_(pa.string()), "who may renew it", _OF_SCRAM, heading="Renewers"),
     Column("issued", TIME, "when it was issued", _OF_SCRAM, heading="Issued"),
-    Column("expires", TIME, "when it ends, unless it is renewed", _OF_SCRAM, heading="Expires"),
-    Column("last_renewal", TIME, "when it ends at the latest", _OF_SCRAM, heading="At the latest"),
+    Column("expires", TIME, "when it ends unless it is renewed", _OF_SCRAM, heading="Expires"),
+    Column(
+        "last_renewal", TIME, "the latest time at which it ends", _OF_SCRAM, heading="At the latest"
+    ),
     *CHANGE_COLUMNS,
 )
 
@@ -135,11 +143,11 @@ ANSWER = Answer(
     name="cluster_credentials",
     place=370,
     question="Which users and tokens does the cluster know?",
-    meaning="Users with SCRAM credentials, and delegation tokens, as the cluster's metadata has "
-    "them; secrets are never shown.",
-    advice="Ask whose these are before you remove one of somebody who is gone (kafka-configs, "
-    "kafka-delegation-tokens): its program cannot connect any more. Have passwords of few "
-    "iterations set anew.",
+    meaning="Users with SCRAM credentials, and delegation tokens, in the cluster's metadata. "
+    "Secrets are never shown.",
+    advice="Ask whose they are before you remove one of somebody who left (kafka-configs, "
+    "kafka-delegation-tokens): the program can then connect no more. Have passwords with few "
+    "iterations set again.",
     row="a credential",
     columns=COLUMNS,
     order=("principal", "kind", "token_id"),

@@ -80,13 +80,15 @@ def controllers(state: ClusterState) -> DataFrame:
 _TIME: Final = pa.timestamp("us", "UTC")
 COLUMNS = (
     Column("feature", pa.string(), "the feature", heading="Feature", is_about=True),
-    Column("level", pa.int16(), "its level; 0 is that of one that is off", heading="Level"),
-    Column("supported_level", pa.int16(), "the highest that every broker and controller that says "
-           "so supports", "where none says it", heading="Supported by all"),
-    Column("can_rise", pa.bool_(), "whether all of them support a higher one", "with the former",
+    Column("level", pa.int16(), "its level; 0 is off", heading="Level"),
+    Column("supported_level", pa.int16(),
+           "the highest level that every broker and controller supports, of those that list it",
+           "if no one lists it", heading="Supported by all"),
+    Column("can_rise", pa.bool_(), "whether all of them support a higher level",
+           "if ``supported_level`` is null",
            heading="Can rise"),
     Column("changed_time", _TIME, "since when it has this level",
-           "where it had it in the snapshot that the state begins with, and where it is off",
+           "if it had it in the snapshot that the state begins with, and if it is off",
            heading="Since"),
 )  # fmt: skip
 
@@ -119,12 +121,12 @@ def cluster_features(tables: AnalysisTables) -> DataFrame | None:
 ANSWER = Answer(
     name="cluster_features",
     place=310,
-    question="Which features does the cluster have on, and which could it?",
-    meaning="The levels of features as the cluster's metadata has them, and the highest that all "
+    question="Which features are on in the cluster, and which could be?",
+    meaning="The levels of features in the cluster's metadata, and the highest level that all "
     "brokers and controllers support.",
-    advice="After an upgrade of all brokers, first wait until nobody wants to go back: a level "
-    "that rose cannot always go down again. Then finish the upgrade: kafka-features upgrade "
-    "raises metadata.version and the others.",
+    advice="After an upgrade of all brokers, first wait until nobody wants to go back, because not "
+    "every level can go down again. Then finish the upgrade: kafka-features upgrade raises "
+    "metadata.version and the others.",
     row="a feature",
     columns=COLUMNS,
     order=("-can_rise", "feature"),

@@ -29,9 +29,13 @@ VIEW_COLUMNS: Final = (
         "the default of its type",
     ),
     Column(
-        "quota", pa.string(), "which quota, as producer_byte_rate", heading="Quota", is_about=True
+        "quota",
+        pa.string(),
+        "the name of the quota, such as producer_byte_rate",
+        heading="Quota",
+        is_about=True,
     ),
-    Column("value", pa.float64(), "what it allows", heading="Value"),
+    Column("value", pa.float64(), "the limit", heading="Value"),
     *CHANGE_COLUMNS,
 )
 
@@ -79,9 +83,9 @@ ANSWER = Answer(
     name="cluster_quotas",
     place=350,
     question="Who is limited, and to what?",
-    meaning="Quotas of clients as the cluster's metadata has them.",
-    advice="Compare them with what clients take (chargeback), and with throttle times in "
-    "responses: a quota that is reached slows its client down.",
+    meaning="Quotas of clients in the cluster's metadata.",
+    advice="Compare them with what clients use (chargeback), and with throttle times in "
+    "responses: a client at its quota is slowed down.",
     row="a quota",
     columns=COLUMNS,
     order=("entity", "quota"),

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _OF_RECORD: Final = ("offset", "in_log", "timestamp", "is_committed")
 _VOTER: Final = {field.name: field.type for field in QUORUM.field("voters").type.value_type}
-_STATIC: Final = "of static voters, and where it is not known"
+_STATIC: Final = "for static voters, and if it is unknown"
 NOT_SAID: Final = (
     "no record says it: of static voters, those of kraft.version 0, controller.quorum.voters does, "
     "in the configuration of each controller"
 )
 VIEW_COLUMNS: Final = (
-    Column("voter", pa.int32(), "the voter's id", "where it is not known who is one"),
+    Column("voter", pa.int32(), "the voter's id", "if it is unknown who is one"),
     Column("directory_id", pa.string(), "the id of its log directory", _STATIC),
     Column("endpoints", _VOTER["endpoints"], "its listeners", _STATIC),
     Column("least_kraft_version", pa.int16(), "the least kraft.version it supports", _STATIC),
@@ -40,16 +40,21 @@ VIEW_COLUMNS: Final = (
         "kraft_version",
         pa.int16(),
         "the quorum's kraft.version: from 1 on voters are in records (KIP-853)",
-        "where it is not known",
+        "if it is unknown",
     ),
     Column(
         "said_by",
         pa.string(),
         f'"{KRAFT_VOTERS}", or of static voters "{LEADER_CHANGE}": whom the last leader had',
-        "where it is not known",
+        "if it is unknown",
     ),
-    Column("is_known", pa.bool_(), "whether this is a voter; else there is one row"),
-    Column("reason", pa.string(), "why it is not known", "where it is"),
+    Column(
+        "is_known",
+        pa.bool_(),
+        "whether this is a voter; otherwise there is one row, whose ``reason`` tells why the "
+        "voters are unknown",
+    ),
+    Column("reason", pa.string(), "why they are unknown", "if they are known"),
     *CHANGE_COLUMNS,
 )
 
@@ -100,19 +105,19 @@ def _last(is_wanted: SparkColumn) -> SparkColumn:
 
 
 _TIME: Final = pa.timestamp("us", "UTC")
-_NOT_SAID: Final = "of static voters, and where it is not known who votes"
+_NOT_SAID: Final = "for static voters, and if it is unknown who votes"
 COLUMNS = (
     Column("voter", pa.int32(), "the id of a controller that votes",
-           "where it is not known who does", heading="Voter", kind="id", is_about=True),
+           "if it is unknown who does", heading="Voter", kind="id", is_about=True),
     Column("endpoints", pa.list_(pa.string()), "its listeners", _NOT_SAID, heading="Listeners"),
     Column("directory_id", pa.string(), "the id of its log directory", _NOT_SAID),
     Column("kraft_version", pa.int16(), "the quorum's kraft.version; at 0 voters are static",
-           "where it is not known", heading="kraft.version"),
+           "if it is unknown", heading="kraft.version"),
     Column("is_known", pa.bool_(), "whether this is a voter; else ``reason`` says why it is not "
            "known who is one", heading="Known"),
-    Column("reason", pa.string(), "why it is not known", "where it is", heading="Why not"),
+    Column("reason", pa.string(), "why they are unknown", "if they are known", heading="Why not"),
     Column("changed_time", _TIME, "when the voters changed last",
-           "where that was before the snapshot that the state begins with, and where not known",
+           "if that was before the snapshot that the state begins with, and if not known",
            heading="Changed"),
 )  # fmt: skip
 
@@ -134,9 +139,9 @@ ANSWER = Answer(
     name="cluster_voters",
     place=330,
     question="Which controllers vote on the cluster's metadata?",
-    meaning="The voters of the quorum by its log: a majority of them has to run.",
-    advice="Have three or five. From kraft.version 1 on kafka-metadata-quorum adds and removes "
-    "them: see first that a majority of those that are left runs.",
+    meaning="The voters of the quorum, by its log. A majority of them has to run.",
+    advice="Have three or five. From kraft.version 1 on, kafka-metadata-quorum adds and removes "
+    "voters. Before you remove one, check that a majority of the others runs.",
     row="a voter",
     columns=COLUMNS,
     order=("voter",),

@@ -28,42 +28,45 @@ PAUSE_US: Final = 1_000_000
 
 COLUMNS: Final = (
     Column(
-        "client_id", pa.string(), "the client id; of several on a connection the first by alphabet",
-        "where no frame of the connections tells it",
+        "client_id", pa.string(),
+           "the client id; if a connection has several, the first in the alphabet",
+        "if no frame of the connections tells it",
     heading="Client id", is_about=True,
 ),
     Column("address", pa.string(), "the client's host", heading="Host", is_about=True),
     Column("brokers", pa.int64(), "how many brokers it was connected to"),
     Column("connections", pa.int64(), "its connections", heading="Connections"),
-    Column("opened", pa.int64(), "those whose beginning was captured", heading="Opened"),
-    Column("opened_per_minute", pa.float64(), "the same by minutes of the whole capture"),
+    Column("opened", pa.int64(), "connections whose beginning was captured", heading="Opened"),
+    Column("opened_per_minute", pa.float64(), "the same per minute of the whole capture"),
     Column("most_opened_per_minute", pa.int64(), "the most in one minute of the clock",
            heading="Most in a minute"),
     Column(
-        "short_lived", pa.int64(), "those that were opened, and closed within the seconds asked for"
+        "short_lived", pa.int64(),
+           "connections that were opened, and closed within the given seconds"
     , heading="Short-lived"),
-    Column("silent", pa.int64(), "those without a frame"),
+    Column("silent", pa.int64(), "connections without a frame"),
     Column(
         "lifetime_us", pa.int64(), "the median time from beginning to end, in microseconds",
-        "where none was captured from its beginning to its end",
+        "if none was captured from its beginning to its end",
     heading="Median life",
 ),
     Column(
-        "idle_us", pa.int64(), "the time that they spent in pauses of a second or more, in which "
-        "no frame was sent either way",
+        "idle_us", pa.int64(),
+           "the time that they spent in pauses of a second or more, without a frame either way",
     ),
-    Column("longest_pause_us", pa.int64(), "the longest such pause", "where there is none",
+    Column("longest_pause_us", pa.int64(), "the longest such pause", "if there is none",
            heading="Longest pause"),
-    Column("open_us", pa.int64(), "the time that all of them together were seen open"),
-    Column("closed_by_client", pa.int64(), "those that the client closed or reset first",
+    Column("open_us", pa.int64(), "the time for which they were seen open, added up"),
+    Column("closed_by_client", pa.int64(), "connections that the client closed or reset first",
            heading="Closed by client"),
-    Column("closed_by_broker", pa.int64(), "those that the broker closed or reset first",
+    Column("closed_by_broker", pa.int64(), "connections that the broker closed or reset first",
            heading="Closed by broker"),
-    Column("reset_by_client", pa.int64(), "those that the client reset"),
-    Column("reset_by_broker", pa.int64(), "those that the broker reset"),
-    Column("not_closed", pa.int64(), "those whose end was not captured"),
+    Column("reset_by_client", pa.int64(), "connections that the client reset"),
+    Column("reset_by_broker", pa.int64(), "connections that the broker reset"),
+    Column("not_closed", pa.int64(), "connections whose end was not captured"),
     Column(
-        "closed_unanswered", pa.int64(), "those that the broker closed with a request unanswered"
+        "closed_unanswered", pa.int64(),
+           "connections that the broker closed with a request unanswered"
     , heading="Unanswered then"),
     Column("reauthentications", pa.int64(), "SASL handshakes after other requests (KIP-368)",
            heading="Reauthentications"),
@@ -211,10 +214,11 @@ ANSWER: Final = Answer(
     name="connections",
     place=100,
     question="Who opens connections and loses them?",
-    meaning="How each client opens, keeps and ends its connections; idle time is pauses of a "
-    "second or more.",
-    advice="A client that opens many short-lived connections should keep one; where brokers close "
-    "with a request unanswered, look at the audit; where they reset, at the network and limits.",
+    meaning="How each client opens, keeps and ends its connections. Idle time is the sum of "
+    "pauses of a second or more.",
+    advice="A client that opens many short-lived connections should keep one. If brokers close "
+    "with a request unanswered, look at the audit. If they reset connections, check the network "
+    "and limits.",
     row="a client id at a host",
     columns=COLUMNS,
     order=("-short_lived", "-opened", "-connections", "client_id", "address"),

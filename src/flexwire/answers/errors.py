@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 COLUMNS: Final = (
-    Column("time", MOMENT, "when the span of time begins that these are in", heading="From"),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("time", MOMENT, "when their span of time begins", heading="From"),
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column(
         "topic", pa.string(), "the topic that the error is about",
-        "where it is about none, and where only the topic's id is known",
+        "if it is about none, and if only the topic's id is known",
     heading="Topic",
 ),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known, and where it is about no topic",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known, and if it is about no topic",
     ),
     Column("error_code", pa.int32(), "the error code", heading="Code"),
-    Column("error_name", pa.string(), "its name", "where Kafka 4.4 has no such code",
+    Column("error_name", pa.string(), "its name", "if Kafka 4.4 has no such code",
            heading="Error", is_about=True),
     Column(
-        "is_retriable", pa.bool_(), "whether the same may succeed later", "where it has no name"
+        "is_retriable", pa.bool_(), "whether a retry may succeed", "if it has no name"
     , heading="Worth a retry"),
-    Column("field", pa.string(), 'where it stands: "topics[].partitions[].error_code"'),
-    Column("errors", pa.int64(), "how often it is there; a response may have it many times",
+    Column("field", pa.string(), 'the field that has it: "topics[].partitions[].error_code"'),
+    Column("errors", pa.int64(), "how often it occurs; a response may have it many times",
            heading="Errors"),
     Column("responses", pa.int64(), "in how many responses", heading="Responses"),
 )  # fmt: skip
@@ -132,12 +132,12 @@ def _errors_of(tables: AnalysisTables, message: str, width: int) -> DataFrame | 
 ANSWER: Final = Answer(
     name="errors",
     place=40,
-    question="Which errors did brokers answer, to whom, and when?",
-    meaning="Error codes in responses by client, API and topic; a response has as many as it has "
+    question="Which errors did brokers return, to whom, and when?",
+    meaning="Error codes in responses by client, API and topic. A response has as many as it has "
     "partitions or topics that failed.",
-    advice="Look for codes that go on after their cause is gone, and for those that no retry "
-    "mends; some belong to how clients begin, as MEMBER_ID_REQUIRED does. What a code means, "
-    "'flexwire schema errors CODE' says.",
+    advice="Look for codes that continue after their cause is gone, and for codes that no retry "
+    "mends. Some are normal when a client begins, such as MEMBER_ID_REQUIRED. 'flexwire schema "
+    "errors CODE' explains a code.",
     row="a span of time, client, API, topic, error code and field",
     columns=COLUMNS,
     order=("-errors", "time", "client_id", "api_name", "topic", "topic_id", "error_code", "field"),

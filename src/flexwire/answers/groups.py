@@ -37,31 +37,35 @@ UNKNOWN: Final = "unknown"
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
     Column(
-        "protocol", pa.string(), '"classic" (JoinGroup), or "consumer", "share" or "streams": '
-        "whose heartbeats have an epoch",
+        "protocol", pa.string(),
+           '"classic" (JoinGroup), or "consumer", "share" or "streams" (heartbeats with an epoch)',
     heading="Protocol",
 ),
-    Column("generation", pa.int32(), "the generation that began, or the group's epoch",
+    Column("generation", pa.int32(), "the generation, or the group's epoch",
            heading="Generation", is_about=True),
-    Column("time", MOMENT, "when it was there: the first response that names it, or the last of "
-           "those to a JoinGroup", heading="When"),
+    Column("time", MOMENT,
+           "when it began: the first response that names it, or the last response to a JoinGroup",
+           heading="When"),
     Column(
         "rebalance_us", pa.int64(), "from the first JoinGroup to the last response, in "
-        "microseconds", "of epochs",
+        "microseconds", "for epochs",
     heading="Took",
 ),
-    Column("members", pa.int64(), "how many members the leader was told, or named the epoch",
-           "where the leader's response was not captured", heading="Members"),
+    Column("members", pa.int64(),
+           "how many members the leader was told, or how many named the epoch",
+           "if the leader's response was not captured", heading="Members"),
     Column(
-        "cause", pa.string(), 'the earliest of the causes that are proven: "new member", "member '
-        'left", "session expired", "leader rejoined" or "metadata changed"; else "unknown"',
+        "cause", pa.string(),
+           'the earliest proven cause: "new member", "member left", "session expired", "leader '
+           'rejoined" or "metadata changed"; otherwise "unknown"',
     heading="Cause", is_about=True,
 ),
-    Column("causes", pa.list_(pa.string()), "all that are proven, by alphabet"),
+    Column("causes", pa.list_(pa.string()), "all proven causes, in alphabetical order"),
     Column("new_members", pa.int64(), "the new members that were seen"),
     Column("left_members", pa.int64(), "the members that were seen to leave"),
     Column("expired_members", pa.int64(), "the members whose session was seen to expire"),
-    Column("reasons", pa.list_(pa.string()), "what clients gave as their reasons, by alphabet",
+    Column("reasons", pa.list_(pa.string()),
+           "the reasons that clients gave, in alphabetical order",
            heading="Clients' reasons"),
 )  # fmt: skip
 
@@ -179,10 +183,10 @@ ANSWER: Final = Answer(
     name="groups",
     place=110,
     question="Which groups rebalance, how often, and why?",
-    meaning="Every generation that a group came to, with the causes that its traffic proves; the "
-    "rest is unknown.",
-    advice="Where members leave and join again and again, look at restarts and at the poll "
-    "timeout; where sessions expire, at pauses of the client and at the session timeout.",
+    meaning="Every generation of each group, with the causes that the traffic proves. Other "
+    "causes are unknown.",
+    advice="If members leave and join again and again, check restarts and the poll timeout. If "
+    "sessions expire, check for pauses of the client, and the session timeout.",
     row="a generation of a group",
     columns=COLUMNS,
     order=("-rebalance_us", "group_id", "protocol", "-generation"),

@@ -34,54 +34,60 @@ _TOPIC_IDS: Final = {
     IN_TRANSACTIONS: [("body", "topics", "topic_id")],
     ENDS: [("body", "responses", "topic_id")],
 }
-_NO_END: Final = "where no such fetch was captured"
+_NO_END: Final = "if no such fetch was captured"
 
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the group", heading="Group", is_about=True),
-    Column("client_id", pa.string(), "the client that commits", "where it sent no client id",
+    Column("client_id", pa.string(), "the client that commits", "if it sent no client id",
            heading="Client id"),
     Column("address", pa.string(), "its host"),
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known",
     ),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
-    Column("commits", pa.int64(), "how often the client committed an offset of it; in transactions "
-           "those count that it was seen to commit", heading="Commits"),
-    Column("last_time", MOMENT, "when it did so last", "with ``committed_offset``"),
-    Column("committed_offset", pa.int64(), "the offset of its last commit", "where it has none but "
-           "in transactions that were not seen to be committed", heading="Committed"),
+    Column("commits", pa.int64(),
+           "how often the client committed an offset for it; in transactions, only commits whose "
+           "transaction was seen to be committed", heading="Commits"),
+    Column("last_time", MOMENT, "when it did so last", "if ``committed_offset`` is null"),
+    Column("committed_offset", pa.int64(), "the offset of its last commit",
+           "if it has only commits in transactions that were not seen to be committed",
+           heading="Committed"),
     Column(
-        "high_watermark", pa.int64(), "the end of the partition, as the client's last fetch before "
-        "that commit was told; of a commit in a transaction, as any client's at its host was",
+        "high_watermark", pa.int64(),
+           "the end of the partition in the response to the client's last fetch before that "
+           "commit; for a commit in a transaction, to any client's at its host",
         _NO_END,
     heading="High watermark",
 ),
     Column(
-        "lag", pa.int64(), "how many offsets the commit was short of that end", "with the above"
+        "lag", pa.int64(), "how far the commit was behind that end, in offsets",
+           "if the former is null"
     , heading="Lag"),
     Column(
-        "max_lag", pa.int64(), "the same of the client's commit that was furthest from it",
-        "where no such fetch was captured before any commit",
+        "max_lag", pa.int64(), "the same for the client's commit that was furthest behind",
+        "if no such fetch was captured before any commit",
     heading="Largest",
 ),
-    Column("is_transactional", pa.bool_(), "whether these are commits in transactions, which a "
-           "producer sends for the group"),
-    Column("pending", pa.int64(), "commits in transactions whose end was not captured: whether "
-           "they count is not known", heading="Pending"),
-    Column("pending_offset", pa.int64(), "the greatest offset of these", "where there are none"),
-    Column("aborted", pa.int64(), "commits in transactions that were aborted, which count for "
-           "nothing"),
-    Column("last_stable_offset", pa.int64(), "the last stable offset that the same fetch was told: "
-           "a client that reads committed gets nothing after it", f"{_NO_END}, or it read "
+    Column("is_transactional", pa.bool_(),
+           "whether these are commits in transactions, which a producer sends for the group"),
+    Column("pending", pa.int64(),
+           "commits in transactions whose end was not captured, so that it is unknown whether "
+           "they count", heading="Pending"),
+    Column("pending_offset", pa.int64(), "the greatest offset of these", "if there are none"),
+    Column("aborted", pa.int64(), "commits in aborted transactions, which count for nothing"),
+    Column("last_stable_offset", pa.int64(),
+           "the last stable offset in the response to the same fetch: a client that reads "
+           "committed gets nothing beyond it", f"{_NO_END}, or it read "
            "uncommitted"),
-    Column("stable_lag", pa.int64(), "how many offsets the commit was short of that", "with the "
-           "above", heading="To the stable offset"),
-    Column("reads_committed", pa.bool_(), "whether the last fetch of the client asked for "
-           "committed records only; of commits in transactions, of any client at its host",
-           "where no fetch of it was captured", heading="Reads committed"),
+    Column("stable_lag", pa.int64(), "how far the commit was behind that offset",
+           "if the former is null", heading="To the stable offset"),
+    Column("reads_committed", pa.bool_(),
+           "whether the client's last fetch requested only committed records; for commits in "
+           "transactions, that of any client at its host",
+           "if no fetch of it was captured", heading="Reads committed"),
 )  # fmt: skip
 
 _PLACE: Final = ("address", "topic", "topic_id", "partition")
@@ -258,11 +264,12 @@ def _who() -> tuple[SparkColumn, ...]:
 ANSWER: Final = Answer(
     name="lag",
     place=120,
-    question="How far from the ends of their partitions do groups commit?",
-    meaning="The offset of each client's last commit, and the high watermark that its last fetch "
-    "before that was told. A commit in a transaction counts once that is committed.",
-    advice="Where the lag grows from capture to capture, the group needs more members or less "
-    "work for each record; where only one partition has it, look at its keys.",
+    question="How far behind the ends of their partitions do groups commit?",
+    meaning="The offset of each client's last commit, and the high watermark in the response to "
+    "its last fetch before that. A commit in a transaction counts when the transaction is "
+    "committed.",
+    advice="If the lag grows from capture to capture, the group needs more members or less work "
+    "for each record. If only one partition has a lag, look at its keys.",
     row="a group, client and partition",
     columns=COLUMNS,
     order=(

@@ -33,12 +33,13 @@ COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column("broker", pa.string(), "the broker's end of the connection",
            heading="Broker", is_about=True),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host"),
     Column(
-        "waited", pa.bool_(), "whether these are requests for records that were answered after "
-        "their max wait with fewer bytes than they asked for: the broker waited as it was told to",
+        "waited", pa.bool_(),
+           "whether these are requests for records that were answered after their max wait with "
+           "fewer bytes than they asked for, so that the broker waited as requested",
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "how many responses", heading="Responses"),
@@ -46,11 +47,11 @@ COLUMNS: Final = (
            heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
-               f"of fewer than {least_of(percent)} responses: it would be the slowest",
+               f"for fewer than {least_of(percent)} responses: it would be the slowest",
                heading=f"{percent} % within")
         for percent in (90, 99)
     ),
-    Column("max_us", pa.int64(), "the slowest one", heading="Slowest"),
+    Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest",
            heading="Its connection"),
     Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
@@ -58,8 +59,9 @@ COLUMNS: Final = (
     Column("slowest_time", MOMENT, "when its response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
-    Column("throttled_us", pa.int64(), "how long these waited for it in all, which no latency "
-           "here includes", heading="Waited for that"),
+    Column("throttled_us", pa.int64(),
+           "how long these waited for it in total, which no latency here includes",
+           heading="Waited for that"),
     Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
            "came; their latency includes the wait for that response"),
 )  # fmt: skip
@@ -71,7 +73,7 @@ SLOWEST_COLUMNS: Final = (
     Column("frame_index", pa.int64(), "the response's frame_index there"),
     Column("time", MOMENT, "when its response was captured"),
     Column("throttled_us", pa.int64(), "how long its request waited because the broker had "
-           "throttled the client; 0 where it did not"),
+           "throttled the client; 0 if it had not"),
 )  # fmt: skip
 
 _BY: Final = tuple(column.name for column in COLUMNS[:5])
@@ -202,10 +204,10 @@ ANSWER: Final = Answer(
     name="latency",
     place=20,
     question="Which requests are slow, and whose?",
-    meaning="From the request's last byte to the response's, where the capture was made. Fetches "
-    "that waited for records as they were told to have rows of their own. Time in which a request "
+    meaning="From the request's last byte to the response's, at the place of the capture. Fetches "
+    "that waited for records, as requested, have rows of their own. The time for which a request "
     "waited because its client was throttled is left out.",
-    advice="Compare brokers for the same API and client; look up the slowest response by its "
+    advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",
     row="an API, broker and client",
     columns=COLUMNS,

@@ -30,32 +30,36 @@ _UNWRITTEN = "in tables that lack the same way without compression"
 
 COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
-    Column("rank", pa.int32(), "1 for the way that takes the fewest bytes of this topic, and on"),
+    Column("rank", pa.int32(),
+           "1 for the way that takes the fewest bytes for this topic, then 2 and so on"),
     Column("compression", _STRING, "the compression type", heading="Codec", is_about=True),
-    Column("level", pa.int32(), "its level", "where it has none; of lz4 at its fastest, which is "
+    Column("level", pa.int32(), "its level", "if it has none; for lz4 at its fastest, which is "
            "Kafka's default", heading="Level", is_about=True),
-    Column("batch_size", _LONG, "up to how many bytes of records, before compression, went into "
-           "one batch. It is not a producer's batch.size, which ``producer_batch_size`` is",
+    Column("batch_size", _LONG,
+           "the most bytes of records, before compression, in one batch. A producer's batch.size "
+           "is ``producer_batch_size``",
            heading="Records in a batch", kind="bytes", is_about=True),
-    Column("bytes", _LONG, "the bytes of the topic's batches as they are, control batches left "
-           "out", heading="Now"),
-    Column("estimated_bytes", _LONG, "what they would take, if all were as the sample",
+    Column("bytes", _LONG,
+           "the bytes of the topic's batches as they are, without control batches", heading="Now"),
+    Column("estimated_bytes", _LONG, "what they would take, if all were like the sample",
            heading="Then"),
-    Column("saved_bytes", _LONG, "how many fewer these are; below 0 they are more",
+    Column("saved_bytes", _LONG, "how many fewer these are; negative if they are more",
            heading="Saved"),
     Column("saved_share", _DOUBLE, "the same as a share of ``bytes``", heading="Saved"),
     Column("sampled_bytes", _LONG, "the bytes of the sample as it is"),
     Column("sampled_share", _DOUBLE, "the same as a share of ``bytes``", heading="Sample"),
     Column("sampled_records", _LONG, "the records in the sample"),
-    Column("written_bytes", _LONG, "the bytes that the sample took when it was written this way"),
-    Column("producer_batch_size", _LONG, "the batch.size of a Java producer whose batches hold "
-           "about as many records: it bounds the bytes that a batch is estimated to have after "
-           "compression, with 5 in a hundred more, and the next record as it is", _UNWRITTEN,
+    Column("written_bytes", _LONG, "the bytes of the sample when it was written in this way"),
+    Column("producer_batch_size", _LONG,
+           "the batch.size of a Java producer whose batches hold about as many records: it "
+           "bounds the estimated size of a batch after compression, with 5 in a hundred more, "
+           "and the next record uncompressed", _UNWRITTEN,
            heading="batch.size", kind="setting"),
-    Column("advice", _STRING, "what to do about the topic", "but in the row of rank 1",
+    Column("advice", _STRING, "what to do about the topic", "except in the row of rank 1",
            heading="What to do"),
-    Column("total_saved_bytes", _LONG, "what all topics together would save, if each was written "
-           "in its best way; the same in each row", heading="All topics"),
+    Column("total_saved_bytes", _LONG,
+           "what all topics together would save, each written in its best way; the same in each "
+           "row", heading="All topics"),
 )  # fmt: skip
 # A Java producer adds this to its estimate of a compressed batch (MemoryRecordsBuilder).
 _CAUTION = 1.05
@@ -144,11 +148,11 @@ ANSWER = Answer(
     name="savings",
     place=190,
     question="What would another codec or batch size save?",
-    meaning="A row for each topic and way of writing it, from a sample that was really written "
-    "so. Each topic's best way comes first and says what to do. Internal topics are left out.",
-    advice="In the producers of a topic that would save much, set compression.type, its level and "
-    "batch.size, which is producer_batch_size here, and linger.ms so that batches fill. Watch "
-    "their processors: the time that a codec takes was not measured.",
+    meaning="A row for each topic and way of writing it, from a sample that was really written in "
+    "this way. Each topic's best way comes first and has the advice. Internal topics are left out.",
+    advice="In the producers of a topic that would save much, set compression.type and its level. "
+    "Set batch.size to producer_batch_size, and linger.ms so that batches fill. Watch their "
+    "processors, because the time that a codec takes was not measured.",
     row="a topic and a way of writing it",
     columns=COLUMNS,
     order=("rank", "-saved_bytes", "topic"),

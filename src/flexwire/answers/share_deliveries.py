@@ -32,29 +32,31 @@ _ROW: Final = ("group_id", "member_id", "client_id", "topic", "topic_id")
 COLUMNS: Final = (
     Column("group_id", pa.string(), "the share group", heading="Share group", is_about=True),
     Column("member_id", pa.string(), "the member", heading="Member"),
-    Column("client_id", pa.string(), "its client id", "where the client sent none",
+    Column("client_id", pa.string(), "its client id", "if the client sent none",
            heading="Client id", is_about=True),
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
-    Column("topic_id", pa.string(), "the topic's id", "where its name is known"),
-    Column("acquired", pa.int64(), "how many offsets it was given to process; some may be of no "
-           "record", heading="Acquired"),
+    Column("topic_id", pa.string(), "the topic's id", "if its name is known"),
+    Column("acquired", pa.int64(),
+           "how many offsets it acquired for processing; some may have no record",
+           heading="Acquired"),
     Column("redelivered", pa.int64(), "how many of these had been delivered before, to any member",
            heading="Delivered before"),
-    Column("redelivered_share", pa.float64(), "their share", "where none was acquired",
+    Column("redelivered_share", pa.float64(), "their share", "if none was acquired",
            heading="Of these"),
-    Column("most_deliveries", pa.int32(), "how often the one was delivered that was delivered most "
-           "often, this time too", "where none was acquired", heading="Most deliveries"),
+    Column("most_deliveries", pa.int32(),
+           "the highest number of deliveries of one offset, including this one",
+           "if none was acquired", heading="Most deliveries"),
     Column("accepted", pa.int64(), "how many offsets it acknowledged as processed",
            heading="Accepted"),
     Column("released", pa.int64(), "how many it gave back for another delivery",
            heading="Released"),
     Column("rejected", pa.int64(), "how many it rejected, which are not delivered again",
            heading="Rejected"),
-    Column("renewed", pa.int64(), "how often it asked for more time for one"),
-    Column("gaps", pa.int64(), "how many it said are of no record"),
-    Column("first_time", MOMENT, "when it was first given or acknowledged some"),
-    Column("last_time", MOMENT, "when it was last"),
+    Column("renewed", pa.int64(), "how often it asked for more time for an offset"),
+    Column("gaps", pa.int64(), "how many it reported as offsets without a record"),
+    Column("first_time", MOMENT, "when it first acquired or acknowledged any"),
+    Column("last_time", MOMENT, "when it last did"),
 )  # fmt: skip
 
 
@@ -159,11 +161,11 @@ def _rows(ranges: DataFrame, **counts: SparkColumn) -> DataFrame:
 ANSWER: Final = Answer(
     name="share_deliveries",
     place=140,
-    question="What did members of share groups get, and what of it had been delivered before?",
+    question="What did members of share groups get, and how much of it had been delivered before?",
     meaning="The offsets that each member of a share group acquired, how many of these had been "
-    "delivered before, and what it said of them.",
-    advice="Where much is delivered again, look at what members release, and whether they "
-    "take longer than group.share.record.lock.duration.ms; rejected records are gone.",
+    "delivered before, and how it acknowledged them.",
+    advice="If much is delivered again, look at what members release, and whether they take "
+    "longer than group.share.record.lock.duration.ms. Rejected records are gone.",
     row="a member of a share group and topic",
     columns=COLUMNS,
     order=("-redelivered", "-acquired", *_ROW),

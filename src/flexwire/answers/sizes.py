@@ -59,24 +59,26 @@ COLUMNS: tuple[Column, ...] = (
            heading="Message", is_about=True),
     Column("version", pa.int32(), "the version of its body", heading="Version", is_about=True),
     Column("messages", pa.int64(), "how many were decoded", heading="Messages"),
-    Column("measured", pa.int64(), "how many of them were measured: not those with withheld "
-           "credentials, and of long connections one in 32"),
+    Column("measured", pa.int64(),
+           "how many of them were measured: none with withheld credentials, and one in 32 of "
+           "long connections"),
     Column("sent_bytes", pa.int64(), "the bytes of all messages as they were sent, with header "
            "and length", heading="As sent"),
     *(
         Column(f"{name}_bytes", pa.int64(), f"what they would take {meaning}; estimated from "
                "those measured, and what the encoding cannot hold counts as sent",
-               "where none was measured", heading=_HEADINGS[name])
+               "if none was measured", heading=_HEADINGS[name])
         for name, meaning in _ENCODINGS.items()
     ),
-    Column("margin_bytes", pa.int64(), "how far the least certain of these five may be off, in 95 "
-           "of 100 samples; 0 where all were measured", "where none was measured", heading="±"),
+    Column("margin_bytes", pa.int64(),
+           "how far the least certain of these five may be off, in 95 of 100 samples; 0 if all "
+           "were measured", "if none was measured", heading="±"),
     Column("error_share", pa.float64(), "the share of messages in which an error code is not 0",
-           "where the message has none, and where none was measured", heading="With an error"),
-    Column("clients", pa.int64(), "how many client ids the messages are of"),
+           "if the message has none, and if none was measured", heading="With an error"),
+    Column("clients", pa.int64(), "the number of client ids that sent or received them"),
     *(
         Column(f"{name}_gain_share", pa.float64(), "the share of measured clients whose messages "
-               f"would be smaller {meaning}", "where none was measured",
+               f"would be smaller {meaning}", "if none was measured",
                heading="Clients that gain by KIP-636" if name == ERROR_TAGS else "")
         for name, meaning in _GAINS.items()
     ),
@@ -199,11 +201,11 @@ ANSWER = Answer(
     place=90,
     question="What would other encodings save?",
     meaning="The bytes of each message and version as sent, and in every encoding of KIP-482 and "
-    "KIP-636, which makes what it changes flexible: what its column has less than KIP-482's is its "
-    "own gain. What was not measured is estimated, up to the margin.",
-    advice="Look at large rows: where KIP-482's bytes are well below those sent, a client that "
-    "speaks a flexible version saves them. flexwire schema cost says which fields they are.",
-    row="message and version",
+    "KIP-636. KIP-636 makes the messages that it changes flexible, so its own gain is the "
+    "difference from KIP-482's column. What was not measured is estimated, up to the margin.",
+    advice="Look at large rows: if KIP-482's bytes are well below those sent, a client that uses a "
+    "flexible version saves them. flexwire schema cost tells which fields they are.",
+    row="a message and version",
     columns=COLUMNS,
     order=("-sent_bytes", "message", "version"),
     ask=sizes,

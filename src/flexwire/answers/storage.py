@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 _LONG, _DOUBLE, _STRING = pa.int64(), pa.float64(), pa.string()
-_NO_RECORD = "where no record was read"
-_IN_PARTS = "where tables have grown, and several analyses have read parts of a partition"
-_NO_BATCH = "where no batch but control batches was read"
+_NO_RECORD = "if no record was read"
+_IN_PARTS = "if tables have grown, and several analyses have read parts of a partition"
+_NO_BATCH = "if no batch but control batches was read"
 _OF_KEYS = ("keyed_records", "superseded_records", "superseded_bytes")
 _IS_WHOLE = "is_whole"
 _OLDER = "in tables of an analysis that did not look at it"
@@ -39,8 +39,9 @@ COLUMNS = (
     Column("topic", _STRING, "the topic", heading="Topic", is_about=True),
     Column("partitions", _LONG, "how many of its partitions have a batch or damage"),
     Column("segments", _LONG, "in how many log segments these are"),
-    Column("bytes", _LONG, "the bytes of these segments: of one replica of each partition, without "
-           "its indexes. On disk each replica takes as many, and its indexes besides",
+    Column("bytes", _LONG,
+           "the bytes of these segments: of one replica of each partition, without its indexes. "
+           "On disk each replica takes as much, plus its indexes",
            heading="Bytes"),
     Column("batches", _LONG, "its batches, without control batches", heading="Batches"),
     Column("records", _LONG, "its records, without control records", heading="Records"),
@@ -48,45 +49,52 @@ COLUMNS = (
     Column("batch_bytes", _LONG, "the bytes of these batches as they are", _NO_BATCH),
     Column("uncompressed_bytes", _LONG, "and without compression", _NO_BATCH,
            heading="Uncompressed"),
-    Column("compression_ratio", _DOUBLE, "how many times larger they are without", _NO_BATCH),
+    Column("compression_ratio", _DOUBLE, "how many times larger they are without compression",
+           _NO_BATCH),
     Column("mean_batch_bytes", _DOUBLE, "the bytes of a batch on average", _NO_BATCH),
     Column("p50_batch_bytes", _LONG, "half of the batches are no larger", _NO_BATCH,
            heading="Batch, p50"),
     Column("p99_batch_bytes", _LONG, "of a hundred batches one is larger",
-           f"of fewer than {least_of(99)} batches: it would be the largest", heading="Batch, p99"),
+           f"for fewer than {least_of(99)} batches: it would be the largest", heading="Batch, p99"),
     Column("mean_record_bytes", _DOUBLE, "the bytes of a record without compression, on average",
            _NO_RECORD),
-    Column("p50_record_bytes", _LONG, "half of the records are no larger; from 128 on to one part "
-           "in 64", _NO_RECORD, heading="Record, p50"),
+    Column("p50_record_bytes", _LONG,
+           "half of the records are no larger; above 128, accurate to one part in 64",
+           _NO_RECORD, heading="Record, p50"),
     Column("p99_record_bytes", _LONG, "of a hundred records one is larger, likewise",
-           f"of fewer than {least_of(99)} records: it would be the largest", heading="Record, p99"),
-    Column("tombstones", _LONG, "records with a key and a null for their value",
+           f"for fewer than {least_of(99)} records: it would be the largest",
+           heading="Record, p99"),
+    Column("tombstones", _LONG, "records with a key and a null value",
            heading="Tombstones"),
-    Column("keyed_records", _LONG, "records with a key; those of transactions that were aborted or "
-           "had not ended are not counted"),
-    Column("superseded_records", _LONG, "these with a later one of the same key after them in "
-           "their partition: compaction would remove them, in time", _IN_PARTS),
+    Column("keyed_records", _LONG,
+           "records with a key, without those of transactions that were aborted or had not ended"),
+    Column("superseded_records", _LONG,
+           "of these, records with a later one of the same key after them in their partition: "
+           "compaction would remove them, in time", _IN_PARTS),
     Column("superseded_bytes", _LONG, "their bytes without compression", _IN_PARTS),
     Column("superseded_share", _DOUBLE, "their share of all records",
            f"{_NO_RECORD}, and {_IN_PARTS}", heading="Superseded"),
-    Column("transactional_share", _DOUBLE, "the share of records that are part of a transaction, "
-           "aborted ones too", _NO_RECORD, heading="In transactions"),
+    Column("transactional_share", _DOUBLE,
+           "the share of records in transactions, including aborted ones",
+           _NO_RECORD, heading="In transactions"),
     Column("control_batches", _LONG, "control batches, which end transactions"),
-    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "where none has one",
+    Column("oldest_time", MOMENT, "the earliest timestamp of a record", "if none has one",
            heading="Oldest"),
-    Column("newest_time", MOMENT, "the latest timestamp of a record", "where none has one",
+    Column("newest_time", MOMENT, "the latest timestamp of a record", "if none has one",
            heading="Newest"),
-    Column("damaged", _LONG, "runs of bytes that are not a batch, or do not read",
+    Column("damaged", _LONG, "runs of bytes that are not a batch, or cannot be read",
            heading="Damaged"),
     Column("damaged_bytes", _LONG, "their bytes"),
-    Column("keyless_records", _LONG, "records without a key: compaction would remove them, and "
-           "brokers refuse new ones for compacted topics", heading="Without a key"),
-    Column("aborted_records", _LONG, "records of aborted transactions. Compaction would remove "
-           "them, and they replace no record before them", _OLDER, heading="Aborted"),
+    Column("keyless_records", _LONG,
+           "records without a key: compaction would remove them, and brokers refuse new ones for "
+           "compacted topics", heading="Without a key"),
+    Column("aborted_records", _LONG,
+           "records of aborted transactions. Compaction would remove them, and they replace no "
+           "earlier record", _OLDER, heading="Aborted"),
     Column("aborted_bytes", _LONG, "their bytes without compression", _OLDER),
-    Column("unsettled_records", _LONG, "records of transactions that had not ended where the log "
-           "ends, or of which it is not known how they ended. Compaction does not come to a "
-           "transaction that is open, nor to what follows", _OLDER),
+    Column("unsettled_records", _LONG,
+           "records of transactions that had not ended at the end of the log, or whose end is "
+           "unknown. Compaction stops at an open transaction", _OLDER),
 )  # fmt: skip
 
 
@@ -205,13 +213,13 @@ ANSWER = Answer(
     name="storage",
     place=180,
     question="What is in the log segments of topics?",
-    meaning="A row for each topic, by the bytes of its log segments: of one replica of each "
-    "partition, without indexes. Superseded records have a later one of the same key after them.",
-    advice="Small batches and a ratio near 1 are a producer's settings: raise linger.ms and "
-    "batch.size, and set compression.type. Where many records are superseded, "
+    meaning="A row for each topic, by the bytes of its log segments: one replica of each "
+    "partition, without indexes. A superseded record has a later record of the same key after it.",
+    advice="Small batches and a ratio near 1 come from a producer's settings: raise linger.ms and "
+    "batch.size, and set compression.type. If many records are superseded, "
     "cleanup.policy=compact may help. First make sure that no consumer needs every record, and "
-    "that every record has a key: compaction removes what is superseded and what has no key, for "
-    "good.",
+    "that every record has a key: compaction removes superseded records, and records without a "
+    "key, for good.",
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "topic"),

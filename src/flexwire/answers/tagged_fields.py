@@ -32,28 +32,29 @@ _READ: Final = ("direction", "client_id", "size", "body_version", _BODIES)
 
 COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
-    Column("is_header", pa.bool_(), "whether the field is in the header that stands before it",
+    Column("is_header", pa.bool_(), "whether the field is in the header of the message",
            heading="In the header"),
     Column("path", pa.string(), 'the structure that has it: "topics[]"; "" for the message or '
            "header itself", heading="In"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
-    Column("name", pa.string(), "the field's name", "where the catalog does not know the tag",
+    Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),
     Column("is_known", pa.bool_(), "whether the catalog knows the tag there"),
     Column("sender", pa.string(), '"client" or "broker": who sends the message'),
-    Column("client_software_name", pa.string(), "what software the client of the connection is",
-           "where none told it", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "where none told it",
+    Column("client_software_name", pa.string(), "the software of the connection's client",
+           "if nobody named it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "if nobody named it",
            heading="Version"),
     Column("clients", pa.int64(), "how many client ids of this software it was seen with"),
     Column("messages", pa.int64(), "how many messages have the field", heading="Messages"),
     Column("message_share", pa.float64(), "their share of all such messages with this software",
            heading="Of these"),
-    Column("times", pa.int64(), "how often it is there: once for each structure"),
-    Column("bytes", pa.int64(), "its values' bytes", "where it is known, as then it is decoded, "
-           "and where it is withheld", heading="Bytes"),
+    Column("times", pa.int64(), "how often it occurs: once for each structure"),
+    Column("bytes", pa.int64(), "its values' bytes",
+           "if it is null, because it is known and decoded, or because it is withheld",
+           heading="Bytes"),
     Column("byte_share", pa.float64(), "their share of all bytes of the messages that have the "
-           "field", "with ``bytes``", heading="Of the messages"),
+           "field", "if ``bytes`` is null", heading="Of the messages"),
     Column("message_bytes", pa.int64(), "all bytes of the messages that have the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, ascending"),
 )  # fmt: skip
@@ -172,12 +173,12 @@ def _messages_read(frames: DataFrame, software_names: DataFrame) -> DataFrame:
 ANSWER = Answer(
     name="tagged_fields",
     place=80,
-    question="Which tagged fields are sent, and who sends tags that nobody knows?",
-    meaning="Each tagged field by message, place and client software, in how many messages it is, "
+    question="Which tagged fields are sent, and who sends unknown tags?",
+    meaning="Each tagged field by message, place and client software: how many messages have it, "
     "and how large it is there. A field without a name has a tag that the catalog does not know.",
-    advice="Ask the owners of a client that sends unknown tags what they are: another release may "
-    "give the tag another meaning.",
-    row="tagged field and client software",
+    advice="Ask the owners of a client that sends unknown tags what they are, because another "
+    "release may give the tag another meaning.",
+    row="a tagged field and client software",
     columns=COLUMNS,
     order=(
         "is_known",

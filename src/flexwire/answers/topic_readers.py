@@ -45,26 +45,27 @@ _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
 
 COLUMNS: Final = (
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known",
     ),
-    Column("client_id", pa.string(), "the client", "where it sent no client id",
+    Column("client_id", pa.string(), "the client", "if it sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "its host", heading="Host"),
     Column(
-        "is_follower", pa.bool_(), "whether it is a broker that follows the topic's leader; a "
-        "follower fetches every topic that it has a replica of",
+        "is_follower", pa.bool_(),
+           "whether it is a broker that follows the topic's leader; a follower fetches every "
+           "topic of which it has a replica",
     heading="Follower",
 ),
-    Column("groups", pa.list_(pa.string()), "the groups that it fetched or committed for",
+    Column("groups", pa.list_(pa.string()), "the groups for which it fetched or committed",
            heading="Groups"),
     Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
     Column("responses", pa.int64(), "responses to fetches that have a partition of the topic",
            heading="Responses"),
-    Column("commits", pa.int64(), "requests of the client that commit an offset of it",
+    Column("commits", pa.int64(), "requests of the client that commit an offset for it",
            heading="Commits"),
     Column("first_time", MOMENT, "when the first of these was captured or logged"),
     Column("last_time", MOMENT, "when the last was", heading="Last"),
@@ -145,10 +146,10 @@ ANSWER: Final = Answer(
     name="topic_readers",
     place=130,
     question="Who reads which topic?",
-    meaning="Each client that fetches a topic or commits an offset of it, with its groups. Brokers "
-    "that follow leaders come last: they fetch what nobody else reads too.",
-    advice="Before a topic is given up, capture or log fetches for as long as its slowest reader "
-    "may wait, such as a month for a monthly job. A topic without a row is not proven unread.",
+    meaning="Each client that fetches a topic or commits an offset for it, with its groups. "
+    "Brokers that follow leaders come last, because they also fetch what nobody else reads.",
+    advice="Before you give up a topic, capture or log fetches for as long as its slowest reader "
+    "may pause, such as a month for a monthly job. A topic without a row is not proven unread.",
     row="a topic and client",
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),

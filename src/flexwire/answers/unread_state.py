@@ -41,15 +41,17 @@ _ROW: Final = ("topic", "partition", "offset", "type", "version", "error")
 COLUMNS = (
     Column("topic", pa.string(), "the internal topic", heading="Topic", is_about=True),
     Column("partition", pa.int32(), "the partition", heading="Partition", is_about=True),
-    Column("type", pa.int32(), "the record's type", "where its bytes do not say it",
+    Column("type", pa.int32(), "the record's type", "if its bytes do not show it",
            heading="Type", kind="id", is_about=True),
-    Column("version", pa.int32(), "the version of its value", "with ``type``, and of a tombstone",
+    Column("version", pa.int32(), "the version of its value",
+           "if ``type`` is null, and for a tombstone",
            heading="Version"),
     Column("records", pa.int64(), "how many do not decode",
-           "of records that are missing: how many these were is not known", heading="Records"),
-    Column("first_offset", pa.int64(), "the offset of the first; of records that are missing the "
-           "moment that was asked for", heading="First offset"),
-    Column("error", pa.string(), "why that one does not", heading="Why"),
+           "for records that are missing: how many these were is unknown", heading="Records"),
+    Column("first_offset", pa.int64(),
+           "the offset of the first; for records that are missing, the requested moment",
+           heading="First offset"),
+    Column("error", pa.string(), "why that one does not decode", heading="Why"),
 )  # fmt: skip
 
 
@@ -118,10 +120,10 @@ ANSWER = Answer(
     name="unread_state",
     place=400,
     question="Which records of internal topics could not be read?",
-    meaning="What the answers about groups, transactions, tiered storage and the cluster may "
-    "lack: records that are damaged, or of a Kafka that is newer than this flexwire.",
-    advice="Take another replica of a damaged log; upgrade flexwire where a type or version is in "
-    "no release that it knows.",
+    meaning="What the answers about groups, transactions, tiered storage and the cluster may lack: "
+    "records that are damaged, or of a Kafka newer than this flexwire.",
+    advice="Use another replica of a damaged log. Upgrade flexwire if a type or version is in no "
+    "release that it knows.",
     row="a partition, type and version",
     columns=COLUMNS,
     order=("-records", "topic", "partition", "type", "version"),

@@ -36,15 +36,17 @@ _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
 COLUMNS = (
     Column("group", pa.string(), "the group", heading="Group", is_about=True),
     Column("type", pa.string(), "classic, consumer, share or streams",
-           "of a group that only commits, and has no record of its own", heading="Type"),
-    Column("topics", pa.list_(pa.string()), "the topics that it has committed offsets of, or as a "
-           "share group has a state for", heading="Topics"),
+           "for a group that only commits, and has no record of its own", heading="Type"),
+    Column("topics", pa.list_(pa.string()),
+           "the topics for which it has committed offsets, or for which a share group has a "
+           "state", heading="Topics"),
     Column("partitions", pa.int64(), "how many of their partitions", heading="Partitions"),
-    Column("last_time", _TIME, "when it committed or changed last, by the coordinator's clock",
-           "where no record says it", heading="Last used"),
-    Column("idle_us", pa.int64(), "how long that was before the last record of any internal topic, "
-           "or the moment that is asked for, in microseconds",
-           "with ``last_time``, or where no record says when that is", heading="Idle"),
+    Column("last_time", _TIME, "when it last committed or changed, by the coordinator's clock",
+           "if no record has it", heading="Last used"),
+    Column("idle_us", pa.int64(),
+           "how long that was before the last record of any internal topic, or before the "
+           "requested moment, in microseconds",
+           "if ``last_time`` is null, or if no record has that time", heading="Idle"),
 )  # fmt: skip
 
 
@@ -120,9 +122,9 @@ ANSWER = Answer(
     question="Which groups was nobody seen to use?",
     meaning="Groups without a member that were not used in the last day, those that have been "
     "idle for longest first.",
-    advice="Ask the owners of those that have been idle for months. A group that is deleted loses "
-    "its offsets for good: write them down first (flexwire answers OUT group_offsets --reset-plan "
-    "FILE has those of consumer groups), then kafka-consumer-groups --delete or "
+    advice="Ask the owners of groups that have been idle for months. A deleted group loses its "
+    "offsets for good. First write them down: flexwire answers OUT group_offsets --reset-plan "
+    "FILE has those of consumer groups. Then use kafka-consumer-groups --delete or "
     "kafka-share-groups --delete.",
     row="a group",
     columns=COLUMNS,

@@ -33,32 +33,39 @@ RECENT: Final = timedelta(days=7)
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _TOPIC: Final = InternalTopic.CONSUMER_OFFSETS
-_NOT_READ: Final = "where no log of it was read, and as of an offset"
+_NOT_READ: Final = "if no log of it was read, and as of an offset"
 COLUMNS = (
     Column("topic", pa.string(), "the topic", heading="Topic", is_about=True),
-    Column("partitions", pa.int64(), "its partitions, or those whose log was read where the "
-           "cluster's metadata was not", heading="Partitions"),
+    Column("partitions", pa.int64(),
+           "its partitions, or those whose log was read if the cluster's metadata was not",
+           heading="Partitions"),
     Column("bytes", pa.int64(), "the bytes of its logs that were read", _NOT_READ, heading="Bytes"),
     Column("last_record_time", _TIME, "the latest timestamp of its records",
            f"{_NOT_READ}, or has none", heading="Last record"),
-    Column("groups", pa.int64(), "the groups that have committed an offset of it, all of them "
-           "without members and some time ago", heading="Groups"),
-    Column("last_commit_time", _TIME, "when one of these did last", "where none has",
+    Column("groups", pa.int64(),
+           "the groups that have committed an offset for it, all without members and some time "
+           "ago", heading="Groups"),
+    Column("last_commit_time", _TIME, "when one of these last did", "if none has",
            heading="Last commit"),
-    Column("unread_us", pa.int64(), "how long that was before the last record of any internal "
-           "topic, or the moment that is asked for, in microseconds",
-           "with ``last_commit_time``, or where no record says when that is",
+    Column("unread_us", pa.int64(),
+           "how long that was before the last record of any internal topic, or before the "
+           "requested moment, in microseconds",
+           "if ``last_commit_time`` is null, or if no record has that time",
            heading="Not read for"),
-    Column("is_known", pa.bool_(), "whether all partitions of __consumer_offsets were read: where "
-           "false, a group that reads it may have been missed. True is no proof that nobody reads "
-           "it: who commits nothing is not seen", heading="All groups read"),
-    Column("software", pa.string(), "whose topic it is by its name, as Kafka Connect's: such a "
-           "topic is read without commits", "where its name says nothing", heading="Of"),
-    Column("is_compacted", pa.bool_(), "whether the topic's own cleanup.policy has compact: such a "
-           "topic is a table, and often read whole without commits", "where no cluster's metadata "
+    Column("is_known", pa.bool_(),
+           "whether all partitions of __consumer_offsets were read. If not, a group that reads "
+           "it may have been missed. True does not prove that nobody reads it, because readers "
+           "that commit nothing are not seen", heading="All groups read"),
+    Column("software", pa.string(),
+           "whose topic it is by its name, such as Kafka Connect's: it is read without commits",
+           "if its name says nothing", heading="Of"),
+    Column("is_compacted", pa.bool_(),
+           "whether the topic's own cleanup.policy has compact: such a topic is a table, and "
+           "often read as a whole without commits", "if no cluster's metadata "
            "was read", heading="Compacted"),
-    Column("is_apart", pa.bool_(), "whether ``software`` or ``is_compacted`` says that it is read "
-           "without commits, so that no group's offset says whether anybody needs it"),
+    Column("is_apart", pa.bool_(),
+           "whether ``software`` or ``is_compacted`` shows that it is read without commits, so "
+           "that no group's offset tells whether anybody needs it"),
 )  # fmt: skip
 
 
@@ -202,13 +209,13 @@ ANSWER = Answer(
     name="unused_topics",
     place=250,
     question="Which topics was no group seen to read?",
-    meaning="Topics that no group with members reads, that nobody committed an offset of in the "
-    "last 7 days, and that no client fetches in this analysis. Those that are read without "
-    "commits by their name or as they are compacted stand last.",
-    advice="No row is a reason to delete a topic: who commits nothing is not seen. Ask its "
-    "owners, and look for fetches over weeks (topic_readers, of a capture or a request log). Then "
-    "deny reading with an ACL, which can be undone, and wait. A shorter retention.ms deletes for "
-    "good as well.",
+    meaning="Topics that no group with members reads, for which nobody committed an offset in the "
+    "last 7 days, and that no client fetches in this analysis. Topics that are read without "
+    "commits, by their name or because they are compacted, come last.",
+    advice="No row is a reason to delete a topic, because readers that commit nothing are not "
+    "seen. Ask its owners, and look for fetches over weeks (topic_readers, from a capture or a "
+    "request log). Then deny reading with an ACL, which can be undone, and wait. A shorter "
+    "retention.ms also deletes for good.",
     row="a topic",
     columns=COLUMNS,
     order=("is_apart", "-is_known", "-bytes", "-unread_us", "topic"),

@@ -70,7 +70,7 @@ class Judge:
         return self._is_kept(payload, self.conversation.response(payload))
 
     def _is_kept(self, payload: bytes, turn: Any) -> bool:
-        frames, (takes,) = self.filter.kept(FrameGroup(to_frame(payload), [payload]), [turn])
+        frames, (takes,) = self.filter.select(FrameGroup(to_frame(payload), [payload]), [turn])
         assert frames == (
             FrameGroup(to_frame(payload), [payload]) if takes else FrameGroup(b"", [])
         )

@@ -63,8 +63,8 @@ def make_samples(
     [None, b'orders-30', b'orders-76']
     """
     source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run
-    made = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
-    return made if headers else [replace(one, headers=()) for one in made]
+    records = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
+    return records if headers else [replace(record, headers=()) for record in records]
 
 
 def _sample(topic: str, number: int, source: random.Random, *, null_headers: bool) -> SampleRecord:

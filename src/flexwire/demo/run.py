@@ -64,9 +64,9 @@ class DemoTraffic:
                 tap.undecodable for tap in self.taps
             ),
         }
-        return [f"{one.client}: {what}" for one in self.clients for what in one.failures] + [
-            f"tap: {count} {what}" for what, count in wrong.items() if count
-        ]
+        return [
+            f"{client.client}: {what}" for client in self.clients for what in client.failures
+        ] + [f"tap: {count} {what}" for what, count in wrong.items() if count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,13 +216,13 @@ def _clients(clients: tuple[ClientOutcome, ...], facts: Facts) -> Table:
     table.add_column("What it did", ratio=1)
     for heading in ("Written", "Read", "Requests", "Failures"):
         table.add_column(heading, justify="right")
-    for one in clients:
+    for client in clients:
         table.add_row(
-            Text(one.client),
-            Text(", ".join(filter(None, (one.version.partition(" ")[0], one.part))) or "—"),
-            str(one.produced),
-            str(one.consumed),
-            str(sum(requests[client_id] for client_id in one.client_ids)),
-            Text(str(len(one.failures)), style="bold red" if one.failures else ""),
+            Text(client.client),
+            Text(", ".join(filter(None, (client.version.partition(" ")[0], client.part))) or "—"),
+            str(client.produced),
+            str(client.consumed),
+            str(sum(requests[client_id] for client_id in client.client_ids)),
+            Text(str(len(client.failures)), style="bold red" if client.failures else ""),
         )
     return table

@@ -44,8 +44,8 @@ class RemovedConfiguration:
 @cache
 def _facts() -> dict[str, Any]:
     text = (resources.files(__package__) / "configurations.json").read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    facts: dict[str, Any] = json.loads(text)
+    return facts
 
 
 @cache
@@ -113,4 +113,4 @@ def removed_configurations() -> frozenset[tuple[ConfiguredKind, str]]:
 
 def _place(release: str) -> int:
     """Return the place of the newest known release that is not newer; -1 without one."""
-    return sum(is_since(release, one) for one in known_releases()) - 1
+    return sum(is_since(release, known_release) for known_release in known_releases()) - 1

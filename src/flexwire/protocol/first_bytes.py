@@ -158,8 +158,8 @@ def parse_size(text: str) -> bytes:
         number = int(text.replace(",", ""))
         if INT32_MIN <= number <= UINT32_MAX:
             return (number & UINT32_MAX).to_bytes(PREFIX_LENGTH, "big")
-    elif (found := _HEX.fullmatch(text)) is not None:
-        return bytes.fromhex(found[1].zfill(2 * PREFIX_LENGTH))
+    elif (match := _HEX.fullmatch(text)) is not None:
+        return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
     elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
         # A shell's quotes lose the space of "GET " easily.
         return text.ljust(PREFIX_LENGTH).encode()
@@ -176,14 +176,16 @@ def _tls(first: bytes) -> FirstBytes | None:
 
 
 def _text(first: bytes) -> FirstBytes | None:
-    found = _TEXTS.get(first.decode("latin-1"))
-    if found is not None:
-        return FirstBytes(*found)
+    meaning = _TEXTS.get(first.decode("latin-1"))
+    if meaning is not None:
+        return FirstBytes(*meaning)
     more = int.from_bytes(first, "big") + _LEFT_OUT
-    found = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
-    if found is not None:
-        return FirstBytes(f"{found[0]}, if librdkafka reports the size: it leaves 4 out", found[1])
-    if all(one in _PRINTABLE for one in first):
+    meaning = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
+    if meaning is not None:
+        return FirstBytes(
+            f"{meaning[0]}, if librdkafka reports the size: it leaves 4 out", meaning[1]
+        )
+    if all(byte in _PRINTABLE for byte in first):
         return FirstBytes("text, the beginning of no protocol that flexwire knows", _OTHER)
     return None
 

@@ -270,15 +270,15 @@ class FrameSplitter:
 
     def peek(self, start: int, stop: int) -> bytes:
         """A part of `pending`."""
-        found = []
+        pieces = []
         for part in self._parts:
             if stop <= 0:
                 break
             if start < len(part):
-                found.append(part[max(start, 0) : stop])
+                pieces.append(part[max(start, 0) : stop])
             start -= len(part)
             stop -= len(part)
-        return b"".join(found)
+        return b"".join(pieces)
 
     def _refusal(self, length: int) -> str:
         if length < 0:

@@ -41,7 +41,9 @@ def walk_structures(
         return
     here = JsonStructure(form, schema, path)
     yield here
-    inner = {one.json_name: found for one in schema.fields if (found := struct_of(one.type))}
+    inner = {
+        field.json_name: struct for field in schema.fields if (struct := struct_of(field.type))
+    }
     former = (names or {}).get(schema.name, {})
     for name, value in list(form.items()):
         within = inner.get(former.get(name, name))
@@ -83,26 +85,26 @@ def make_readable(
     schema = kind.definition.schema(version)
     fields = record_field_names(kind, version) if records else frozenset()
     room = RecordBudget()
-    for one in walk_structures(form, schema):
-        for name in fields & one.form.keys():
-            _show_records(one.form, name, room)
+    for structure in walk_structures(form, schema):
+        for name in fields & structure.form.keys():
+            _show_records(structure.form, name, room)
         if names:
-            _name_errors(one.form, error_code_names(one.schema))
+            _name_errors(structure.form, error_code_names(structure.schema))
     return form
 
 
 def record_field_names(kind: type[Message], version: int) -> frozenset[str]:
     """The names in JSON of a message's fields that hold records."""
     spec = kind.entry.spec(version, kind.definition.served.release)
-    return frozenset(one.json_name for one in spec.walk() if one.type.name == "records")
+    return frozenset(field.json_name for field in spec.walk() if field.type.name == "records")
 
 
 def error_code_names(schema: Schema) -> list[str]:
     """The names in JSON of a structure's own fields that are error codes."""
     return [
-        one.json_name
-        for one in schema.fields
-        if one.type == INT16 and is_error_code(one.name, INT16.name.lower())
+        field.json_name
+        for field in schema.fields
+        if field.type == INT16 and is_error_code(field.name, INT16.name.lower())
     ]
 
 
@@ -139,6 +141,6 @@ def _name_errors(form: dict[str, Any], names: list[str]) -> None:
 def _show_records(form: dict[str, Any], name: str, room: RecordBudget) -> None:
     if form[name] is None:
         return
-    found = decode_records(base64.b64decode(form[name]), room)
-    if found is not None:
-        form[name] = found
+    batches = decode_records(base64.b64decode(form[name]), room)
+    if batches is not None:
+        form[name] = batches

@@ -79,10 +79,10 @@ def count_bytes(records: Iterable[Record]) -> int:
     """
     return sum(
         RECORD_COST
-        + len(one.key or b"")
-        + len(one.value or b"")
-        + sum(RECORD_COST + len(key) + len(value or b"") for key, value in one.headers)
-        for one in records
+        + len(record.key or b"")
+        + len(record.value or b"")
+        + sum(RECORD_COST + len(key) + len(value or b"") for key, value in record.headers)
+        for record in records
     )
 
 

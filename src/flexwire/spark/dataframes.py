@@ -93,7 +93,7 @@ def read(spark: SparkSession, found: Output, name: str, schema: pa.Schema) -> Da
 
 
 @dataclass(frozen=True, slots=True)
-class FilePart:
+class ParquetFilePart:
     """Every ``of``-th row group of a file, from the ``number``-th on."""
 
     file: str
@@ -134,17 +134,17 @@ class FilePart:
                 yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
 
 
-def parts_of(files: Iterable[tuple[str, int]]) -> list[FilePart]:
+def parts_of(files: Iterable[tuple[str, int]]) -> list[ParquetFilePart]:
     """Parts of about `PART_BYTES` each, of files by name and size."""
     of_file = [(file, 1 + size // PART_BYTES) for file, size in files]
-    return [FilePart(file, number, of) for file, of in of_file for number in range(of)]
+    return [ParquetFilePart(file, number, of) for file, of in of_file for number in range(of)]
 
 
 @dataclass(frozen=True, slots=True)
 class _FilePartition(InputPartition):
     """What one task reads."""
 
-    part: FilePart
+    part: ParquetFilePart
 
 
 class TablesDataSource(DataSource):
@@ -204,7 +204,7 @@ class _TableParts:
 
     name: str
     columns: pa.Schema
-    parts: tuple[FilePart, ...]
+    parts: tuple[ParquetFilePart, ...]
 
 
 def of_files(

@@ -65,22 +65,22 @@ def address_fields(spec: MessageSpec, version: int) -> tuple[AddressFields, ...]
 
 
 def _places(schema: Schema, path: tuple[str, ...]) -> Iterator[AddressFields]:
-    present = [one for one in schema.fields if one.presence is not Presence.ABSENT]
+    present = [field for field in schema.fields if field.presence is not Presence.ABSENT]
     for host, port in pairwise(present):
         if _is_host(host) and _is_port(port):
             yield AddressFields(path, host.attribute, port.attribute)
-    for one in present:
-        inner = struct_of(one.type)
+    for field in present:
+        inner = struct_of(field.type)
         if inner is not None:
-            yield from _places(inner, (*path, one.attribute))
+            yield from _places(inner, (*path, field.attribute))
 
 
-def _is_host(one: Field) -> bool:
-    return isinstance(one.type, String) and one.attribute.rpartition("_")[2] == "host"
+def _is_host(field: Field) -> bool:
+    return isinstance(field.type, String) and field.attribute.rpartition("_")[2] == "host"
 
 
-def _is_port(one: Field) -> bool:
-    return one.type == INT32 and one.attribute.rpartition("_")[2] == "port"
+def _is_port(field: Field) -> bool:
+    return field.type == INT32 and field.attribute.rpartition("_")[2] == "port"
 
 
 @per_catalog
@@ -92,8 +92,8 @@ def response_address_fields(message_name: str, version: int) -> tuple[AddressFie
     response is looked into; decoding then says that it cannot be.
     """
     entry = catalog().entry(message_name)
-    known = version if version in entry.versions else entry.versions.highest
-    return address_fields(entry.spec(known), known)
+    nearest = version if version in entry.versions else entry.versions.highest
+    return address_fields(entry.spec(nearest), nearest)
 
 
 Route = Callable[[HostPort], HostPort]
@@ -129,15 +129,19 @@ def _advertised(
     name: str, version: int
 ) -> tuple[Schema, tuple[AddressFields, ...], tuple[Path, ...]]:
     places = response_address_fields(name, version)
-    paths = [(*place.path, one) for place in places for one in (place.host, place.port)]
+    paths = [
+        (*place.path, name_of_field)
+        for place in places
+        for name_of_field in (place.host, place.port)
+    ]
     return message(name).definition.schema(version), places, tuple(paths)
 
 
 def _replaced(
     spans: Iterator[FieldSpan], places: tuple[AddressFields, ...], route: Route
 ) -> Iterator[Replacement]:
-    for _, found in groupby(spans, key=attrgetter("structure")):
-        fields = {span.path: span for span in found}
+    for _, structure in groupby(spans, key=attrgetter("structure")):
+        fields = {span.path: span for span in structure}
         for place in places:
             host = fields.get((*place.path, place.host))
             port = fields.get((*place.path, place.port))

@@ -124,13 +124,13 @@ class TapStatistics:
             name = reason or "stamped"
             setattr(self, name, getattr(self, name) + 1)
 
-    def count_removed(self, kept: KeptFiles) -> None:
+    def count_removed(self, files: KeptFiles) -> None:
         """Count capture files that made room for later ones."""
-        for file in kept.removed:
+        for file in files.removed:
             self.removed_files += 1
             self.removed_frames += file.frames
             self.removed_bytes += file.size
-        kept.removed.clear()
+        files.removed.clear()
 
     def __add__(self, other: TapStatistics) -> TapStatistics:
         """Both counts together."""
@@ -164,9 +164,9 @@ def openmetrics(counts: TapStatistics, gauges: Mapping[str, int], version: str) 
     <BLANKLINE>
     """
     lines: list[str] = []
-    for one in dataclasses.fields(TapStatistics):
-        kind = "gauge" if one.name in GAUGES else "counter"
-        lines += _family(one.name, kind, getattr(counts, one.name))
+    for field in dataclasses.fields(TapStatistics):
+        kind = "gauge" if field.name in GAUGES else "counter"
+        lines += _family(field.name, kind, getattr(counts, field.name))
     for name, value in gauges.items():
         lines += _family(name, "gauge", value)
     family = _PREFIX.removesuffix("_")
@@ -262,8 +262,8 @@ class MetricsPort:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._answering.pop(task).close()
         if not task.cancelled() and (error := task.exception()) is not None:
-            told = "metrics were not given, by a defect in the tap"
-            self._saying.say(logging.ERROR, told, told, error=error)
+            line = "metrics were not given, by a defect in the tap"
+            self._saying.say(logging.ERROR, line, line, error=error)
 
     async def _answer(self, client: socket.socket) -> None:
         # A monitor that leaves early, sends too much or takes too long gets nothing more.

@@ -213,7 +213,7 @@ class Recorder:
         name: str,
         *,
         withholds: bool,
-        kept: FrameFilter | None = None,
+        frame_filter: FrameFilter | None = None,
         saying: LogLimiter | None = None,
     ) -> None:
         self._capture = capture
@@ -221,7 +221,7 @@ class Recorder:
         self._name = name
         self._withholds = withholds
         self._withholding = CredentialMask()
-        self._kept = kept
+        self._filter = frame_filter
         self._saying = saying or LogLimiter(log)
 
     def frames(
@@ -233,8 +233,8 @@ class Recorder:
         comments: Sequence[bytes] = (),
     ) -> None:
         """Write frames that came together, and what their conversation says they are."""
-        if self._kept is not None:
-            frames, takes = self._kept.kept(frames, turns)
+        if self._filter is not None:
+            frames, takes = self._filter.select(frames, turns)
             turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
         whole, payloads = frames
         if not payloads:
@@ -252,8 +252,8 @@ class Recorder:
         for start in range(0, len(payloads), _COMMENTED_TOGETHER):
             part = slice(start, start + _COMMENTED_TOGETHER)
             data = b"".join(map(to_frame, payloads[part]))
-            said = [one for one in comments[part] if one]
-            self._write(direction, data, at_us, len(payloads[part]), said)
+            written = [comment for comment in comments[part] if comment]
+            self._write(direction, data, at_us, len(payloads[part]), written)
 
     def piece(self, direction: Direction, data: bytes, at_us: int, *, may_be_secret: bool) -> None:
         """Write bytes that are not frames."""
@@ -269,7 +269,7 @@ class Recorder:
         self._saying.say(
             logging.INFO, "frames that broke off", f"{self._name}: a {direction} broke off"
         )
-        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
+        if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
             data = withhold_rest(frame.data, is_request=direction == "request")
@@ -280,7 +280,7 @@ class Recorder:
         self, direction: Direction, frame: TruncatedFrame, turn: Turn, at_us: int
     ) -> None:
         """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
-        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
+        if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
             data = withhold_beginning(frame.data, turn, is_request=direction == "request")
@@ -308,8 +308,8 @@ class Recorder:
             self._capture.close(reset=reset, by_broker=by_broker)
         except CaptureError as error:
             self._statistics.unended += 1
-            told = f"{self._name}: its end is not captured: {error}"
-            self._saying.say(logging.ERROR, "connections whose end is not captured", told)
+            line = f"{self._name}: its end is not captured: {error}"
+            self._saying.say(logging.ERROR, "connections whose end is not captured", line)
 
     def _write(
         self,
@@ -326,5 +326,5 @@ class Recorder:
 
     def _not_captured(self, error: CaptureError, frames: int) -> None:
         self._statistics.capture_failures += frames
-        told = f"{self._name}: not captured: {error}"
-        self._saying.say(logging.ERROR, "frames that are not captured", told, count=frames)
+        line = f"{self._name}: not captured: {error}"
+        self._saying.say(logging.ERROR, "frames that are not captured", line, count=frames)

@@ -190,11 +190,11 @@ class Relay:
     def _shortened_request(self, frame: TruncatedFrame) -> Turn:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
-    def _say_once(self, told: str, reason: str) -> None:
+    def _say_once(self, kind: str, reason: str) -> None:
         """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
-        level = logging.DEBUG if told in self._said else logging.WARNING
-        self._said.add(told)
-        self._saying.say(level, told, f"{self.name}: {told}: {reason}")
+        level = logging.DEBUG if kind in self._said else logging.WARNING
+        self._said.add(kind)
+        self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
 
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
@@ -335,8 +335,8 @@ class Relay:
             replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
-            told = "passed on a response unchanged, with the addresses it may have"
-            self._saying.say(logging.WARNING, told, f"{self.name}: {told}: {error}")
+            kind = "passed on a response unchanged, with the addresses it may have"
+            self._saying.say(logging.WARNING, kind, f"{self.name}: {kind}: {error}")
             return payload
         if replaced is None:
             return payload
@@ -374,8 +374,8 @@ class Relay:
             return
         self._statistics.reset += 1
         reason = explain_failure(error) if isinstance(error, SSLError) else error
-        told = f"{self.name}: ended: {reason}"
-        self._saying.say(logging.INFO, "connections that ended with a reset", told)
+        line = f"{self.name}: ended: {reason}"
+        self._saying.say(logging.INFO, "connections that ended with a reset", line)
         self._finish(was_reset=True)
 
     def _left_early(self) -> None:
@@ -396,8 +396,8 @@ class Relay:
             frames = FrameGroup(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
-            told = f"{self.name}: from here on passed on as it comes: {splitter.error}"
-            self._saying.say(logging.WARNING, "connections that are not frames", told)
+            line = f"{self.name}: from here on passed on as it comes: {splitter.error}"
+            self._saying.say(logging.WARNING, "connections that are not frames", line)
         return frames
 
     def _is_tls(self, data: bytes) -> bool:
@@ -493,15 +493,17 @@ class StampingForwarder:
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Stamped where they can be, and comments that say with which tags."""
-        stamped = [self._stamper.stamp(*one) for one in zip(payloads, turns, strict=True)]
-        self._statistics.count_stamped(one.reason for one in stamped)
+        stamped = [self._stamper.stamp(*request) for request in zip(payloads, turns, strict=True)]
+        self._statistics.count_stamped(request.reason for request in stamped)
         comments = [
-            stamp_comment(turn.request.correlation_id, one.added)
-            if turn.request is not None and one.added
+            stamp_comment(turn.request.correlation_id, request.added)
+            if turn.request is not None and request.added
             else b""
-            for turn, one in zip(turns, stamped, strict=True)
+            for turn, request in zip(turns, stamped, strict=True)
         ]
-        return ForwardedRequests(b"".join(to_frame(one.payload) for one in stamped), comments)
+        return ForwardedRequests(
+            b"".join(to_frame(request.payload) for request in stamped), comments
+        )
 
     def rest(self, data: bytes) -> bytes:
         """As it is: it is still what the client said."""

@@ -42,9 +42,13 @@ def _takes_options(
         init: Callable[..., None],
     ) -> Callable[Concatenate[Tap, _At, _At, Path, _Options], None]:
         taken = inspect.signature(init)
-        named = [one for one in taken.parameters.values() if one.kind is not one.VAR_KEYWORD]
+        named = [
+            parameter
+            for parameter in taken.parameters.values()
+            if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         declared = inspect.signature(config).parameters.values()
-        options = [one for one in declared if one.kind is one.KEYWORD_ONLY]
+        options = [parameter for parameter in declared if parameter.kind is parameter.KEYWORD_ONLY]
         init.__signature__ = taken.replace(parameters=[*named, *options])  # type: ignore[attr-defined]  # functions may have one, and their type does not say so
         return init
 

@@ -189,8 +189,8 @@ class Worker:
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
             # The system closes a socket for which this process has no more files to open.
-            told = "a client was closed: a process of the tap has too many open files"
-            self._saying.say(logging.ERROR, told, told)
+            line = "a client was closed: a process of the tap has too many open files"
+            self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
             self._note_end(number)
             return

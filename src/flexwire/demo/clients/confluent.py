@@ -56,12 +56,12 @@ def run(bootstrap: str) -> ClientOutcome:
         "confluent-kafka", f"{confluent_kafka.__version__} (librdkafka {library})", part=_PART
     )
     try:
-        for client_id, topic, told in _PRODUCERS:
-            _produce(ledger, base | told | {"client.id": ledger.client_id(client_id)}, topic)
-        for client_id, group, topics, told in _CONSUMERS:
+        for client_id, topic, settings in _PRODUCERS:
+            _produce(ledger, base | settings | {"client.id": ledger.client_id(client_id)}, topic)
+        for client_id, group, topics, settings in _CONSUMERS:
             ledger.client_id(client_id)
             names: _Config = {"group.id": group, "client.id": client_id}
-            _consume(ledger, base | names | told, topics)
+            _consume(ledger, base | names | settings, topics)
         _transact(ledger, base | {"client.id": ledger.client_id("ledger-writer")})
     except KafkaException as error:
         return ledger.outcome(error=f"KafkaException: {error}")

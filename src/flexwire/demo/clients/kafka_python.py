@@ -37,8 +37,10 @@ def run(bootstrap: str) -> ClientOutcome:
             name = ledger.client_id(client_id)
             _produce(ledger, servers, name, topic, api_version, compression)
             _consume(ledger, servers, name, topic, api_version)
-            told = "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
-            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{told}")
+            assumed = (
+                "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
+            )
+            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{assumed}")
     except KafkaError as error:
         return ledger.outcome(error=f"{type(error).__name__}: {error}")
     return ledger.outcome()

@@ -41,8 +41,8 @@ def common_versions(party: Party, use: Use, release: str) -> Versions:
     The client may speak every version that some release has beside the one that was seen. Where
     software is known to speak just one version, it is that one.
     """
-    known = find_missing_api(use.api_key, party)
-    if known is not None and known.speaks:
+    missing_api = find_missing_api(use.api_key, party)
+    if missing_api is not None and missing_api.speaks:
         spoken = Versions(use.version, use.version)
     else:
         spoken = versions_spoken_with(use.api_key, use.version)
@@ -61,26 +61,26 @@ def versions_spoken_with(api_key: int, version: int) -> Versions:
     (Versions('0'), Versions('1'), Versions('0-1'))
     """
     releases = catalog().releases
-    each = [read_versions(api_key, one) for one in releases]
+    each = [read_versions(api_key, release) for release in releases]
     if each[-1] and version > each[-1].highest:
         return each[-1]
-    found = Versions.NONE
+    spoken = Versions.NONE
     for versions in each:
         if version in versions:
-            found |= versions
-    return found
+            spoken |= versions
+    return spoken
 
 
 def first_common_release(party: Party, use: Use) -> str | None:
     """Return the first release that offers a version which the client may speak."""
     releases = catalog().releases
-    return next((one for one in releases if common_versions(party, use, one)), None)
+    return next((release for release in releases if common_versions(party, use, release)), None)
 
 
 def first_release_reading(use: Use) -> str | None:
     """Return the first release that offers the version that was seen."""
     releases = catalog().releases
-    each = (one for one in releases if use.version in stable_versions(use.api_key, one))
+    each = (release for release in releases if use.version in stable_versions(use.api_key, release))
     return next(each, None)
 
 
@@ -89,10 +89,10 @@ def find_documented_fallback(party: Party, use: Use, release: str) -> str:
 
     That takes a client that asks what the broker has, and no version in common.
     """
-    known = find_missing_api(use.api_key, party)
-    if known is None or known.outcome != "goes on" or not negotiates(party, use):
+    missing_api = find_missing_api(use.api_key, party)
+    if missing_api is None or missing_api.outcome != "goes on" or not negotiates(party, use):
         return ""
-    return "" if common_versions(party, use, release) else known.what
+    return "" if common_versions(party, use, release) else missing_api.what
 
 
 def judge_without_common_version(party: Party, use: Use, release: str) -> UseVerdict | None:
@@ -100,9 +100,9 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
     if find_documented_fallback(party, use, release):
         return None
     lacks, evidence = _what_lacks(use, release)
-    known = find_missing_api(use.api_key, party)
-    if known is not None and known.outcome == "fails":
-        return UseVerdict("will break", evidence, f"{lacks}, and {known.what}")
+    missing_api = find_missing_api(use.api_key, party)
+    if missing_api is not None and missing_api.outcome == "fails":
+        return UseVerdict("will break", evidence, f"{lacks}, and {missing_api.what}")
     if use.asked == "never":
         reason = "it never asked for ApiVersions on connections seen from their start"
         return UseVerdict(
@@ -114,8 +114,8 @@ def judge_without_common_version(party: Party, use: Use, release: str) -> UseVer
         return UseVerdict(
             "will break", evidence, f"{lacks}, and {reason}, so it sends it nevertheless"
         )
-    if known is not None:
-        reason = f"{known.what}, if the client asks for ApiVersions, which was not seen"
+    if missing_api is not None:
+        reason = f"{missing_api.what}, if the client asks for ApiVersions, which was not seen"
         return UseVerdict("cannot say", evidence, f"{lacks}; {reason}")
     reason = "whether the client does without it is not known"
     return UseVerdict("cannot say", evidence, f"{lacks}, and {reason}")
@@ -132,8 +132,8 @@ def judge_unstable_version(party: Party, use: Use, release: str) -> UseVerdict |
 def _what_lacks(use: Use, release: str) -> tuple[str, str]:
     offered = stable_versions(use.api_key, release)
     if offered:
-        said = f"Kafka {release} offers {offered} of this API, and no release that speaks "
-        return f"{said}{use.version} speaks one of these", "no version in common"
+        beginning = f"Kafka {release} offers {offered} of this API, and no release that speaks "
+        return f"{beginning}{use.version} speaks one of these", "no version in common"
     if read_versions(use.api_key, release):
         return f"Kafka {release} offers this API only with {_UNSTABLE}=true", "API missing"
     return f"Kafka {release} does not have this API", "API missing"

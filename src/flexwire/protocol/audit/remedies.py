@@ -58,8 +58,8 @@ def _try(release: str) -> str:
 
 
 def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
-    known, first = find_missing_api(use.api_key, party), first_common_release(party, use)
-    steps = [known.remedy] if known is not None and known.remedy else []
+    missing_api, first = find_missing_api(use.api_key, party), first_common_release(party, use)
+    steps = [missing_api.remedy] if missing_api is not None and missing_api.remedy else []
     offered = stable_versions(use.api_key, release)
     if offered:
         steps.append(
@@ -69,7 +69,7 @@ def _about_missing(party: Party, use: Use, release: str) -> tuple[str, str]:
         steps.append(f"keep it on brokers of Kafka {first} or newer")
     if not steps:
         steps = [_try(release)]
-    return ", or ".join(steps), "" if known is None else known.citation
+    return ", or ".join(steps), "" if missing_api is None else missing_api.citation
 
 
 def _about_newer(party: Party, use: Use, release: str) -> str:
@@ -116,8 +116,8 @@ def _upgrade(party: Party, use: Use, release: str) -> tuple[list[str], str]:
         return [f"upgrade to {first}{note}"], library.citation
     if party.software_name is not None:
         return [f"upgrade {party.software_name} to a release that {speaks}"], ""
-    known = (one for one in LIBRARIES if one.works_from)
-    first = ", ".join(f"{_short(one.library)} {one.works_from}" for one in known)
+    libraries = (other for other in LIBRARIES if other.works_from)
+    first = ", ".join(f"{_short(other.library)} {other.works_from}" for other in libraries)
     return [
         f"upgrade the client to one of these or newer: {first}; it has to be one that {speaks}"
     ], ""

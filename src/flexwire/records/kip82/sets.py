@@ -193,26 +193,26 @@ def _read_new(data: bytes, reading: DecodeOptions) -> DecodedEntry:
 
 
 def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> list[Kip82Message]:
-    found: list[Kip82Entry] = []
+    inner: list[Kip82Entry] = []
     entries = EntryIterator(data)
-    for start, one in entries:
-        if one[MAGIC_AT] != MAGIC:
-            reason = f"magic {one[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
+    for start, data_of_entry in entries:
+        if data_of_entry[MAGIC_AT] != MAGIC:
+            reason = f"magic {data_of_entry[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
             raise RecordError(reason, offset=start)
         try:
-            entry = _read_checked(one, reading)
+            entry = _read_checked(data_of_entry, reading)
         except RecordError as error:
             raise RecordError(error.reason, offset=start + error.offset) from None
         if entry.compression is not Compression.NONE:
             raise RecordError("a compressed message inside a wrapper", offset=start)
-        found.append(entry)
+        inner.append(entry)
     if entries.partial:
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
-    if not found:
+    if not inner:
         raise RecordError("a wrapper message without inner messages")
     # As in magic 1: relative offsets, and nothing assigned yet where the wrapper is at 0.
-    base = wrapper.offset - found[-1].offset if wrapper.offset else 0
-    messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in found]
+    base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
+    messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
     if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
         raise RecordError("the offset of a message does not fit in 64 bits")
     return messages
@@ -353,13 +353,13 @@ def up_convert(
 def _convert(
     data: bytes | bytearray | memoryview,
     reading: DecodeOptions,
-    kept: tuple[int, ...],
+    magics: tuple[int, ...],
     convert: Callable[[DecodedEntry], bytes],
 ) -> bytes:
     converted = []
     entries = EntryIterator(to_bytes(data))
     for start, entry in entries:
-        if entry[MAGIC_AT] in kept:
+        if entry[MAGIC_AT] in magics:
             converted.append(entry)
             continue
         try:
@@ -373,7 +373,10 @@ def _convert(
 
 def _down(whole: DecodedEntry) -> bytes:
     return encode_batch(
-        [Record(one.offset, one.timestamp, one.key, one.value, []) for one in whole.messages],
+        [
+            Record(message.offset, message.timestamp, message.key, message.value, [])
+            for message in whole.messages
+        ],
         magic=MESSAGE_SETS[-1],
         compression=whole.compression,
         timestamp_type=whole.messages[0].timestamp_type,
@@ -383,5 +386,7 @@ def _down(whole: DecodedEntry) -> bytes:
 def _up(whole: DecodedEntry) -> bytes:
     messages = whole.messages
     if whole.magic == 0:
-        messages = [replace(one, timestamp_type=TimestampType.CREATE_TIME) for one in messages]
+        messages = [
+            replace(message, timestamp_type=TimestampType.CREATE_TIME) for message in messages
+        ]
     return encode_message_set(messages, compression=whole.compression)

@@ -12,8 +12,8 @@ from flexwire.storage.file_search import list_captures
 from flexwire.survey import piece_survey
 from flexwire.survey import piece_survey as exchanges
 from flexwire.survey.piece_survey import survey_piece
-from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import AnalysisRequest, Survey, in_order
+from flexwire.survey.pieces import cut_into_pieces
+from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from tests.capture.interleaved import write_capture
 from tests.capture.traffic import request, response
 from tests.spark.traffic import framed, made
@@ -34,7 +34,7 @@ PIECES = 3
 def handed_over(files: list[Path]) -> list[PieceFrames]:
     """The frames that each piece hands over."""
     asked = AnalysisRequest(tuple(list_captures(files)))
-    pieces = pieces_of(in_order(asked, Survey()) or [], size_of(files) // PIECES)
+    pieces = cut_into_pieces(list_readable_files(asked, Survey()) or [], size_of(files) // PIECES)
     found = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     assert all(found)
     return [one.frames for one in found if one is not None]

@@ -23,7 +23,7 @@ from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.local import compress, decompress
-from flexwire.survey.follower_state import FollowerState, rows_of
+from flexwire.survey.follower_state import FollowerState, build_step_rows
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import look_at_files, make_opener
 from flexwire.tables.frames import TableRows
@@ -66,7 +66,7 @@ class Stretch:
     parts: tuple[FilePart, ...]
 
 
-def stretch_rows(
+def decode_stretch(
     asked: AnalysisRequest, wanted: RowFilter, stretch: Stretch
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames that end in a stretch, each batch with its table's name."""
@@ -85,7 +85,7 @@ def stretch_rows(
                 if item.error is not None:
                     raise item.error
                 continue
-            yield from rows_of(state.take(item), asked, wanted, tables)
+            yield from build_step_rows(state.take(item), asked, wanted, tables)
 
 
 def _reader(asked: AnalysisRequest, part: FilePart) -> SegmentReader:

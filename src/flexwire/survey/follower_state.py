@@ -21,7 +21,7 @@ from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.survey.speculation import key_of
-from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
+from flexwire.survey.state import SOFTWARE_MESSAGE, decode_bodies, find_software, find_topic_names
 from flexwire.tables.frames import TableRows, ends_of
 from flexwire.tables.row_filter import FRAMES, RECORDS
 
@@ -222,8 +222,8 @@ class FollowerState:
         if not self._wanted.gives(FRAMES):
             return {}
         found: dict[str, tuple[int, Software]] = {}
-        for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
-            for name, index, software in software_in(rows):
+        for rows in decode_bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
+            for name, index, software in find_software(rows):
                 if name not in self._software:
                     found[name] = min(found.get(name, (index, software)), (index, software))
         told = {}
@@ -241,7 +241,7 @@ class FollowerState:
         names, told = [self._names], np.zeros(len(frames), np.int64)
         if not self._wanted.gives(RECORDS):
             return names, told
-        for row, topics in topics_told(frames, facts, self._asked.release):
+        for row, topics in find_topic_names(frames, facts, self._asked.release):
             known = names[-1]
             new = {one: name for one, name in topics if name > known.get(one, "")}
             if new:
@@ -251,7 +251,7 @@ class FollowerState:
         return names, told
 
 
-def rows_of(
+def build_step_rows(
     step: FollowStep, asked: AnalysisRequest, wanted: RowFilter, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
     """Give the rows of the frames of a step, each batch with the name of its table."""

@@ -18,10 +18,10 @@ from flexwire.capture.reassembly.framing import (
     TLS_LAST_TYPE,
     TLS_MAJOR,
     TLS_NEWEST,
-    correlation_ids,
     looks_like_request,
     looks_like_response,
-    tls_record,
+    possible_correlation_ids,
+    tls_record_length,
 )
 from flexwire.versions import HIGHEST
 from flexwire.wire.segment_layout import ACK, HALF_MODULUS, MODULUS, PREFIX_LENGTH
@@ -153,7 +153,7 @@ class KeySegments:
         head = self.head(row, REQUEST_HEAD_BYTES)
         if len(head) < SHORTEST_HEAD or not self._asks(head):
             return False
-        return correlation_ids(head)[1] > HIGHEST
+        return possible_correlation_ids(head)[1] > HIGHEST
 
     def _request_ids(self, *, of_high: bool) -> list[int]:
         """Correlation ids of some requests, the lowest and the highest of them."""
@@ -161,7 +161,7 @@ class KeySegments:
         for row in self.with_payload(of_high=of_high):
             head = self.head(row, REQUEST_HEAD_BYTES)
             if len(head) >= SHORTEST_HEAD and looks_like_request(head, self._limit):
-                found.append(correlation_ids(head)[0])
+                found.append(possible_correlation_ids(head)[0])
                 if len(found) == _MOST_IDS:
                     break
         return [min(found), max(found)] if found else []
@@ -205,10 +205,13 @@ class _SentBytes:
         likely = (data[1:-1] == TLS_MAJOR) & (data[2:] <= TLS_NEWEST)
         likely &= (data[:-2] >= TLS_FIRST_TYPE) & (data[:-2] <= TLS_LAST_TYPE)
         for place in np.flatnonzero(likely).tolist():
-            length = tls_record(self._peek(place, TLS_HEAD_BYTES))
+            length = tls_record_length(self._peek(place, TLS_HEAD_BYTES))
             if length is not None:
                 end = place + length
-                if end == self._end or tls_record(self._peek(end, TLS_HEAD_BYTES)) is not None:
+                if (
+                    end == self._end
+                    or tls_record_length(self._peek(end, TLS_HEAD_BYTES)) is not None
+                ):
                     return True
         return False
 

@@ -25,7 +25,7 @@ from flexwire.capture.reassembly.frames import FrameColumns, pick_rows
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
-from flexwire.survey.piece_survey import ExchangeIsolation, first_steps
+from flexwire.survey.piece_survey import ExchangeIsolation, number_first_steps
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
@@ -184,12 +184,13 @@ def _noted(
         if len(places) != 1 or run.frames > NOTED_FRAMES:
             return None
         noted[places[0] : places[0] + 1] = [
-            (is_request, one) for one in correlation_ids(crossed.payload, is_request=is_request)
+            (is_request, one)
+            for one in read_correlation_ids(crossed.payload, is_request=is_request)
         ]
     return noted
 
 
-def correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
+def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
     """The correlation id of a frame; none where it ends before."""
     start = CORRELATION_ID_IN_REQUEST if is_request else 0
     if len(payload) < start + _NUMBER.size:
@@ -233,7 +234,7 @@ class PieceMerger:
         self._failed: dict[str, int] = {}  # how many segments of a key counted
         self._rows_of = self._by_key()
         self._apart = ExchangeIsolation(summary.frames.left_out, findings.turns)
-        self._first_steps = first_steps(summary.logs)
+        self._first_steps = number_first_steps(summary.logs)
         rows = len(self._frames.connection)
         self._connection = np.full(rows, -1, np.int32)
         self._index = self._frames.index.copy()
@@ -363,7 +364,7 @@ class PieceMerger:
         return self._apart.is_so(step, proof.connection)
 
     def _note(self, connection: str, payload: bytes, *, is_request: bool) -> None:
-        self._apart.note(connection, correlation_ids(payload, is_request=is_request))
+        self._apart.note(connection, read_correlation_ids(payload, is_request=is_request))
 
     def _count(self, proof: Proof, rows: NumpyArray) -> None:
         frames = self._frames

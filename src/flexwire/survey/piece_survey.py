@@ -23,7 +23,13 @@ from flexwire.schema.catalog import catalog
 from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
-from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
+from flexwire.survey.state import (
+    SOFTWARE_MESSAGE,
+    decode_bodies,
+    find_software,
+    find_topic_names,
+    read_clocks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,13 +64,13 @@ class RowSteps(NamedTuple):
     step: NumpyArray
 
 
-def first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
+def number_first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
     """The number of the first step of each log, where steps are numbered through."""
     sizes = np.cumsum([0, *(len(one.steps) for one in logs.values())]).tolist()
     return dict(zip(logs, sizes, strict=False))
 
 
-def steps_of(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool) -> RowSteps:
+def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool) -> RowSteps:
     """The steps of all rows; of the first piece, which supposes nothing, a connection is a step."""
     connection = frames.connection.astype(np.int64)
     if is_first:
@@ -74,7 +80,7 @@ def steps_of(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool
     of_name = [numbers.setdefault(key_of(one), len(numbers)) for one in frames.names]
     key = np.array(of_name, np.int64)[connection] if of_name else connection
     order = np.argsort(key, kind="stable")
-    firsts, steps, sizes = first_steps(logs), [], []
+    firsts, steps, sizes = number_first_steps(logs), [], []
     for one, rows in zip(numbers, np.bincount(key, minlength=len(numbers)).tolist(), strict=True):
         left = rows
         log = logs.get(one)
@@ -87,7 +93,7 @@ def steps_of(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool
     return RowSteps(order, key[order], np.repeat(np.array(steps, np.int64), sizes))
 
 
-def without_exchanges(
+def drop_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
 ) -> PieceFrames:
     """Leave the rows out that need not be handed over; ``made_up`` are those of no true frame."""
@@ -337,7 +343,7 @@ class _PieceSurveyor:
 
     def take(self, segments: SegmentColumns) -> None:
         self.size += segments.weight
-        told, clock = clocks(segments)
+        told, clock = read_clocks(segments)
         self.clocks.append((segments.file, told, clock))
         frames = self.flows.push(segments)
         if len(frames):
@@ -388,12 +394,12 @@ class _PieceSurveyor:
         """Read the bodies that say something of the whole, as `Findings.read` does."""
         asks = is_given & ~frames.is_response
         for found, places in self._bodies(frames, facts, SOFTWARE_MESSAGE, asks):
-            for name, index, software in software_in(found):
+            for name, index, software in find_software(found):
                 if name not in self._told:
                     self._told.add(name)
                     self._software[self._rows + int(rows[places[name, index]])] = software
         answers = is_given & (facts.kind == L.ANSWER)
-        for row, topics in topics_told(frames, facts, self._asked.release, answers):
+        for row, topics in find_topic_names(frames, facts, self._asked.release, answers):
             same = self._same_topics.setdefault(topics, topics)
             self._topics[self._rows + int(rows[row])] = same
 
@@ -408,7 +414,7 @@ class _PieceSurveyor:
         names = [frames.connections[one] for one in some.connection.tolist()]
         both = zip(names, some.index.tolist(), strict=True)
         places = dict(zip(both, rows.tolist(), strict=True))
-        for found in bodies(some, facts.take(rows), name, self._asked.release):
+        for found in decode_bodies(some, facts.take(rows), name, self._asked.release):
             yield found, places
 
     def _numbered(self, clients: NumpyArray, texts: list[str]) -> NumpyArray:
@@ -467,6 +473,6 @@ class _PieceSurveyor:
             software=self._software,
             topics=self._topics,
         )
-        steps = steps_of(frames, logs, is_first=self._is_first)
+        steps = assign_steps(frames, logs, is_first=self._is_first)
         made_up = column("made_up", np.bool_)
-        return without_exchanges(frames, made_up, steps, is_first=self._is_first)
+        return drop_exchanges(frames, made_up, steps, is_first=self._is_first)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.files.blocks import file_head, guessed_boundary
+from flexwire.capture.files.blocks import guess_boundary, read_file_head
 from flexwire.capture.reassembly.segments import FilePosition
 from flexwire.survey.request import make_opener
 
@@ -63,14 +63,14 @@ class Piece:
         if not self.start:
             return FilePosition(first.name)
         opens = make_opener(self.files)
-        known = file_head(first.name, opens)
+        known = read_file_head(first.name, opens)
         if known is None:
             return None
-        at = guessed_boundary(first.name, known, self.start, opens)
+        at = guess_boundary(first.name, known, self.start, opens)
         return None if at is None else FilePosition(first.name, at, head=known.head)
 
 
-def pieces_of(files: list[InputFile], size: int) -> list[Piece]:
+def cut_into_pieces(files: list[InputFile], size: int) -> list[Piece]:
     """Cut a capture into pieces of about ``size`` bytes; a file that is gzip'd stays whole."""
     return list(_pieces(files, max(size, 1)))
 

@@ -10,8 +10,14 @@ import pyarrow as pa
 from flexwire.capture.pairing.pairing import Pairing, build_paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.survey.state import reader_between
-from flexwire.survey.survey import NAMES, RangeContext, RangeStart, known_name, start_name
+from flexwire.survey.state import make_range_reader
+from flexwire.survey.survey import (
+    NAMES,
+    RangeContext,
+    RangeStart,
+    range_context_name,
+    range_start_name,
+)
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
@@ -23,21 +29,21 @@ if TYPE_CHECKING:
     from flexwire.survey.survey import AnalysisRequest
 
 
-__all__ = ["FRAMES", "MESSAGES", "RECORDS", "decoded", "decoded_rows"]
+__all__ = ["FRAMES", "MESSAGES", "RECORDS", "decode_range", "decode_range_rows"]
 
 # Frames are held until they have so much of the bytes of a chunk.
 _CHUNKS_HELD = 4
 
 
-def decoded(
+def decode_range(
     asked: AnalysisRequest, number: int, kept: Callable[[str], bytes]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
     """Give the rows of a range as `decoded_rows` does, but with all facts in each row."""
-    for table, rows in decoded_rows(asked, number, kept):
+    for table, rows in decode_range_rows(asked, number, kept):
         yield table, rows.batch() if isinstance(rows, RunRows) else rows
 
 
-def decoded_rows(
+def decode_range_rows(
     asked: AnalysisRequest,
     number: int,
     kept: Callable[[str], bytes],
@@ -48,9 +54,9 @@ def decoded_rows(
     ``kept`` gives what the survey kept, by its name.
     """
     # They were pickled by a survey of this very analysis, in a directory of its own.
-    known: RangeContext = pickle.loads(kept(known_name(number)))  # noqa: S301 - see above
+    known: RangeContext = pickle.loads(kept(range_context_name(number)))  # noqa: S301 - see above
     if number:
-        start: RangeStart = pickle.loads(kept(start_name(number)))  # noqa: S301 - see above
+        start: RangeStart = pickle.loads(kept(range_start_name(number)))  # noqa: S301 - see above
     else:
         turns = Pairing(show_credentials=asked.show_credentials)
         start = RangeStart(None, Flows(brokers=asked.brokers), turns)
@@ -88,7 +94,7 @@ class _RangeDecoder:
 
     def rows(self) -> Iterator[tuple[str, Rows]]:
         flows, turns = self._start.flows, self._start.turns
-        for item in reader_between(self._asked, self._known, self._start.position):
+        for item in make_range_reader(self._asked, self._known, self._start.position):
             if isinstance(item, FileNotes):
                 if item.error is not None:
                     # The survey could read it.

@@ -149,12 +149,12 @@ class Survey:
     redone: int = field(default=0, compare=False)
 
 
-def start_name(number: int) -> str:
+def range_start_name(number: int) -> str:
     """The name of what is kept of the start of a range."""
     return f"start-{number:06d}"
 
 
-def known_name(number: int) -> str:
+def range_context_name(number: int) -> str:
     """The name of what is kept for a range from the end of the capture."""
     return f"known-{number:06d}"
 

@@ -23,10 +23,10 @@ from flexwire.survey.request import (
     RangeContext,
     RangeStart,
     Survey,
-    known_name,
     make_opener,
     make_reader,
-    start_name,
+    range_context_name,
+    range_start_name,
 )
 from flexwire.survey.speculation import key_of
 from flexwire.tables.messages import message_rows
@@ -102,7 +102,7 @@ class SurveyState:
                 flows = flows.only(keys)
                 turns = turns.only(lambda name: key_of(name) in some)
             snapshot = RangeStart(position, flows, turns)
-            self._keep(start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
+            self._keep(range_start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
     def add(self, size: int, stop: CutPosition, rows: int = 0) -> None:
         """Count bytes and segments of the range, which ends there for now."""
@@ -121,10 +121,10 @@ class SurveyState:
 
     def read(self, frames: FrameColumns, facts: HeaderColumns) -> None:
         """Read the bodies of frames that say something of the whole."""
-        for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
-            for connection, index, software in software_in(rows):
+        for rows in decode_bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
+            for connection, index, software in find_software(rows):
                 self.note_software(connection, index, software)
-        told = topics_told(frames, facts, self._asked.release)
+        told = find_topic_names(frames, facts, self._asked.release)
         for pairs in {pairs for _, pairs in told}:
             self.note_names(pairs)
 
@@ -182,10 +182,10 @@ class SurveyState:
                 if kafka[name].is_kafka and kafka[name].reads_as_kafka
             }
             known = RangeContext(within, one.stop, told, software, at_once)
-            self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
+            self._keep(range_context_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
 
 
-def bodies(
+def decode_bodies(
     frames: FrameColumns, facts: HeaderColumns, name: str, release: str | None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of one message's table that frames carry."""
@@ -199,7 +199,7 @@ def bodies(
         yield message_rows(carried, name, release=release)
 
 
-def software_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
+def find_software(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
     """The connection, the frame's index and the software of requests that say it."""
     named = pc.struct_field(rows["body"], "client_software_name")
     kept = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
@@ -210,7 +210,7 @@ def software_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
         yield connection, index, (body["client_software_name"], version)
 
 
-def topics_told(
+def find_topic_names(
     frames: FrameColumns,
     facts: HeaderColumns,
     release: str | None,
@@ -233,7 +233,7 @@ def topics_told(
     names = [some.connections[one] for one in some.connection.tolist()]
     place_of = {both: at for at, both in enumerate(zip(names, some.index.tolist(), strict=True))}
     found: dict[int, frozenset[TopicName]] = {}
-    for decoded in bodies(some, facts.take(read), TOPIC_NAMES_MESSAGE, release):
+    for decoded in decode_bodies(some, facts.take(read), TOPIC_NAMES_MESSAGE, release):
         for connection, index, topics in _topics_in(decoded):
             found[place_of[connection, index]] = topics
     for row, one in zip(rows.tolist(), which.tolist(), strict=True):
@@ -320,7 +320,7 @@ class SegmentOrder:
 
     def keeps(self, segments: SegmentColumns) -> bool:
         """Take in a chunk; whether it is in order."""
-        return self.goes_on(segments.file, *clocks(segments))
+        return self.goes_on(segments.file, *read_clocks(segments))
 
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
         """Take in a part of a file, by the clock of that part alone; whether it is in order."""
@@ -335,7 +335,7 @@ class SegmentOrder:
         return True
 
 
-def clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
+def read_clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
     """The clock at the first and at the last segment of each key in a chunk, and at its end."""
     found = np.maximum.accumulate(segments.timestamp_us)
     # Of those that are put at one place the last stays.
@@ -414,7 +414,7 @@ class MergedFiles:
         return within, MergePlan(waiting, None if is_last else rows)
 
 
-def reader_between(
+def make_range_reader(
     asked: AnalysisRequest, known: RangeContext, start: CutPosition
 ) -> SegmentReader | MergedReader:
     """Read the segments of a range that begins there."""

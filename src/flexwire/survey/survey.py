@@ -28,12 +28,12 @@ from flexwire.survey.request import (
     RangeContext,
     RangeStart,
     Survey,
-    known_name,
     look_at_files,
     make_reader,
-    start_name,
+    range_context_name,
+    range_start_name,
 )
-from flexwire.survey.state import MergedFiles, SequentialFiles, SurveyState, clocks
+from flexwire.survey.state import MergedFiles, SequentialFiles, SurveyState, read_clocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,13 +53,13 @@ __all__ = [
     "RangeStart",
     "Survey",
     "Surveyor",
-    "in_order",
-    "known_name",
-    "start_name",
+    "list_readable_files",
+    "range_context_name",
+    "range_start_name",
 ]
 
 
-def in_order(
+def list_readable_files(
     asked: AnalysisRequest, survey: Survey, found: Sequence[FileLook] | None = None
 ) -> list[InputFile] | None:
     """Give the files that can be read, in the order of the capture; tell the survey of the others.
@@ -68,11 +68,11 @@ def in_order(
     cannot be read that is not to be skipped. Raises `StorageError` for a file that is gone or
     another since it was listed.
     """
-    found = looked_at(asked, survey, found)
+    found = look_at_readable_files(asked, survey, found)
     return None if found is None else [one.source for one in found]
 
 
-def looked_at(
+def look_at_readable_files(
     asked: AnalysisRequest, survey: Survey, found: Sequence[FileLook] | None = None
 ) -> list[FileLook] | None:
     """Give the files that can be read as `in_order` does, and when each begins."""
@@ -117,7 +117,7 @@ class Surveyor:
         store or a disk gives only a part of it.
         """
         asked, survey = self._asked, Survey()
-        found = looked_at(asked, survey, self._found)
+        found = look_at_readable_files(asked, survey, self._found)
         if found is None:
             return survey
         try:
@@ -178,7 +178,7 @@ INFLATED_BYTES: Final = 64 << 20
 """Of a gzip'd file, whose end is nowhere but after all of it, so many bytes are read at most."""
 
 
-def likely_overlap(asked: AnalysisRequest, files: list[InputFile]) -> bool:
+def is_overlap_likely(asked: AnalysisRequest, files: list[InputFile]) -> bool:
     """Whether one of the first files ends with a connection later than another begins with it.
 
     A gzip'd file is read until its clock is where the last of the others begins, if that is soon.
@@ -201,7 +201,7 @@ def _begins(asked: AnalysisRequest, file: InputFile) -> dict[str, int]:
         first = next(chunks)
     if not isinstance(first, SegmentColumns):
         return {}
-    return {key: begins for key, begins, _ in clocks(first)[0]}
+    return {key: begins for key, begins, _ in read_clocks(first)[0]}
 
 
 def _ends(asked: AnalysisRequest, file: InputFile, last_us: int) -> dict[str, int]:
@@ -215,7 +215,7 @@ def _ends(asked: AnalysisRequest, file: InputFile, last_us: int) -> dict[str, in
     with closing(make_reader(asked, [file], start).chunks()) as chunks:
         for item in chunks:
             if isinstance(item, SegmentColumns):
-                told, clock = clocks(item)
+                told, clock = read_clocks(item)
                 found |= {key: ends for key, _, ends in told}
                 size += item.weight
                 if is_inflated and (clock > last_us or size >= INFLATED_BYTES):

@@ -21,7 +21,7 @@ from flexwire.capture.pairing.headers import (
     RequestSummary,
 )
 from flexwire.capture.pairing.rows import PAIRED, Hindsight, Judgement, build_paired
-from flexwire.capture.pairing.state import ClientIds, PendingTable, fresh_states
+from flexwire.capture.pairing.state import ClientIds, PendingTable, make_states
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.kernels import load_kernel
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
@@ -64,7 +64,7 @@ class Pairing:
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
-        self._states = fresh_states(0)
+        self._states = make_states(0)
         self._kept = np.empty((0, L.ENTRY), np.int64)
         self._waiting: PendingTable | None = None
         self._clients = ClientIds()
@@ -88,7 +88,7 @@ class Pairing:
         self._clients = ClientIds(state["_clients"])
         # What waits is put in place again with its entry.
         states = self._states
-        self._states = fresh_states(len(states))
+        self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
     def facts(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
@@ -131,7 +131,7 @@ class Pairing:
         some._names = [name for name, _ in pairs]
         some._numbers = {name: number for number, name in enumerate(some._names)}
         old = np.array([number for _, number in pairs], np.int64)
-        some._states = fresh_states(len(pairs))
+        some._states = make_states(len(pairs))
         some._states[:, [_FLAGS, _CLIENT]] = self._states[old][:, [_FLAGS, _CLIENT]]
         new = np.full(len(self._names), L.NOWHERE, np.int64)
         new[old] = np.arange(len(pairs))
@@ -172,7 +172,7 @@ class Pairing:
             self._forgotten.setdefault(connection, []).extend(waiting)
         self._drop(number)
         self._objects.pop(number, None)
-        self._states[number] = fresh_states(1)[0]
+        self._states[number] = make_states(1)[0]
         self._names[number] = ""
         self._free.append(number)
 
@@ -212,7 +212,7 @@ class Pairing:
                 number = self._numbers[name] = self._new_number(name)
             numbers[place] = number
         if len(self._names) > len(self._states):
-            more = fresh_states(max(len(self._names), 2 * len(self._states)))
+            more = make_states(max(len(self._names), 2 * len(self._states)))
             more[: len(self._states)] = self._states
             self._states = more
             if self._waiting is not None:

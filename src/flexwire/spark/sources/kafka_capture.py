@@ -31,7 +31,7 @@ from flexwire.spark.sources.requests import (
     SupportsTriggerAvailableNow,
     chosen,
 )
-from flexwire.survey.follower import CaptureFollower, Stretch, stretch_rows
+from flexwire.survey.follower import CaptureFollower, Stretch, decode_stretch
 from flexwire.tables.records import RunRows
 from flexwire.tasks import begin_task, spark_schema
 
@@ -215,5 +215,5 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(partition, StretchTask):
             asked, wanted = self._options.asked, self._options.wanted
             with using_packed_catalog(self._options.carried):
-                found = (rows for _, rows in stretch_rows(asked, wanted, partition.stretch))
+                found = (rows for _, rows in decode_stretch(asked, wanted, partition.stretch))
                 yield from CaptureRows(self._schema).batches(found)

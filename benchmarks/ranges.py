@@ -37,7 +37,7 @@ CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
 STAGES = (
     (SegmentReader, "__iter__", "segments"),
     (Flows, "push", "frames"),
-    (Pairing, "facts", "headers"),
+    (Pairing, "read_headers", "headers"),
     (ranges, "paired", "pairs"),
     (ranges, "message_rows", "bodies"),
     (ranges, "record_runs", "records"),

@@ -152,10 +152,10 @@ def test_what_is_left_out_says_nothing_more(
 def told(frames: PieceFrames) -> list[object]:
     """What the rows of each connection say together."""
     found: list[object] = []
-    facts = frames.facts
+    headers = frames.headers
     for number, name in enumerate(frames.names):
         its = frames.connection == number
-        times, asks = frames.time_us[its], np.flatnonzero(its & (facts.kind == REQUEST))
-        both = [(facts.flags[one], facts.client[one]) for one in asks[[0, -1] if len(asks) else []]]
+        times, asks = frames.time_us[its], np.flatnonzero(its & (headers.kind == REQUEST))
+        both = [(headers.flags[one], headers.client[one]) for one in asks[[0, -1] if len(asks) else []]]
         found.append((name, times.min(initial=1 << 62), times.max(initial=0), both))
     return found

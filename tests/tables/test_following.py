@@ -288,8 +288,8 @@ def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
         if number in {19, 59}:
             query.run()
             state = query._follower._state
-            waiting = sum(map(len, state._turns.waiting().values()))
-            sizes.append((waiting, len(state._turns._names), len(state._evidence)))
+            waiting = sum(map(len, state._pairing.waiting().values()))
+            sizes.append((waiting, len(state._pairing._names), len(state._evidence)))
     traffic.close()
     assert len(query.rows[FRAMES]) == 60
     assert sizes[0] == sizes[1]

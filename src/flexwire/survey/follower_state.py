@@ -62,7 +62,7 @@ class FollowStep:
     """
 
     frames: FrameColumns
-    facts: HeaderColumns
+    headers: HeaderColumns
     judgements: dict[str, Judgement]
     software: dict[str, Software]
     introduced: set[str]
@@ -80,7 +80,7 @@ class FollowerState:
         self._asked = asked
         self._wanted = wanted
         self._flows = Flows(brokers=asked.brokers, endless=True)
-        self._turns = Pairing(show_credentials=asked.show_credentials)
+        self._pairing = Pairing(show_credentials=asked.show_credentials)
         self._software: dict[str, Software] = {}
         self._names: dict[str, str] = {}
         # How many connections were forgotten that had the same ends.
@@ -100,7 +100,7 @@ class FollowerState:
         some._flows = self._flows.only(keys)
         known = self._flows.files
         some._flows.files.update({key: known[key] for key in keys if key in known})
-        some._turns = self._turns.only(lambda name: key_of(name) in keys)
+        some._pairing = self._pairing.only(lambda name: key_of(name) in keys)
         some._software = {name: one for name, one in self._software.items() if key_of(name) in keys}
         some._names = self._names
         some._forgotten = {key: one for key, one in self._forgotten.items() if key in keys}
@@ -112,19 +112,19 @@ class FollowerState:
         """Take in a chunk, and give the frames that are whole with it."""
         self._remember(segments)
         frames = self._flows.push(segments, in_order=True)
-        facts = self._turns.facts(frames)
+        headers = self._pairing.read_headers(frames)
         ended = {one.connection: one for one in self._flows.ended()}
         shown = [frames.connections[one] for one in np.unique(frames.connection).tolist()]
         is_proven = self._prove(frames)
-        introduced = self._introduce(frames, facts)
+        introduced = self._introduce(frames, headers)
         is_introduced = np.ones(len(frames), np.bool_)
         for name, row in introduced.items():
             is_its = frames.connection[:row] == frames.connections.index(name)
             is_introduced[:row] &= ~is_its
-        names, told = self._name(frames, facts)
+        names, told = self._name(frames, headers)
         step = FollowStep(
             frames,
-            facts,
+            headers,
             {name: self._judged(name, ended.get(name)) for name in shown},
             {name: self._software[name] for name in shown if name in self._software},
             set(introduced),
@@ -132,10 +132,10 @@ class FollowerState:
             is_proven,
             is_introduced,
             told,
-            self._early(frames, facts),
+            self._early(frames, headers),
         )
         for name in ended:
-            self._turns.end(name)
+            self._pairing.end(name)
             self._software.pop(name, None)
             self._evidence.pop(name, None)
             self._proven.discard(name)
@@ -177,11 +177,11 @@ class FollowerState:
         return Judgement(is_kafka, True, assembler.seen_from_start(name))
 
     def _early(
-        self, frames: FrameColumns, facts: HeaderColumns
+        self, frames: FrameColumns, headers: HeaderColumns
     ) -> dict[str, dict[int, RequestSummary]]:
         """Return what is known of the requests that come after their responses here."""
-        early = self._turns.take_early()
-        unpaired = np.flatnonzero(facts.kind == L.UNPAIRED)
+        early = self._pairing.take_early()
+        unpaired = np.flatnonzero(headers.kind == L.UNPAIRED)
         for place in np.unique(frames.connection[unpaired]).tolist():
             name = frames.connections[place]
             cut = self._flows.take_back(key_of(name)).cut_requests(name)
@@ -217,12 +217,12 @@ class FollowerState:
                 is_proven[row] = False
         return is_proven
 
-    def _introduce(self, frames: FrameColumns, facts: HeaderColumns) -> dict[str, int]:
+    def _introduce(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
         """Note the software of clients; give the rows where one says it for the first time."""
         if not self._wanted.gives(FRAMES):
             return {}
         found: dict[str, tuple[int, Software]] = {}
-        for rows in decode_bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
+        for rows in decode_bodies(frames, headers, SOFTWARE_MESSAGE, self._asked.release):
             for name, index, software in find_software(rows):
                 if name not in self._software:
                     found[name] = min(found.get(name, (index, software)), (index, software))
@@ -235,13 +235,13 @@ class FollowerState:
         return told
 
     def _name(
-        self, frames: FrameColumns, facts: HeaderColumns
+        self, frames: FrameColumns, headers: HeaderColumns
     ) -> tuple[list[dict[str, str]], NumpyArray]:
         """Give the names of topics as they came to be known, and which of these each row has."""
         names, told = [self._names], np.zeros(len(frames), np.int64)
         if not self._wanted.gives(RECORDS):
             return names, told
-        for row, topics in find_topic_names(frames, facts, self._asked.release):
+        for row, topics in find_topic_names(frames, headers, self._asked.release):
             known = names[-1]
             new = {one: name for one, name in topics if name > known.get(one, "")}
             if new:
@@ -258,9 +258,9 @@ def build_step_rows(
     known = (step.told << 1 | step.is_proven) << 1 | step.is_introduced
     for code in np.unique(known).tolist():
         rows = np.flatnonzero(known == code)
-        frames, facts = step.frames, step.facts
+        frames, headers = step.frames, step.headers
         if len(rows) < len(frames):
-            frames, facts = frames.take(rows), facts.take(rows)
+            frames, headers = frames.take(rows), headers.take(rows)
         judgements, software = step.judgements, step.software
         if not code & 2:
             judgements = {
@@ -269,7 +269,7 @@ def build_step_rows(
         if not code & 1:
             software = {name: one for name, one in software.items() if name not in step.introduced}
         told = Hindsight(judgements, early=step.early)
-        batch = build_paired(frames, facts, told, show_credentials=asked.show_credentials)
+        batch = build_paired(frames, headers, told, show_credentials=asked.show_credentials)
         # A response comes later.
         at = batch.schema.get_field_index("answered")
         batch = batch.set_column(at, "answered", pa.nulls(len(batch), pa.bool_()))

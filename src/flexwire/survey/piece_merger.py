@@ -71,32 +71,32 @@ class Proof(NamedTuple):
     """What truly became of a connection; ``indexes`` are to be added to those of its frames."""
 
     connection: str
-    taken: HandoffResult
+    result: HandoffResult
     indexes: tuple[int, int]
-    crossed: tuple[CrossingFrame | None, CrossingFrame | None]
+    crossings: tuple[CrossingFrame | None, CrossingFrame | None]
 
 
-def prove(lent: Handoff, run: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
+def prove(handoff: Handoff, run: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
     """Say what became of a connection that stands as ``lent``; None if it is not as supposed."""
-    said, taken = run.lent, run.taken
-    request = _SideProof(lent.request, said.request, taken.request, limit)
-    response = _SideProof(lent.response, said.response, taken.response, limit)
+    said, result = run.handoff, run.result
+    request = _SideProof(handoff.request, said.request, result.request, limit)
+    response = _SideProof(handoff.response, said.response, result.response, limit)
     ends = (request, response)
-    if lent.client != said.client or not all(one.goes_on() for one in ends):
+    if handoff.client != said.client or not all(one.goes_on() for one in ends):
         return None
     for one, is_crossing, payload in zip(ends, run.is_crossing, payloads, strict=True):
         if one.seeks:
             continue
         if not (one.crosses(payload) if is_crossing else one.is_same()):
             return None
-    noted = _noted(run, request.crossed, response.crossed)
+    noted = _noted(run, request.crossing, response.crossing)
     if noted is None:
         return None
     return Proof(
-        lent.connection,
-        replace(taken, noted=noted, request=request.went, response=response.went),
+        handoff.connection,
+        replace(result, noted=noted, request=request.went, response=response.went),
         (request.index, response.index),
-        (request.crossed, response.crossed),
+        (request.crossing, response.crossing),
     )
 
 
@@ -107,7 +107,7 @@ class _SideProof:
         self._true, self._said, self._limit = true, said, limit
         self.went = went
         self.index = true.next_index - said.next_index
-        self.crossed: CrossingFrame | None = None
+        self.crossing: CrossingFrame | None = None
 
     @property
     def seeks(self) -> bool:
@@ -154,7 +154,7 @@ class _SideProof:
         sizes = went.sizes - len(payload) - PREFIX_LENGTH + len(frame)
         last = length if went.frames == 1 else went.length
         self.went = went._replace(sizes=sizes, length=last)
-        self.crossed = CrossingFrame(
+        self.crossing = CrossingFrame(
             frame[PREFIX_LENGTH:], true.last_us if true.held else INT64_MIN
         )
         return True
@@ -173,10 +173,10 @@ def _noted(
     run: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
     """The correlation ids noted, with those of frames that crossed; None where one is not sure."""
-    noted = list(run.taken.noted)
-    for is_request, crossed in ((True, request), (False, response)):
+    noted = list(run.result.noted)
+    for is_request, crossing in ((True, request), (False, response)):
         places = [place for place, one in enumerate(noted) if one == (is_request, MARK_ID)]
-        if crossed is None:
+        if crossing is None:
             continue
         if not places and run.frames > NOTED_FRAMES:
             # Others came after it.
@@ -185,7 +185,7 @@ def _noted(
             return None
         noted[places[0] : places[0] + 1] = [
             (is_request, one)
-            for one in read_correlation_ids(crossed.payload, is_request=is_request)
+            for one in read_correlation_ids(crossing.payload, is_request=is_request)
         ]
     return noted
 
@@ -233,7 +233,7 @@ class PieceMerger:
         self._rounds: list[_Round] = []
         self._failed: dict[str, int] = {}  # how many segments of a key counted
         self._rows_of = self._by_key()
-        self._apart = ExchangeIsolation(summary.frames.left_out, findings.turns)
+        self._apart = ExchangeIsolation(summary.frames.left_out, findings.pairing)
         self._first_steps = number_first_steps(summary.logs)
         rows = len(self._frames.connection)
         self._connection = np.full(rows, -1, np.int32)
@@ -241,11 +241,11 @@ class PieceMerger:
         self._time_us = self._frames.time_us.copy()
         self._payloads: dict[int, bytes] = {}
         # Responses whose bodies are not here, and connections on which they may be of use.
-        facts, has_payload = self._frames.facts, self._frames.stop > self._frames.start
-        self._is_long = (facts.kind == L.UNPAIRED) & (facts.is_given > 0) & ~has_payload
+        headers, has_payload = self._frames.headers, self._frames.stop > self._frames.start
+        self._is_long = (headers.kind == L.UNPAIRED) & (headers.is_preset > 0) & ~has_payload
         self._asking: set[str] = set()
         if self._is_long.any():
-            self._asking = findings.turns.awaiting(_asked_for_topics())
+            self._asking = findings.pairing.awaiting(_asked_for_topics())
 
     def run(self) -> None:
         """Take in all of it. Raises `UnprovenError`."""
@@ -317,24 +317,24 @@ class PieceMerger:
             if proof is None:
                 self._failed[key] = segments
                 return
-            assembler.take_back(proof.taken)
+            assembler.take_back(proof.result)
             self._count(proof, its)
             self._round(number).rows.append(its)
-            at, segments, number = at + step.frames, segments + step.taken.segments, number + 1
+            at, segments, number = at + step.frames, segments + step.result.segments, number + 1
         if not log.is_whole:
             self._failed[key] = segments
 
     def _proof(
         self, assembler: FrameAssembler, run: FastPathStep, rows: NumpyArray
     ) -> Proof | None:
-        lent = assembler.lend()
-        if lent is None:
+        handoff = assembler.hand_off()
+        if handoff is None:
             return None
-        if self._findings.turns.flags(lent.connection) & L.BY_OBJECTS:
+        if self._findings.pairing.flags(handoff.connection) & L.BY_OBJECTS:
             return None
         frames = self._frames
         is_unread = self._is_long[rows]
-        if is_unread.any() and lent.connection in self._asking:
+        if is_unread.any() and handoff.connection in self._asking:
             return None
         is_response = frames.is_response[rows]
         ends = []
@@ -343,13 +343,13 @@ class PieceMerger:
             payload = frames.data[frames.start[its[0]] : frames.stop[its[0]]] if len(its) else None
             ends.append((its, None if payload is None else payload.tobytes()))
         (asks, asked), (answers, answered) = ends
-        proof = prove(lent, run, (asked, answered), self._flows.limit)
+        proof = prove(handoff, run, (asked, answered), self._flows.limit)
         if proof is None:
             return None
-        crossed = proof.crossed[0]
-        if crossed is not None and api_table().is_handshake(crossed.payload):
+        crossing = proof.crossings[0]
+        if crossing is not None and api_table().is_handshake(crossing.payload):
             return None
-        for its, one in zip((asks, answers), proof.crossed, strict=True):
+        for its, one in zip((asks, answers), proof.crossings, strict=True):
             if one is not None:
                 row = int(its[0])
                 self._payloads[row] = one.payload
@@ -358,7 +358,7 @@ class PieceMerger:
 
     def _is_apart(self, proof: Proof, step: int) -> bool:
         """Whether the exchanges of a step that were left out are apart from all others."""
-        for is_request, one in zip((True, False), proof.crossed, strict=True):
+        for is_request, one in zip((True, False), proof.crossings, strict=True):
             if one is not None:
                 self._note(proof.connection, one.payload, is_request=is_request)
         return self._apart.is_so(step, proof.connection)
@@ -376,9 +376,9 @@ class PieceMerger:
         """Whether a request among these rows says that those after it are read in another way."""
         if not len(rows):
             return False
-        facts = self._frames.facts
-        asks = rows[facts.kind[rows] == L.REQUEST]
-        both = zip(facts.api_key[asks].tolist(), facts.api_version[asks].tolist(), strict=True)
+        headers = self._frames.headers
+        asks = rows[headers.kind[rows] == L.REQUEST]
+        both = zip(headers.api_key[asks].tolist(), headers.api_version[asks].tolist(), strict=True)
         return any(api_table().shakes_hands(*one) for one in both)
 
     def _check(self, found: list[CapturedFrame]) -> None:
@@ -424,46 +424,46 @@ class PieceMerger:
         places = np.argsort(order, kind="stable")
         made = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
         frames, _ = join_frames(made, flows.connections, "")
-        piece = self._frames.facts
+        piece = self._frames.headers
         given = HeaderColumns.joined(
             [piece.take(rows), HeaderColumns.fresh(len(found), [])], piece.clients
         )
         given = given.take(order)
         rows = np.append(rows, np.full(len(found), -1))[order]
-        is_given = given.is_given.astype(np.bool_)
+        is_preset = given.is_preset.astype(np.bool_)
         said = given.take(np.arange(len(rows)))
         for name in ("kind", "api_key", "api_version", "correlation_id", "client", "flags"):
-            getattr(given, name)[~is_given] = 0
-        facts = findings.see(frames, given)
-        self._check_given(frames, is_given)
+            getattr(given, name)[~is_preset] = 0
+        headers = findings.see(frames, given)
+        self._check_preset(frames, is_preset)
         has_payload = frames.stop > frames.start
-        read = np.flatnonzero(has_payload & (~is_given | (facts.kind == L.ANSWER)))
-        findings.read(frames.take(read), facts.take(read))
-        self._note_topics(rows, facts, said, is_given & ~has_payload)
+        read = np.flatnonzero(has_payload & (~is_preset | (headers.kind == L.ANSWER)))
+        findings.read(frames.take(read), headers.take(read))
+        self._note_topics(rows, headers, said, is_preset & ~has_payload)
         for place in _places(rows, self._frames.software):
             name = frames.connections[frames.connection[place]]
             software = self._frames.software[int(rows[place])]
             findings.note_software(name, int(frames.index[place]), software)
 
-    def _check_given(self, frames: FrameColumns, is_given: NumpyArray) -> None:
+    def _check_preset(self, frames: FrameColumns, is_preset: NumpyArray) -> None:
         """See that no row was given after the request from which on its connection has tokens."""
-        for place in np.unique(frames.connection[is_given]).tolist():
-            if not self._findings.turns.flags(frames.connections[place]) & L.BY_OBJECTS:
+        for place in np.unique(frames.connection[is_preset]).tolist():
+            if not self._findings.pairing.flags(frames.connections[place]) & L.BY_OBJECTS:
                 continue
             is_its = frames.connection == place
-            last = np.flatnonzero(is_its & is_given)[-1]
-            others = np.flatnonzero(is_its & ~is_given & ~frames.is_response)
+            last = np.flatnonzero(is_its & is_preset)[-1]
+            others = np.flatnonzero(is_its & ~is_preset & ~frames.is_response)
             first = (one for one in others if api_table().is_handshake(frames.payload(int(one))))
             if next(first, -1) < last:
                 raise UnprovenError
 
     def _note_topics(
-        self, rows: NumpyArray, facts: HeaderColumns, said: HeaderColumns, is_unread: NumpyArray
+        self, rows: NumpyArray, headers: HeaderColumns, said: HeaderColumns, is_unread: NumpyArray
     ) -> None:
         """Take in what the bodies of responses say, if they answer what the piece supposed."""
-        is_named = (facts.kind == L.ANSWER) & (facts.api_key == _asked_for_topics())
-        is_same = (said.kind == facts.kind) & (said.api_key == facts.api_key)
-        is_same &= said.api_version == facts.api_version
+        is_named = (headers.kind == L.ANSWER) & (headers.api_key == _asked_for_topics())
+        is_same = (said.kind == headers.kind) & (said.api_key == headers.api_key)
+        is_same &= said.api_version == headers.api_version
         if (is_unread & is_named & ~is_same).any():
             raise UnprovenError
         topics = self._frames.topics

@@ -113,7 +113,7 @@ def drop_exchanges(
     codes = np.zeros(0, np.int64)
     if not is_first:
         asks = asks[is_left_out[asks]]
-        codes = np.unique(_codes(step[asks], frames.facts.correlation_id[asks]))
+        codes = np.unique(_codes(step[asks], frames.headers.correlation_id[asks]))
     ordinal = np.empty_like(step)
     firsts = np.searchsorted(steps.key, steps.key)
     ordinal[steps.order] = np.arange(len(step)) - firsts
@@ -128,7 +128,7 @@ def _taken(
     return replace(
         frames,
         **some,
-        facts=frames.facts.take(rows),
+        headers=frames.headers.take(rows),
         unplaced=set(pick_rows(dict.fromkeys(frames.unplaced), rows)),
         ordinal=ordinal[rows],
         left_out=left_out,
@@ -137,15 +137,17 @@ def _taken(
 
 def _silent(frames: PieceFrames) -> NumpyArray:
     """Which rows are requests that no response is expected of."""
-    facts = frames.facts
-    found: NumpyArray = (facts.kind == L.REQUEST) & (facts.is_given > 0) & (facts.is_expected == 0)
+    headers = frames.headers
+    found: NumpyArray = (
+        (headers.kind == L.REQUEST) & (headers.is_preset > 0) & (headers.is_expected == 0)
+    )
     return found
 
 
 def _strange(frames: PieceFrames, made_up: NumpyArray) -> NumpyArray:
     """Which rows are of connections with frames of which others have to say what they are."""
     found = np.zeros(len(frames.names), np.bool_)
-    found[frames.connection[(frames.facts.is_given == 0) & ~made_up]] = True
+    found[frames.connection[(frames.headers.is_preset == 0) & ~made_up]] = True
     return found[frames.connection]
 
 
@@ -153,9 +155,9 @@ def _exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, step: NumpyArray
 ) -> tuple[NumpyArray, NumpyArray]:
     """The rows of requests and of their responses that nothing else in the piece concerns."""
-    kind, ids = frames.facts.kind, frames.facts.correlation_id
-    is_given = frames.facts.is_given > 0
-    rows = np.flatnonzero(is_given & ~_silent(frames) & ~_strange(frames, made_up))
+    kind, ids = frames.headers.kind, frames.headers.correlation_id
+    is_preset = frames.headers.is_preset > 0
+    rows = np.flatnonzero(is_preset & ~_silent(frames) & ~_strange(frames, made_up))
     codes = _codes(frames.connection[rows], ids[rows])
     order = np.argsort(codes, kind="stable")
     rows, codes = rows[order], codes[order]
@@ -181,7 +183,7 @@ def _crowded(
     """Which rows are of keys with so many requests at once that some may be forgotten."""
     found = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
-    change[(frames.facts.kind == L.REQUEST) & ~_silent(frames)] = 1
+    change[(frames.headers.kind == L.REQUEST) & ~_silent(frames)] = 1
     change[answers] = -1
     waiting = np.cumsum(change[steps.order])
     if waiting.max(initial=0) <= _MOST_WAITING:
@@ -204,7 +206,7 @@ def _wanted(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
     They are its first and last, by their time, and its first and last request: by the last, and by
     all before it, it is known whether its connection may hold credentials.
     """
-    order, facts = steps.order, frames.facts
+    order, headers = steps.order, frames.headers
     begins = _begins(steps.step) | _begins(steps.key)
     number = np.cumsum(begins) - 1
     times = frames.time_us[order]
@@ -213,7 +215,7 @@ def _wanted(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
     for ends in (np.minimum, np.maximum):
         places = np.flatnonzero(times == ends.reduceat(times, starts)[number])
         found.append(places[_begins(number[places])])
-    asks = np.flatnonzero((facts.kind[order] == L.REQUEST) & (facts.is_given[order] > 0))
+    asks = np.flatnonzero((headers.kind[order] == L.REQUEST) & (headers.is_preset[order] > 0))
     begins = _begins(number[asks])
     found += [asks[begins], asks[np.roll(begins, -1)]]
     return order[np.concatenate(found)]
@@ -252,9 +254,9 @@ class ExchangeIsolation:
     ``waiting`` is what waits from before the piece, and other frames are noted.
     """
 
-    def __init__(self, left_out: NumpyArray, turns: Pairing) -> None:
+    def __init__(self, left_out: NumpyArray, pairing: Pairing) -> None:
         self._first, self._last = left_out[:, 0], left_out[:, 1]
-        self._ids = turns.waiting() if len(left_out) else {}
+        self._ids = pairing.waiting() if len(left_out) else {}
 
     def note(self, connection: str, ids: Iterable[int]) -> None:
         """Take in the correlation ids of frames that the piece does not know as they truly are."""
@@ -325,12 +327,12 @@ class _PieceSurveyor:
         self._asked = asked
         self._is_first = is_first
         self.flows = SpeculativeFlows(brokers=asked.brokers, is_first=is_first)
-        self._turns = Pairing(show_credentials=asked.show_credentials)
+        self._pairing = Pairing(show_credentials=asked.show_credentials)
         self.size = 0
         self.clocks: list[tuple[str, list[KeyClocks], int]] = []
         self._rows = 0
         self._columns: list[dict[str, NumpyArray]] = []
-        self._facts: list[HeaderColumns] = []
+        self._headers: list[HeaderColumns] = []
         self._clients: dict[str, int] = {}
         self._payloads: list[NumpyArray] = []
         self._payload_bytes = 0
@@ -352,18 +354,18 @@ class _PieceSurveyor:
     def _take(self, frames: FrameColumns) -> None:
         made_up = self._made_up(frames)
         real = np.flatnonzero(~made_up)
-        facts = HeaderColumns.fresh(len(frames), [])
+        headers = HeaderColumns.fresh(len(frames), [])
         some = frames if len(real) == len(frames) else frames.take(real)
-        said = self._turns.facts(some)
-        is_given = self._is_given(some, said)
-        self._read(some, said, is_given, real)
+        said = self._pairing.read_headers(some)
+        is_preset = self._find_preset(some, said)
+        self._read(some, said, is_preset, real)
         for name in ("kind", "api_key", "api_version", "correlation_id", "is_expected", "flags"):
-            getattr(facts, name)[real] = getattr(said, name)
-        asks = np.flatnonzero(is_given & ~some.is_response)
-        facts.client[real[asks]] = self._numbered(said.client[asks], said.clients)
-        facts.is_given[real] = is_given
-        unpaired = (facts.kind == L.UNPAIRED) & (frames.stop - frames.start <= _MOST_UNPAIRED)
-        self._keep(frames, facts, made_up, (facts.is_given == 0) | unpaired)
+            getattr(headers, name)[real] = getattr(said, name)
+        asks = np.flatnonzero(is_preset & ~some.is_response)
+        headers.client[real[asks]] = self._numbered(said.client[asks], said.clients)
+        headers.is_preset[real] = is_preset
+        unpaired = (headers.kind == L.UNPAIRED) & (frames.stop - frames.start <= _MOST_UNPAIRED)
+        self._keep(frames, headers, made_up, (headers.is_preset == 0) | unpaired)
 
     def _made_up(self, frames: FrameColumns) -> NumpyArray:
         """Which frames began before the piece."""
@@ -374,47 +376,47 @@ class _PieceSurveyor:
                 found[row] = one.is_made_up("response" if frames.is_response[row] else "request")
         return found
 
-    def _is_given(self, frames: FrameColumns, facts: HeaderColumns) -> NumpyArray:
+    def _find_preset(self, frames: FrameColumns, headers: HeaderColumns) -> NumpyArray:
         """Which frames need not be read again, whatever was before them."""
-        found: NumpyArray = (facts.kind == L.REQUEST) & ~frames.is_response
-        found |= np.isin(facts.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
-        found[[*facts.odd, *frames.error]] = False
+        found: NumpyArray = (headers.kind == L.REQUEST) & ~frames.is_response
+        found |= np.isin(headers.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
+        found[[*headers.odd, *frames.error]] = False
         by_objects = [
             place
             for place in np.unique(frames.connection).tolist()
-            if self._turns.flags(frames.connections[place]) & L.BY_OBJECTS
+            if self._pairing.flags(frames.connections[place]) & L.BY_OBJECTS
         ]
         if by_objects:
             found &= ~np.isin(frames.connection, by_objects)
         return found
 
     def _read(
-        self, frames: FrameColumns, facts: HeaderColumns, is_given: NumpyArray, rows: NumpyArray
+        self, frames: FrameColumns, headers: HeaderColumns, is_preset: NumpyArray, rows: NumpyArray
     ) -> None:
         """Read the bodies that say something of the whole, as `Findings.read` does."""
-        asks = is_given & ~frames.is_response
-        for found, places in self._bodies(frames, facts, SOFTWARE_MESSAGE, asks):
+        asks = is_preset & ~frames.is_response
+        for found, places in self._bodies(frames, headers, SOFTWARE_MESSAGE, asks):
             for name, index, software in find_software(found):
                 if name not in self._told:
                     self._told.add(name)
                     self._software[self._rows + int(rows[places[name, index]])] = software
-        answers = is_given & (facts.kind == L.ANSWER)
-        for row, topics in find_topic_names(frames, facts, self._asked.release, answers):
+        answers = is_preset & (headers.kind == L.ANSWER)
+        for row, topics in find_topic_names(frames, headers, self._asked.release, answers):
             same = self._same_topics.setdefault(topics, topics)
             self._topics[self._rows + int(rows[row])] = same
 
     def _bodies(
-        self, frames: FrameColumns, facts: HeaderColumns, name: str, wanted: NumpyArray
+        self, frames: FrameColumns, headers: HeaderColumns, name: str, wanted: NumpyArray
     ) -> Iterator[tuple[pa.RecordBatch, dict[tuple[str, int], int]]]:
         """Some rows of a message's table, and the places of all by connection and index."""
-        rows = np.flatnonzero(wanted & (facts.api_key == catalog().entry(name).api_key))
+        rows = np.flatnonzero(wanted & (headers.api_key == catalog().entry(name).api_key))
         if not len(rows):
             return
         some = frames.take(rows)
         names = [frames.connections[one] for one in some.connection.tolist()]
         both = zip(names, some.index.tolist(), strict=True)
         places = dict(zip(both, rows.tolist(), strict=True))
-        for found in decode_bodies(some, facts.take(rows), name, self._asked.release):
+        for found in decode_bodies(some, headers.take(rows), name, self._asked.release):
             yield found, places
 
     def _numbered(self, clients: NumpyArray, texts: list[str]) -> NumpyArray:
@@ -431,7 +433,7 @@ class _PieceSurveyor:
     def _keep(
         self,
         frames: FrameColumns,
-        facts: HeaderColumns,
+        headers: HeaderColumns,
         made_up: NumpyArray,
         with_payload: NumpyArray,
     ) -> None:
@@ -445,7 +447,7 @@ class _PieceSurveyor:
         self._payload_bytes = int(stop[-1])
         self._error |= {self._rows + row: reason for row, reason in frames.error.items()}
         self._unplaced |= {self._rows + row for row in frames.unplaced}
-        self._facts.append(facts)
+        self._headers.append(headers)
         self._rows += len(frames)
 
     def frames(self, logs: dict[str, StepLog]) -> PieceFrames:
@@ -465,7 +467,7 @@ class _PieceSurveyor:
             start=column("start", np.int64),
             stop=column("stop", np.int64),
             data=np.concatenate([np.zeros(0, np.uint8), *self._payloads]),
-            facts=HeaderColumns.joined(self._facts, list(self._clients)),
+            headers=HeaderColumns.joined(self._headers, list(self._clients)),
             ordinal=column("start", np.int64),
             left_out=np.zeros((0, 2), np.int64),
             error=self._error,

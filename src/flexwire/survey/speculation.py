@@ -65,19 +65,19 @@ class FastPathStep:
     ``is_crossing`` says of requests and of responses whether the frame that was held is made up.
     """
 
-    lent: Handoff
-    taken: HandoffResult
+    handoff: Handoff
+    result: HandoffResult
     is_crossing: tuple[bool, bool]
 
     @property
     def frames(self) -> int:
         """How many frames it gave."""
-        return self.taken.request.frames + self.taken.response.frames
+        return self.result.request.frames + self.result.response.frames
 
     def joined(self, after: FastPathStep) -> FastPathStep:
         """The same with what followed, if this one gave no frame and the other began at its end."""
-        own, other = self.taken, after.taken
-        taken = replace(
+        own, other = self.result, after.result
+        result = replace(
             other,
             segments=own.segments + other.segments,
             captured=own.captured + other.captured,
@@ -85,7 +85,7 @@ class FastPathStep:
             request=_joined(own.request, other.request),
             response=_joined(own.response, other.response),
         )
-        return replace(self, taken=taken)
+        return replace(self, result=result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class SpeculativeAssembler(FrameAssembler):
         self.log = StepLog()
         self.sides: dict[Direction, _GuessedSide] = {}
         self.client = ""
-        self._lent: Handoff | None = None
+        self._handoff: Handoff | None = None
         self._pushed = self._pushed_bytes = 0
 
     @property
@@ -226,22 +226,22 @@ class SpeculativeAssembler(FrameAssembler):
         side = self.sides.get(direction)
         return side is not None and side.is_made_up
 
-    def lend(self) -> Handoff | None:
+    def hand_off(self) -> Handoff | None:
         """See `FrameAssembler.lend`."""
-        self._lent = None if self.is_over else super().lend()
-        return self._lent
+        self._handoff = None if self.is_over else super().hand_off()
+        return self._handoff
 
-    def take_back(self, taken: HandoffResult) -> None:
+    def take_back(self, result: HandoffResult) -> None:
         """See `FrameAssembler.take_back`."""
-        lent = self._lent
-        if taken.segments and lent is not None and self.log.is_whole:
-            is_supposed = lent.connection == self.name
+        handoff = self._handoff
+        if result.segments and handoff is not None and self.log.is_whole:
+            is_supposed = handoff.connection == self.name
             is_crossing = (
-                is_supposed and self.is_made_up("request") and not lent.request.next_index,
-                is_supposed and self.is_made_up("response") and not lent.response.next_index,
+                is_supposed and self.is_made_up("request") and not handoff.request.next_index,
+                is_supposed and self.is_made_up("response") and not handoff.response.next_index,
             )
-            self.log.add(FastPathStep(lent, taken, is_crossing))
-        super().take_back(taken)
+            self.log.add(FastPathStep(handoff, result, is_crossing))
+        super().take_back(result)
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         """See `FrameAssembler.push`."""
@@ -260,8 +260,8 @@ class SpeculativeAssembler(FrameAssembler):
         return frames
 
     def _side_standing(self, direction: Direction) -> SideState | None:
-        lent = super().lend()
-        return None if lent is None else getattr(lent, direction)
+        handoff = super().hand_off()
+        return None if handoff is None else getattr(handoff, direction)
 
     def _make_up(
         self,

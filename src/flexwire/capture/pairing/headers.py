@@ -41,7 +41,7 @@ _BYTES = (
     ("is_expected", "is_expected"),
     ("is_guarded", "guarded"),
     ("flags", "flags"),
-    ("is_given", "given"),
+    ("is_preset", "given"),
 )
 
 
@@ -71,7 +71,7 @@ class HeaderColumns:
     is_expected: NumpyArray
     is_guarded: NumpyArray
     flags: NumpyArray
-    is_given: NumpyArray
+    is_preset: NumpyArray
     clients: list[str]
     odd: dict[int, dict[str, Any]]
 
@@ -134,12 +134,12 @@ class PairingRun:
         self,
         frames: FrameColumns,
         numbers: NumpyArray,
-        facts: HeaderColumns,
+        headers: HeaderColumns,
         waiting: PendingTable,
         clients: ClientIds,
     ) -> None:
         self.table: ApiTable = api_table()
-        self.frames, self.facts, self.waiting = frames, facts, waiting
+        self.frames, self.headers, self.waiting = frames, headers, waiting
         rows = len(frames)
         errors = np.zeros(rows, np.uint8)
         errors[list(frames.error)] = 1
@@ -156,13 +156,13 @@ class PairingRun:
             "stop": (frames.stop, np.int64),
             "errors": (errors, np.uint8),
             "numbers": (numbers, np.int64),
-            "request_time": (facts.request_time, np.int64),
+            "request_time": (headers.request_time, np.int64),
             "forgotten": (self.forgotten, np.int64),
             "early": (self.early, np.int64),
             "table": (self.table.words, np.int64),
             "secrets": (extents, np.int64),
-            **{word: (getattr(facts, name), np.int32) for name, word in _INT32},
-            **{word: (getattr(facts, name), np.uint8) for name, word in _BYTES},
+            **{word: (getattr(headers, name), np.int32) for name, word in _INT32},
+            **{word: (getattr(headers, name), np.uint8) for name, word in _BYTES},
         }
         self._held: dict[str, NumpyArray] = {
             word: np.ascontiguousarray(values, kind) for word, (values, kind) in columns.items()

@@ -91,7 +91,7 @@ class Pairing:
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
-    def facts(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
+    def read_headers(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
         """Take in the next frames of all connections, and give what their headers say.
 
         ``given`` are facts of which some rows are given, which needs the kernel, and no connection
@@ -100,11 +100,11 @@ class Pairing:
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
         if given is None:
-            facts = HeaderColumns.fresh(len(frames), self._clients.texts)
+            headers = HeaderColumns.fresh(len(frames), self._clients.texts)
         else:
             numbers = np.array([self._clients.number(one) for one in (*given.clients, None)])
-            facts = replace(given, clients=self._clients.texts)
-            facts.client[:] = numbers[facts.client]
+            headers = replace(given, clients=self._clients.texts)
+            headers.client[:] = numbers[headers.client]
         numbers = self._numbered(frames)
         pairing = load_kernel("pairing")
         if pairing is None:
@@ -113,11 +113,11 @@ class Pairing:
             begins = dict.fromkeys(self._objects, 0)
         else:
             begins = self._read(
-                pairing.read, PairingRun(frames, numbers, facts, self._in_place(), self._clients)
+                pairing.read, PairingRun(frames, numbers, headers, self._in_place(), self._clients)
             )
         if self._objects:
-            self._read_objects(frames, facts, numbers, begins)
-        return facts
+            self._read_objects(frames, headers, numbers, begins)
+        return headers
 
     def flags(self, connection: str) -> int:
         """Give what is known of a connection: of `OPEN`, `GUARDED` and `BY_OBJECTS` some."""
@@ -289,7 +289,7 @@ class Pairing:
         authentication = reader.conversation.authentication
         flags = L.OPEN * authentication.is_open | L.GUARDED * authentication.is_guarded
         state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
-        run.facts.tell(row, told, self._clients.number(told.get("client_id")))
+        run.headers.tell(row, told, self._clients.number(told.get("client_id")))
         run.use(self._clients)
         if "correlation_id" not in told:
             run.skip()
@@ -351,7 +351,7 @@ class Pairing:
     def _read_objects(
         self,
         frames: FrameColumns,
-        facts: HeaderColumns,
+        headers: HeaderColumns,
         numbers: NumpyArray,
         begins: dict[int, int],
     ) -> None:
@@ -362,9 +362,9 @@ class Pairing:
             told, said, answered = one.read(frame)
             if frame.direction == "response" and told.get("pair") is not None:
                 client = L.NO_CLIENT if said is None else self._clients.number(said.client_id)
-                facts.answer(row, told, said, client)
+                headers.answer(row, told, said, client)
                 continue
-            facts.tell(row, told, self._clients.number(told.get("client_id")))
+            headers.tell(row, told, self._clients.number(told.get("client_id")))
             if answered is not None and said is not None:
                 self._early.setdefault(name, {})[answered] = said
             for index in one.forgotten():

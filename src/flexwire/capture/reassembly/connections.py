@@ -437,7 +437,7 @@ class Account:
             self._ended_by = segment.source
             self._reset = bool(flags & RST)
 
-    def note_taken(self, taken: HandoffResult) -> None:
+    def note_result(self, taken: HandoffResult) -> None:
         """Take in segments, and the whole frames in them, that were counted elsewhere."""
         if not taken.segments:
             return

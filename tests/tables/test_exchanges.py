@@ -98,7 +98,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 ) -> None:
     files = write_steps(tmp_path, [talk(0, list(range(300)), depth=6), talk(1, list(range(300)))])
     few = [len(one.connection) for one in handed_over(files)]
-    monkeypatch.setattr(exchanges, "_MOST_WAITING", 5)
+    monkeypatch.setattr(exchanges, "_MOST_PENDING", 5)
     found = handed_over(files)
     for before, one in zip(few, found, strict=True):
         crowded = [number for number, name in enumerate(one.names) if ":40000" in name]
@@ -156,6 +156,8 @@ def told(frames: PieceFrames) -> list[object]:
     for number, name in enumerate(frames.names):
         its = frames.connection == number
         times, asks = frames.time_us[its], np.flatnonzero(its & (headers.kind == REQUEST))
-        both = [(headers.flags[one], headers.client[one]) for one in asks[[0, -1] if len(asks) else []]]
+        both = [
+            (headers.flags[one], headers.client[one]) for one in asks[[0, -1] if len(asks) else []]
+        ]
         found.append((name, times.min(initial=1 << 62), times.max(initial=0), both))
     return found

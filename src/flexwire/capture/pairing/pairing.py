@@ -91,7 +91,9 @@ class Pairing:
         self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
-    def read_headers(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
+    def read_headers(
+        self, frames: FrameColumns, given: HeaderColumns | None = None
+    ) -> HeaderColumns:
         """Take in the next frames of all connections, and give what their headers say.
 
         ``given`` are facts of which some rows are given, which needs the kernel, and no connection

@@ -139,7 +139,12 @@ class _PairedRows:
     """The columns of one chunk while they are made."""
 
     def __init__(
-        self, frames: FrameColumns, headers: HeaderColumns, told: Hindsight, *, show_credentials: bool
+        self,
+        frames: FrameColumns,
+        headers: HeaderColumns,
+        told: Hindsight,
+        *,
+        show_credentials: bool,
     ) -> None:
         self._frames, self._headers, self._told = frames, headers, told
         self._shows = show_credentials

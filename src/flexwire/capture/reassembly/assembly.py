@@ -213,7 +213,7 @@ class FrameAssembler:
         found = (one for one in self._open if one.name == connection)
         return [frame for one in found for frame in one.cut_requests()]
 
-    def idle(self) -> KeyActivity:
+    def activity(self) -> KeyActivity:
         """What may be forgotten of it: see `Idle`."""
         last_us = max((one.last_us for one in self._open), default=0)
         return KeyActivity(self._ordinal, last_us, all(one.course.is_closed for one in self._open))

@@ -169,7 +169,7 @@ class EndPair:
         is_much = len(self._held) > MOST_HELD_PACKETS or self._held_bytes > MOST_HELD_BYTES
         if self._state is _TlsState.TRYING and is_much:
             self._give_up(NOT_AT_ONCE)
-        if self._state is not _TlsState.PASSING and self._assembler.idle().is_over:
+        if self._state is not _TlsState.PASSING and self._assembler.activity().is_over:
             self.finish()
 
     def _take_frames(self, frames: list[CapturedFrame]) -> None:

@@ -18,7 +18,7 @@ from flexwire.protocol.credentials import CREDENTIALS
 from flexwire.protocol.frames import BEGINNING_BYTES, FrameBudget
 from flexwire.schema.catalog import catalog
 from flexwire.tap import TapSecurity
-from flexwire.tap.addresses import response_places
+from flexwire.tap.addresses import response_address_fields
 from flexwire.tap.connections import LocalRunner
 from flexwire.tap.ends import End
 from flexwire.tap.header_stamps import HeaderTag, StampConfig
@@ -79,7 +79,7 @@ ADVERTISING = {
     name
     for name in catalog().names()
     if name.endswith("Response")
-    and any(response_places(name, one) for one in catalog().entry(name).versions)
+    and any(response_address_fields(name, one) for one in catalog().entry(name).versions)
 }
 DENSE_REQUESTS = dense_cases([*REQUESTS, "ProduceRequest", "MetadataRequest"])
 DENSE_RESPONSES = dense_cases(sorted(ADVERTISING.union(RESPONSES)))

@@ -278,9 +278,9 @@ def test_that_there_are_no_kernels_is_told(
     place = OutputDirectory(str(tmp_path))
     (tmp_path / "tables").mkdir()
     jobs = [commit._TaskJob(None, work, place, b"") for work in (nothing, asks_for_a_kernel)]
-    done = commit._checked(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
+    done = commit._check_tasks(((number, job.run(number)) for number, job in enumerate(jobs)), 2)
     assert [one.value for one in done] == [0, there == "there"]
-    commit._tell_of_kernels(done)
+    commit._warn_of_missing_kernels(done)
     if there == "missing":
         assert caplog.messages[0].startswith("1 of 2 tasks ran without kernels, which takes many")
     else:
@@ -299,8 +299,8 @@ def test_what_is_committed_twice_or_not_at_all_is_refused() -> None:
         ),
     ):
         with pytest.raises(AnalysisError, match=told):
-            commit._checked(found_tasks, 2)
-    assert len(commit._checked([committed(1, file), committed(0)], 2)) == 2
+            commit._check_tasks(found_tasks, 2)
+    assert len(commit._check_tasks([committed(1, file), committed(0)], 2)) == 2
 
 
 def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
@@ -308,12 +308,12 @@ def test_only_what_this_action_committed_is_unpickled(tmp_path: Path) -> None:
     ours, others = (commit._TaskJob(None, write, place, os.urandom(32)) for _ in range(2))
     ours.leave([(0, b"abc"), (1, b"")])
     data = place.read(ours.results)
-    assert list(ours.opened(data)) == [(0, b"abc"), (1, b"")]
+    assert list(ours.read_results(data)) == [(0, b"abc"), (1, b"")]
     for damaged in (data[:-1], b"\x00" + data[1:], data + b"\x00", b""):
         with pytest.raises(AnalysisError, match="was written by something else"):
-            list(ours.opened(damaged))
+            list(ours.read_results(damaged))
     with pytest.raises(AnalysisError, match="was written by something else"):
-        list(others.opened(data))
+        list(others.read_results(data))
 
 
 def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_what_no_manifest_names_is_removed_before_it_is_published(tmp_path: Path
         "report.html",
     ):
         place.write(name, b"1")
-    settle(place, kept, others=["audit"])
+    settle(place, kept, other_tables=["audit"])
     assert {one.name for one in place.entries("")} == {
         *(one.name for one in kept),
         "tables/_SUCCESS",

@@ -88,7 +88,7 @@ def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
 def analyze(out: OutputDirectory, text: str, tmp: Path, *, append: bool = True) -> bool:
     """One analysis of the input ``text``; whether it is new."""
     with delta_staging(out, sources(text), text, append=append) as writing:
-        if writing.known:
+        if writing.known_run:
             return False
         write(writing, text, tmp)
         writing.publish()

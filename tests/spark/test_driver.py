@@ -77,7 +77,7 @@ def driven(place: Store, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
         (number, pickle.dumps(CommittedTask(number, WrittenFiles(written(number)), None)))
         for number in range(count)
     )
-    committed = commit._checked(found, count)
+    committed = commit._check_tasks(found, count)
     monkeypatch.setattr("flexwire.spark.publishing.compaction.run_tasks", lambda *_: [])
     files = list(compact(None, committed, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
     assert len(files) == 2 * count
@@ -126,10 +126,10 @@ def sized(data: bytes, number: int, _task_output: TaskOutput) -> int:
 def test_work_that_is_large_lies_in_a_file_and_does_not_travel(tmp_path: Path, size: int) -> None:
     place = Store(tmp_path / "store")
     work: Callable[[int, TaskOutput], Any] = partial(sized, bytes(size))
-    job = commit._TaskJob(None, work, place, bytes(32)).light()
+    job = commit._TaskJob(None, work, place, bytes(32)).with_work_in_file()
     assert isinstance(job.work, LeftWork) is (size > 0)
     assert len(commit._pickled(job)) < LARGEST_WORK / 100
-    assert [one.name for one in place.entries("")] == [job.left] * (size > 0)
+    assert [one.name for one in place.entries("")] == [job.work_file] * (size > 0)
     assert job.work(5, TaskOutput(place)) == size + 5
 
 

@@ -23,7 +23,7 @@ from flexwire.spark.sources.kafka_log import (
     KafkaLogReader,
     arrow_schema,
 )
-from flexwire.spark.sources.requests import CaptureOptions, narrowed
+from flexwire.spark.sources.requests import CaptureOptions, narrow_query
 from flexwire.tasks import spark_schema
 from tests.capture.made_logs import MadeSegment
 
@@ -132,7 +132,7 @@ def test_what_a_batch_may_inflate_to_is_an_option_of_both_formats_and_of_functio
     given = {"maxInflated": "1m", "maxRatio": "50"}
     expected = Inflation(1 << 20, 50, is_held=True)
     assert KafkaLogOptions.parse({**PATH, **given}).inflation == expected
-    assert CaptureOptions.parse({**PATH, **given}).asked.inflation == expected
+    assert CaptureOptions.parse({**PATH, **given}).request.inflation == expected
     assert read_options(given, *OF_INFLATION).inflation == expected
     # Without a ratio of its own no batch is held to one.
     assert KafkaLogOptions.parse(PATH).inflation == Inflation()
@@ -220,7 +220,7 @@ def test_a_narrowed_query_reads_every_row_that_passes() -> None:
     narrower = 0
     for _ in range(400):
         filters = made_filters(chance)
-        query = narrowed(LogQuery(), [one for one, _ in filters])
+        query = narrow_query(LogQuery(), [one for one, _ in filters])
         narrower += query != LogQuery()
         for _ in range(20):
             milliseconds = chance.randint(0, 9)

@@ -174,13 +174,13 @@ def test_every_option_says_what_it_says() -> None:
         maxBytesPerTrigger="2m", maxFilesPerTrigger="3", failOnDataLoss="false",
         acceptSampled="true",
     )  # fmt: skip
-    how = asked.asked
+    how = asked.request
     assert how.brokers == BrokerEnds.parse([9092, 9094, 9095], ["[::1]:9092"])
     assert how.takes_sampled
-    assert not options("/a").asked.takes_sampled
+    assert not options("/a").request.takes_sampled
     assert (how.release, how.show_credentials, how.skip_unreadable) == ("3.9.2", True, True)
     assert (how.record_bytes, how.range_bytes) == (True, 1 << 20)
-    assert asked.wanted.client_ids == {"a", "b"}
+    assert asked.row_filter.client_ids == {"a", "b"}
     assert (asked.bytes_per_trigger, asked.files_per_trigger) == (2 << 20, 3)
     assert (asked.kind, asked.message, asked.fails_on_loss) == ("messages", "FetchRequest", False)
     assert asked.schema() == table_schema("FetchRequest", "3.9.2", record_bytes=True)
@@ -226,7 +226,7 @@ def test_a_schema_chooses_columns_in_its_order(capture: Path) -> None:
 
 def carried(tasks: Sequence[Any]) -> list[int]:
     """How many bytes go with each task; none with one that reads the whole capture."""
-    return [sum(map(len, one.kept.values())) for one in tasks if isinstance(one, RangeTask)]
+    return [sum(map(len, one.states.values())) for one in tasks if isinstance(one, RangeTask)]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_goes_with_tasks_has_bounds_and_one_survey_finds_them(
         return run(self)
 
     asked = options(tmp_path)
-    asked = replace(asked, asked=replace(asked.asked, range_bytes=5000, chunk_bytes=2500))
+    asked = replace(asked, request=replace(asked.request, range_bytes=5000, chunk_bytes=2500))
     first = before = plan(asked)
     assert len(before) > 4
     while sizes := carried(before):

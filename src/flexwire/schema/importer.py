@@ -20,7 +20,7 @@ from flexwire.schema.sources import read_sources
 from flexwire.schema.write import write_specs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from flexwire.schema.catalog import Catalog
     from flexwire.schema.sources import SpecFile
@@ -92,29 +92,33 @@ def import_specs(
                 messages.setdefault(spec.name, History(spec.name)).add(each_release, module, spec)
         if base is not None and each_release in base.releases and each_release not in dropped:
             _keep(base, each_release, set(read.specs), messages)
-    ordered = [messages[name] for name in sorted(messages)]
+    histories = [messages[name] for name in sorted(messages)]
     texts = {
         f"{history.modules[0]}/{history.name}.json": write_specs(
             [kept.spec for kept in history.kept]
         )
-        for history in ordered
+        for history in histories
     }
-    texts[INDEX] = _index({release: modules[release] for release in order}, ordered)
+    texts[INDEX] = _index({release: modules[release] for release in order}, histories)
     _write(out, texts)
     return ImportReport(
         read=tuple(sorted(releases, key=release_order)),
         releases=tuple(order),
         files=files,
-        messages=len(ordered),
-        pairs=sum(len(history.versions) for history in ordered),
-        specs=sum(len(history.kept) for history in ordered),
-        changed=tuple(
-            (history.name, version) for history in ordered for version in history.changed(releases)
-        ),
-        renamed=tuple(
-            (history.name, version) for history in ordered for version in history.renamed(releases)
-        ),
+        messages=len(histories),
+        pairs=sum(len(history.versions) for history in histories),
+        specs=sum(len(history.kept) for history in histories),
+        changed=_versions(histories, lambda history: history.changed(releases)),
+        renamed=_versions(histories, lambda history: history.renamed(releases)),
         written_bytes=sum(len(text.encode()) for text in texts.values()),
+    )
+
+
+def _versions(
+    histories: list[History], versions_of: Callable[[History], Iterable[int]]
+) -> tuple[tuple[str, int], ...]:
+    return tuple(
+        (history.name, version) for history in histories for version in versions_of(history)
     )
 
 

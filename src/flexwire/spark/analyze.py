@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from flexwire import answers as every
+from flexwire import answers as answer_room
 from flexwire.answers.asking.internal_logs import check_moment
 from flexwire.answers.asking.labels import to_labels
 from flexwire.answers.asking.results import (
@@ -135,9 +135,9 @@ _NO_OBJECTS = "by_objects does nothing: every analysis reads in columns; leave i
 _AUDIT_DIRECTORY = f"{TABLES}/audit"
 # The tables that an analysis without a capture has nothing for.
 _TRAFFIC = {
-    one.place: schema_of(one.columns)
-    for one in TRAFFIC_TABLES
-    if one.place in {"frames", "connections", "records", "packets"}
+    table.place: schema_of(table.columns)
+    for table in TRAFFIC_TABLES
+    if table.place in {"frames", "connections", "records", "packets"}
 }
 
 
@@ -234,11 +234,13 @@ def analyze(  # noqa: PLR0913 - each is an option of the command, and given by n
     _warn_of_objects(by_objects)
     flags = to_flags(show_credentials, record_bytes, skip_unreadable)
     asked = to_asked(flags, ports, brokers, captured_release, Inflation(max_inflated, max_ratio))
-    read = ReadingOptions(Zone(timezone), to_key_logs(keys))
+    reading = ReadingOptions(Zone(timezone), to_key_logs(keys))
     report = ReportOptions(to_text(title, "title"), to_releases(releases), to_labels(labels))
     asks = AnswerOptions(to_answers(answers, labels), are_named(answers), to_as_of(as_of))
     start, to = _start(spark, master, memory, worker_memory), to_format(format, append)
-    return _run(paths, out, spark, progress, start, AnalysisOptions(asked, read, report, asks, to))
+    return _run(
+        paths, out, spark, progress, start, AnalysisOptions(asked, reading, report, asks, to)
+    )
 
 
 def _warn_of_objects(by_objects: object) -> None:
@@ -266,18 +268,18 @@ def _run(
     require("an analysis", "spark", "jinja2", "vl_convert")  # its report, which comes last
     to, (files, logs, request_logs) = output_directory(out), _inputs(paths, options)
     check_moment(options.answering.as_of, logs)
-    traffic = [*files, *(one.source for one in request_logs)]
-    every = [*traffic, *logs]
-    is_small = sum(map(weight, every)) < SMALL_CAPTURE_BYTES
+    traffic = [*files, *(log.source for log in request_logs)]
+    files_read = [*traffic, *logs]
+    is_small = sum(map(weight, files_read)) < SMALL_CAPTURE_BYTES
     is_ours = spark is None and SparkSession.getActiveSession() is None
     clock = StageClock()
     explain = partial(
         explain_failures, lambda: clock.current, *(start.memories() if is_ours else (None, None))
     )
-    with begin_output(to, traffic, options.output, logs) as place:
-        if place.known:
-            known = place.facts_of_known()
-            return Analysis(place.published, known, clock.seconds, is_new=False)
+    with begin_output(to, traffic, options.output, logs) as staging:
+        if staging.known_run:
+            facts = staging.known_facts()
+            return Analysis(staging.published, facts, clock.seconds, is_new=False)
         with explain(), clock.stage("Starting Spark"):
             running = spark or start.session(with_archive(SMALL_JAVA if is_small else {}))
         with (
@@ -287,7 +289,7 @@ def _run(
             explain(),
             set_for_analysis(running, is_small=is_small),
         ):
-            job = _AnalysisJob(running, place, progress, clock, options)
+            job = _AnalysisJob(running, staging, progress, clock, options)
             if request_logs:
                 facts, notes = job.of_request_logs(request_logs)
             else:
@@ -295,7 +297,7 @@ def _run(
                 if opened is not None:
                     # What was written anew says nothing of what was captured.
                     marks = CaptureMarks.of(read_marks(files))
-                    facts = marks.told(with_tls(facts, opened, files))
+                    facts = marks.add_to(with_tls(facts, opened, files))
                     notes += (*marks.notes(), *opened.counts.lines())
             if logs:
                 is_alone = not (files or request_logs)
@@ -306,8 +308,8 @@ def _run(
             facts = job.answer(facts, logs, start.memory if is_ours else None)
             notes += answer_notes(facts)
         with clock.stage("Writing the report"):
-            _publish(place, facts, every)
-    return Analysis(place.published, facts, clock.seconds, notes=notes)
+            _publish(staging, facts, files_read)
+    return Analysis(staging.published, facts, clock.seconds, notes=notes)
 
 
 def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
@@ -322,7 +324,7 @@ def _inputs(paths: Iterable[str | Path], options: AnalysisOptions) -> Inputs:
     return inputs
 
 
-def _publish(place: Staging, facts: Facts, files: list[InputFile]) -> None:
+def _publish(staging: Staging, facts: Facts, files: list[InputFile]) -> None:
     texts = {
         FACTS: json.dumps(bounded(facts).to_json(), indent=1) + "\n",
         REPORT: render(facts),
@@ -330,9 +332,9 @@ def _publish(place: Staging, facts: Facts, files: list[InputFile]) -> None:
         AUDIT_JSON: audit_json(facts.audit, facts.sampled, facts.added_tags),
     }
     for name, text in texts.items():
-        place.files.write(name, text.encode())
-    place.mark([one.name for one in files])
-    place.publish()
+        staging.files.write(name, text.encode())
+    staging.mark([file.name for file in files])
+    staging.publish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,7 +342,7 @@ class _AnalysisJob:
     """One analysis: its stages in order, each from what the one before wrote."""
 
     spark: SparkSession
-    place: Staging
+    staging: Staging
     progress: Progress
     clock: StageClock
     options: AnalysisOptions
@@ -356,19 +358,19 @@ class _AnalysisJob:
             for table, columns in _TRAFFIC.items():
                 self._write_table(pa.RecordBatch.from_pylist([], columns), f"{TABLES}/{table}")
             return AnalysisSums(0), UnreadableFiles(), CaptureMarks()
-        found, sums = self._write(files)
-        return sums, found.unreadable, found.marks
+        summary, sums = self._write(files)
+        return sums, summary.unreadable, summary.marks
 
     def _write(self, files: list[InputFile]) -> tuple[SurveySummary, AnalysisSums]:
         total = sum(map(weight, files))
         size = range_bytes(total, self._tasks_at_once(total))
-        asked = replace(self.options.asked, files=tuple(files), range_bytes=size)
+        request = replace(self.options.asked, files=tuple(files), range_bytes=size)
         with self._stage("Decoding captures"):
-            found, sums = write_tables(self.spark, asked, self.place.task_output, total)
-        found.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
-        if not found.packets and found.reason is not None:
-            raise CaptureError(found.reason, source=found.source)
-        return found, sums
+            summary, sums = write_tables(self.spark, request, self.staging.task_output, total)
+        summary.unreadable.check(len(files), skip=self.options.asked.skip_unreadable)
+        if not summary.packets and summary.reason is not None:
+            raise CaptureError(summary.reason, source=summary.source)
+        return summary, sums
 
     def _tasks_at_once(self, total: int) -> int:
         # To ask takes Spark Connect and a cluster a job, and for little it makes no difference.
@@ -394,18 +396,20 @@ class _AnalysisJob:
     def write_logs(self, files: list[InputFile]) -> LogFacts:
         """Write the tables of logs, beside those of traffic that are there."""
         with self._stage("Reading logs"):
-            total = sum(one.size for one in files)
-            plan = plan_logs(files, self._tasks_at_once(total), self.place.next_offsets)
-            self.place.read_until.update({one: how.next_offset for one, how in plan.growth.items()})
+            total = sum(file.size for file in files)
+            plan = plan_logs(files, self._tasks_at_once(total), self.staging.next_offsets)
+            self.staging.read_until.update(
+                {partition: log.next_offset for partition, log in plan.growth.items()}
+            )
             return write_log_tables(
-                self.spark, plan, self.place.task_output, self.options.asked.inflation
+                self.spark, plan, self.staging.task_output, self.options.asked.inflation
             )
 
     def of_captures(self, files: list[InputFile]) -> tuple[Facts, tuple[str, ...]]:
         """Write the tables of captures and measure them; gives the facts, and what to tell."""
         sums, unreadable, marks = self.write_tables(files)
         notes = (*gzip_note(files), *marks.notes())
-        return marks.told(unreadable.told(self.measure(sums))), notes
+        return marks.add_to(unreadable.add_to(self.measure(sums))), notes
 
     def of_request_logs(self, files: list[RequestLogFile]) -> tuple[Facts, tuple[str, ...]]:
         """The same of the tables of traffic that request logs tell of."""
@@ -418,11 +422,11 @@ class _AnalysisJob:
     ) -> tuple[RequestLogFacts, AnalysisSums]:
         with self._stage("Reading request logs"):
             zone = self.options.reading.zone
-            total = sum(one.weight for one in files)
+            total = sum(file.weight for file in files)
             plan = plan_request_logs(files, self._tasks_at_once(total), zone)
             shows = self.options.asked.show_credentials
             return write_request_log_tables(
-                self.spark, plan, self.place.task_output, zone, show_credentials=shows
+                self.spark, plan, self.staging.task_output, zone, show_credentials=shows
             )
 
     def _write_audit(self, audit: Audit) -> None:
@@ -431,29 +435,40 @@ class _AnalysisJob:
     def _write_table(self, rows: pa.RecordBatch, directory: str) -> None:
         """Write a table that is one file."""
         name = f"{directory.rpartition('/')[2]}.parquet"
-        write_one_file(self.place.files, f"{directory}/{name}", rows.schema, [rows])
+        write_one_file(self.staging.files, f"{directory}/{name}", rows.schema, [rows])
 
     def answer(self, facts: Facts, logs: list[InputFile], memory: str | None) -> Facts:
         """Ask the answers of the tables and write them; gives the facts with what they say."""
         answers = self.options.answering.asked
         if answers is None:
-            answers = (*every.LOG_ANSWERS, *every.STATE_ANSWERS) if facts.logs is not None else ()
+            answers = (
+                (*answer_room.LOG_ANSWERS, *answer_room.STATE_ANSWERS)
+                if facts.logs is not None
+                else ()
+            )
         lacking = find_unanswerable(answers, logs, are_named=self.options.answering.are_named)
-        answers = tuple(one for one in answers if one.name not in lacking)
-        unasked = tuple(one for one in lacking.values() if one is not None)
+        answers = tuple(answer for answer in answers if answer.name not in lacking)
+        unasked = tuple(question for question in lacking.values() if question is not None)
         if not answers:
             return replace(facts, unanswered=unasked)
-        written = self.place.staged
-        is_small = are_small(written)
+        staged = self.staging.staged
+        is_small = are_small(staged)
         with self._stage("Answering"), set_for_answers(self.spark, is_small=is_small):
-            opened = tables_of(self.spark, written, is_small=is_small)
-            with with_internal(opened, self.spark, logs, self.options.answering.as_of) as tables:
-                told = [ask_or_explain(one, tables, memory) for one in answers]
-        given = [one for one in told if isinstance(one, AnswerResult)]
+            base_tables = tables_of(self.spark, staged, is_small=is_small)
+            with with_internal(
+                base_tables, self.spark, logs, self.options.answering.as_of
+            ) as tables:
+                results = [ask_or_explain(answer, tables, memory) for answer in answers]
+        answered = [result for result in results if isinstance(result, AnswerResult)]
         part = part_columns(facts.sampled)
-        write_answers(self.place.files, given, grows=self.options.output.format == DELTA, part=part)
+        write_answers(
+            self.staging.files, answered, grows=self.options.output.format == DELTA, part=part
+        )
         return replace(
             facts,
-            answers=tuple(one.facts(self.options.answering.as_of.text) for one in given),
-            unanswered=(*(one for one in told if isinstance(one, UnansweredQuestion)), *unasked),
+            answers=tuple(result.facts(self.options.answering.as_of.text) for result in answered),
+            unanswered=(
+                *(result for result in results if isinstance(result, UnansweredQuestion)),
+                *unasked,
+            ),
         )

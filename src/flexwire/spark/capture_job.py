@@ -105,29 +105,31 @@ class SurveySummary:
 
 
 def survey_capture(
-    spark: SparkSession, asked: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
+    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int, write: Write
 ) -> CommittedTask[SurveySummary]:
     """Survey a capture of ``total`` bytes. One that fits in a range is decoded by the same task."""
-    is_whole = total <= asked.range_bytes
-    found: CommittedTask[SurveySummary]
-    looked = _looked(spark, asked, task_output)
+    is_whole = total <= request.range_bytes
+    summary: CommittedTask[SurveySummary]
+    look_tasks = _look_at_files(spark, request, task_output)
     if is_whole or total < LEAST_BYTES or not has_kernels():
-        (found,) = run_tasks(
-            spark, 1, partial(_survey, asked, looked, is_whole, write), task_output
+        (summary,) = run_tasks(
+            spark, 1, partial(_survey, request, look_tasks, is_whole, write), task_output
         )
-        return found
-    planned: CommittedTask[int]
+        return summary
+    pieces: CommittedTask[int]
     # Half of a range, of which the fold puts two together: all processors have work for as long.
-    size = max(-(-asked.range_bytes // 2), -(-total // MOST_TASKS))
-    (planned,) = run_tasks(spark, 1, partial(_plan, asked, looked, size), task_output)
-    run_tasks(spark, planned.value, partial(_survey_piece, replace(asked, files=())), task_output)
-    (found,) = run_tasks(spark, 1, partial(_fold, asked, looked, planned.value, write), task_output)
-    return found
+    size = max(-(-request.range_bytes // 2), -(-total // MOST_TASKS))
+    (pieces,) = run_tasks(spark, 1, partial(_plan, request, look_tasks, size), task_output)
+    run_tasks(spark, pieces.value, partial(_survey_piece, replace(request, files=())), task_output)
+    (summary,) = run_tasks(
+        spark, 1, partial(_fold, request, look_tasks, pieces.value, write), task_output
+    )
+    return summary
 
 
-def _looked(spark: SparkSession, asked: AnalysisRequest, task_output: TaskOutput) -> int:
+def _look_at_files(spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput) -> int:
     """Let tasks look at the files where there are many, and give the number of these tasks."""
-    files = asked.files
+    files = request.files
     size = max(LOOKED_BY_TASK, -(-len(files) // MOST_LOOKING))
     if len(files) <= size:
         return 0
@@ -147,85 +149,85 @@ def _look(number: int, task_output: TaskOutput) -> None:
     )
 
 
-def _found(place: OutputDirectory, looked: int) -> list[FileLook] | None:
+def _read_looks(directory: OutputDirectory, look_tasks: int) -> list[FileLook] | None:
     """What tasks saw of all files, in their order; None if none has looked."""
-    if not looked:
+    if not look_tasks:
         return None
-    return [one for number in range(looked) for one in _get(place, _looks(number))]
+    return [look for number in range(look_tasks) for look in _get(directory, _looks(number))]
 
 
-def read_kept(place: OutputDirectory, name: str) -> bytes:
+def read_kept(directory: OutputDirectory, name: str) -> bytes:
     """Give what the survey kept, by its name."""
-    return decompress(place.read(f"{KEPT}/{name}"))
+    return decompress(directory.read(f"{KEPT}/{name}"))
 
 
 def _survey(
-    asked: AnalysisRequest,
-    looked: int,
+    request: AnalysisRequest,
+    look_tasks: int,
     is_whole: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
     write: Write,
     _number: int,
     task_output: TaskOutput,
 ) -> SurveySummary:
     begin_task()
-    kept_here: dict[str, bytes] = {}
-    keep = kept_here.__setitem__ if is_whole else partial(_keep, task_output.directory)
-    survey = Surveyor(asked, keep, _found(task_output.directory, looked)).run()
+    states: dict[str, bytes] = {}
+    keep = states.__setitem__ if is_whole else partial(_keep, task_output.directory)
+    survey = Surveyor(request, keep, _read_looks(task_output.directory, look_tasks)).run()
     if survey.ranges:
-        write(asked, survey, kept_here, task_output)
-    return _surveyed(survey)
+        write(request, survey, states, task_output)
+    return _summary_of(survey)
 
 
 def _plan(
-    asked: AnalysisRequest, looked: int, size: int, _number: int, task_output: TaskOutput
+    request: AnalysisRequest, look_tasks: int, size: int, _number: int, task_output: TaskOutput
 ) -> int:
     """Cut the capture into pieces of about ``size`` bytes, and give their number.
 
     There are none where files are likely to overlap.
     """
     survey = Survey()
-    files = list_readable_files(asked, survey, _found(task_output.directory, looked))
+    files = list_readable_files(request, survey, _read_looks(task_output.directory, look_tasks))
     pieces = (
-        [] if files is None or is_overlap_likely(asked, files) else cut_into_pieces(files, size)
+        [] if files is None or is_overlap_likely(request, files) else cut_into_pieces(files, size)
     )
     _put(task_output.directory, _PLAN, (files, pieces, survey))
-    for number, one in enumerate(pieces):
-        _put(task_output.directory, _piece(number), one)
+    for number, piece in enumerate(pieces):
+        _put(task_output.directory, _piece(number), piece)
     return len(pieces)
 
 
-def _survey_piece(asked: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
+def _survey_piece(request: AnalysisRequest, number: int, task_output: TaskOutput) -> None:
     begin_task()
     piece: Piece = _get(task_output.directory, _piece(number))
-    found = survey_piece(asked, piece, is_first=number == 0)
-    _put(task_output.directory, _summary(number), found)
+    summary = survey_piece(request, piece, is_first=number == 0)
+    _put(task_output.directory, _summary(number), summary)
 
 
 def _fold(
-    asked: AnalysisRequest,
-    looked: int,
+    request: AnalysisRequest,
+    look_tasks: int,
     pieces: int,
     write: Write,
     _number: int,
     task_output: TaskOutput,
 ) -> SurveySummary:
     begin_task()
-    keep, place = partial(_keep, task_output.directory), task_output.directory
-    plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(place, _PLAN)
+    keep, directory = partial(_keep, task_output.directory), task_output.directory
+    plan: tuple[list[InputFile] | None, list[Piece], Survey] = _get(directory, _PLAN)
     files, cut, survey = plan
     if files is not None and not cut:
-        survey = Surveyor(asked, keep, _found(place, looked), overlapping=True).run()
+        survey = Surveyor(request, keep, _read_looks(directory, look_tasks), overlapping=True).run()
     elif files is not None:
-        summaries = (_get(place, _summary(number)) for number in range(pieces))
+        summaries = (_get(directory, _summary(number)) for number in range(pieces))
         try:
-            survey = Fold(asked, keep, files, survey).run(cut, summaries)
+            survey = Fold(request, keep, files, survey).run(cut, summaries)
         except UnprovenError as error:
             overlapping = isinstance(error, OverlapError)
-            found = _found(place, looked)
-            survey = Surveyor(asked, keep, found, overlapping=overlapping).run()
+            looks = _read_looks(directory, look_tasks)
+            survey = Surveyor(request, keep, looks, overlapping=overlapping).run()
     if survey.ranges:
-        write(asked, survey, {}, task_output)
-    return _surveyed(survey)
+        write(request, survey, {}, task_output)
+    return _summary_of(survey)
 
 
 def _files(number: int) -> str:
@@ -244,20 +246,20 @@ def _summary(number: int) -> str:
     return f"summary-{number:06d}"
 
 
-def _put(place: OutputDirectory, name: str, value: object) -> None:
+def _put(directory: OutputDirectory, name: str, value: object) -> None:
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    _keep(place, name, data)
+    _keep(directory, name, data)
 
 
-def _get(place: OutputDirectory, name: str) -> Any:
+def _get(directory: OutputDirectory, name: str) -> Any:
     # Written by the tasks of this analysis, in a directory of its own.
-    return pickle.loads(read_kept(place, name))  # noqa: S301 - see above
+    return pickle.loads(read_kept(directory, name))  # noqa: S301 - see above
 
 
-def _surveyed(survey: Survey) -> SurveySummary:
-    packets = sum(one.packets for one in survey.notes)
+def _summary_of(survey: Survey) -> SurveySummary:
+    packets = sum(capture.packets for capture in survey.notes)
     unreadable = UnreadableFiles.of(survey.unreadable)
-    found = SurveySummary(
+    summary = SurveySummary(
         survey.ranges,
         packets,
         survey.span_us,
@@ -266,38 +268,38 @@ def _surveyed(survey: Survey) -> SurveySummary:
     )
     if not packets:
         # Of those with the most packets the first by its name, and none has any.
-        for one in sorted(survey.notes, key=lambda one: one.file):
-            for reason in one.unused().packets:
-                return replace(found, reason=reason, source=one.file)
-    return found
+        for capture in sorted(survey.notes, key=lambda capture: capture.file):
+            for reason in capture.unused().packets:
+                return replace(summary, reason=reason, source=capture.file)
+    return summary
 
 
-def _keep(place: OutputDirectory, name: str, data: bytes) -> None:
-    write_there(place, f"{KEPT}/{name}", compress(data))
+def _keep(directory: OutputDirectory, name: str, data: bytes) -> None:
+    write_there(directory, f"{KEPT}/{name}", compress(data))
 
 
 # What tasks have summed up; those of ranges and of the survey.
 _SUMS: Final = "_sums/0"
 
 
-def keep_sums(place: OutputDirectory, number: int, sums: AnalysisSums) -> None:
+def keep_sums(directory: OutputDirectory, number: int, sums: AnalysisSums) -> None:
     """Keep what a task has summed up; those of the following tasks have greater numbers."""
     data = pickle.dumps(sums, pickle.HIGHEST_PROTOCOL)
-    write_there(place, f"{_SUMS}/{number:06d}", compress(data))
+    write_there(directory, f"{_SUMS}/{number:06d}", compress(data))
 
 
-def merged_sums(place: OutputDirectory, span_us: int, count: int) -> AnalysisSums:
+def merged_sums(directory: OutputDirectory, span_us: int, count: int) -> AnalysisSums:
     """Merge all that ``count`` tasks have kept, in the order of its numbers, and remove it.
 
     Raises `StorageError` where fewer are listed: a sum that is left out is no sum.
     """
-    files = sorted((entry.name, entry.size) for entry in place.entries(f"{_SUMS}/"))
-    check_listed(place, _SUMS, len(files), count)
+    files = sorted((entry.name, entry.size) for entry in directory.entries(f"{_SUMS}/"))
+    check_listed(directory, _SUMS, len(files), count)
     sums = AnalysisSums(span_us, spills=True)
-    for data in fetch_files(place, files):
+    for data in fetch_files(directory, files):
         # Written by the tasks of this analysis, in a directory of its own.
         sums.merge(pickle.loads(decompress(data)))  # noqa: S301 - see above
-    place.remove(name for name, _ in files)
+    directory.remove(name for name, _ in files)
     return sums
 
 
@@ -315,25 +317,29 @@ def weight(file: InputFile) -> int:
 
 def gzip_note(files: Sequence[InputFile]) -> tuple[str, ...]:
     """Say which files are large and gzip'd, if any: each is one task, as it is not split."""
-    large = [one for one in files if one.name.endswith(COMPRESSED) and weight(one) >= _NOTED_BYTES]
+    large = [
+        file for file in files if file.name.endswith(COMPRESSED) and weight(file) >= _NOTED_BYTES
+    ]
     if not large:
         return ()
-    most = max(large, key=lambda one: one.size)
+    largest = max(large, key=lambda file: file.size)
     others = f" and {len(large) - 1:,} more" if len(large) > 1 else ""
-    told = f"{most.name}{others}: one task each, as a gzip'd file can only be read from its start."
-    return (f"{told} Unpacked, a large file is read by many.",)
+    text = (
+        f"{largest.name}{others}: one task each, as a gzip'd file can only be read from its start."
+    )
+    return (f"{text} Unpacked, a large file is read by many.",)
 
 
 def answer_notes(facts: Facts) -> tuple[str, ...]:
     """Say what the audit left out, and of answers the moment, failures and rows left out."""
-    failed = (f"Not answered: {one.reason}" for one in facts.unanswered)
+    failed = (f"Not answered: {question.reason}" for question in facts.unanswered)
     cut = (
-        f"The answer {one.name} has {one.rows:,} rows; its table and CSV have the first "
-        f"{one.rows - one.left_out:,}."
-        for one in facts.answers
-        if one.left_out
+        f"The answer {answer.name} has {answer.rows:,} rows; its table and CSV have the first "
+        f"{answer.rows - answer.left_out:,}."
+        for answer in facts.answers
+        if answer.left_out
     )
-    left_out = facts.audit.left_out.told
+    left_out = facts.audit.left_out.sentence
     return (*((left_out,) if left_out else ()), *moment_notes(facts.answers), *failed, *cut)
 
 
@@ -355,57 +361,60 @@ def range_bytes(total: int, tasks_at_once: int) -> int:
     does not make them too small.
     """
     processors = max(1, tasks_at_once)
-    wanted = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
-    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, wanted), -(-total // MOST_TASKS))
+    target = max(total // (2 * processors), min(RANGE_BYTES, total // processors))
+    return max(LEAST_RANGE_BYTES, min(MOST_RANGE_BYTES, target), -(-total // MOST_TASKS))
 
 
 def write_tables(
-    spark: SparkSession, asked: AnalysisRequest, task_output: TaskOutput, total: int
+    spark: SparkSession, request: AnalysisRequest, task_output: TaskOutput, total: int
 ) -> tuple[SurveySummary, AnalysisSums]:
     """Write the tables of a capture of ``total`` bytes to ``task_output``, and sum up their rows.
 
     There are none where files are unreadable that are not to be skipped.
     """
-    place = task_output.directory
-    write_survey = partial(_write_survey, min(total, asked.range_bytes))
-    survey = survey_capture(spark, asked, task_output, total, write_survey)
-    found = survey.value
+    directory = task_output.directory
+    write_survey = partial(_write_survey, min(total, request.range_bytes))
+    survey = survey_capture(spark, request, task_output, total, write_survey)
+    summary = survey.value
     committed: list[CommittedTask[Any]] = [survey]
-    if found.ranges and total > asked.range_bytes:
-        how = replace(asked, files=())
-        work = partial(_decode, how, asked.digest, found.span_us, found.ranges > 1)
-        committed += run_tasks(spark, found.ranges, work, task_output)
-    written = compact(spark, committed, task_output)
+    if summary.ranges and total > request.range_bytes:
+        task_request = replace(request, files=())
+        work = partial(_decode, task_request, request.digest, summary.span_us, summary.ranges > 1)
+        committed += run_tasks(spark, summary.ranges, work, task_output)
+    written_files = compact(spark, committed, task_output)
     # A survey that was given up has written nothing.
-    kept_by = len(committed) if survey.files else len(committed) - 1
-    sums = merged_sums(place, found.span_us, kept_by)
-    place.remove(entry.name for entry in place.entries(f"{KEPT}/"))
-    remove_parts(place)
-    settle(place, task_output.count_files(written))
-    return found, sums
+    sums_written = len(committed) if survey.files else len(committed) - 1
+    sums = merged_sums(directory, summary.span_us, sums_written)
+    directory.remove(entry.name for entry in directory.entries(f"{KEPT}/"))
+    remove_parts(directory)
+    settle(directory, task_output.count_files(written_files))
+    return summary, sums
 
 
 def _write_survey(
     captured: int,
-    asked: AnalysisRequest,
+    request: AnalysisRequest,
     survey: Survey,
-    read_kept: dict[str, bytes],
+    states: dict[str, bytes],
     task_output: TaskOutput,
 ) -> None:
     def write(inflation: Inflation) -> None:
-        how, meter = replace(asked, inflation=inflation), InflationMeter(inflation, captured)
-        with SummedFiles(task_output, asked.digest, _OF_SURVEY, survey.span_us) as writers:
+        task_request, meter = (
+            replace(request, inflation=inflation),
+            InflationMeter(inflation, captured),
+        )
+        with SummedFiles(task_output, request.digest, _OF_SURVEY, survey.span_us) as writers:
             writers.write(CONNECTIONS, connection_rows(survey.connections))
             writers.write(PACKETS, packet_rows(survey.notes))
-            if read_kept:
+            if states:
                 for number in range(survey.ranges):
-                    writers.write_range(how, number, read_kept.__getitem__, meter)
+                    writers.write_range(task_request, number, states.__getitem__, meter)
 
-    within_allowance(asked.inflation, write)
+    within_allowance(request.inflation, write)
 
 
 def _decode(
-    asked: AnalysisRequest,
+    request: AnalysisRequest,
     digest: str,
     span_us: int,
     is_part: bool,  # noqa: FBT001 - bound by partial, the one way to configure a task
@@ -415,14 +424,16 @@ def _decode(
     begin_task()
 
     def write(inflation: Inflation) -> None:
-        how, meter = (
-            replace(asked, inflation=inflation),
-            InflationMeter(inflation, asked.range_bytes),
+        task_request, meter = (
+            replace(request, inflation=inflation),
+            InflationMeter(inflation, request.range_bytes),
         )
         with SummedFiles(task_output, digest, number, span_us, is_part=is_part) as writers:
-            writers.write_range(how, number, partial(read_kept, task_output.directory), meter)
+            writers.write_range(
+                task_request, number, partial(read_kept, task_output.directory), meter
+            )
 
-    within_allowance(asked.inflation, write)
+    within_allowance(request.inflation, write)
 
 
 class SummedFiles(TableFiles):
@@ -454,7 +465,7 @@ class SummedFiles(TableFiles):
 
     def write_range(
         self,
-        asked: AnalysisRequest,
+        request: AnalysisRequest,
         number: int,
         read_kept: Callable[[str], bytes],
         meter: InflationMeter,
@@ -463,7 +474,7 @@ class SummedFiles(TableFiles):
         if number == 0:
             for table, columns in ALWAYS.items():
                 self.begin(table, columns)
-        for table, rows in decode_range_rows(asked, number, read_kept):
+        for table, rows in decode_range_rows(request, number, read_kept):
             self.write(table, rows)
             if table == RECORDS:
                 meter.add(rows)

@@ -69,17 +69,17 @@ def sweep(
     """
     ledger = Ledger(out)
     entries = ledger.entries()
-    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
-    left = {run for run in began if run != own and RUN.fullmatch(run)} - _those_in(entries)
-    if not left:
+    began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
+    leftover = {run for run in began if run != own and RUN.fullmatch(run)} - _those_in(entries)
+    if not leftover:
         return entries
-    tables = _noted(out, left)
-    seen = left & set().union(*_each(out, tables, TableLog.analyses))
-    if seen:
-        entries = ledger.change(lambda old: _abandoned(old, seen))
-        seen -= _those_in(entries)
-        take_out(out, seen, tables)
-    for run in left - seen - _those_in(entries):
+    tables = _noted_tables(out, leftover)
+    in_tables = leftover & set().union(*_ask_logs(out, tables, TableLog.analyses))
+    if in_tables:
+        entries = ledger.change(lambda old: _abandoned(old, in_tables))
+        in_tables -= _those_in(entries)
+        take_out(out, in_tables, tables)
+    for run in leftover - in_tables - _those_in(entries):
         if out.path is None and own not in began:
             continue  # the listing is older than this analysis, and has no time to compare with
         if out.path is not None or _is_old(out, run, began[run], began[own], abandoned):
@@ -89,47 +89,49 @@ def sweep(
 
 def take_out(out: OutputDirectory, runs: Collection[str], tables: Iterable[str]) -> None:
     """Take the rows of some analyses out of tables."""
-    _each(out, tables, lambda log: log.remove(runs))
+    _ask_logs(out, tables, lambda log: log.remove(runs))
 
 
 def give_up(out: OutputDirectory, run: str) -> None:
     """Take an analysis out of all tables, and remove its files, unless it is in the ledger."""
     if run not in _those_in(Ledger(out).entries()):
-        take_out(out, {run}, _noted(out, {run}))
+        take_out(out, {run}, _noted_tables(out, {run}))
         remove_run(out, run)
 
 
 def remove_run(out: OutputDirectory, run: str) -> None:
     """Remove the files of an analysis that is in no table."""
-    place = DeltaDirectory(out.url, run)
-    place.remove([one.name for one in place.entries("")])
-    if place.path is not None:
-        for directory in (place.path / SCRATCH, place.path, place.path.parent):
+    directory = DeltaDirectory(out.url, run)
+    directory.remove([entry.name for entry in directory.entries("")])
+    if directory.path is not None:
+        for path in (directory.path / SCRATCH, directory.path, directory.path.parent):
             with suppress(OSError):
-                directory.rmdir()
+                path.rmdir()
     # Last: what is left where this is ended is found again.
     out.remove([f"{STAGING}/{run}"])
 
 
 def _those_in(entries: list[LedgerEntry]) -> set[str]:
-    return {one.analysis for one in entries if one.state == IN}
+    return {entry.analysis for entry in entries if entry.state == IN}
 
 
 def _abandoned(old: list[LedgerEntry], runs: Collection[str]) -> list[LedgerEntry] | None:
-    noted = {one.analysis for one in old}
+    noted = {entry.analysis for entry in old}
     new = [new_entry(run, ABANDONED, "", ()) for run in sorted(runs) if run not in noted]
     return [*old, *new] if new else None
 
 
-def _noted(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
-    found: set[str] = set()
+def _noted_tables(out: OutputDirectory, runs: Iterable[str]) -> set[str]:
+    tables: set[str] = set()
     for run in runs:
         data = out.read(f"{STAGING}/{run}") if out.exists(f"{STAGING}/{run}") else b""
-        found.update(json.loads(data) if data else ())
-    return found
+        tables.update(json.loads(data) if data else ())
+    return tables
 
 
-def _each(out: OutputDirectory, tables: Iterable[str], ask: Callable[[TableLog], Any]) -> list[Any]:
+def _ask_logs(
+    out: OutputDirectory, tables: Iterable[str], ask: Callable[[TableLog], Any]
+) -> list[Any]:
     logs = [TableLog(out, name) for name in tables]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
         return list(pool.map(ask, logs))
@@ -139,11 +141,11 @@ def _is_old(
     out: OutputDirectory, run: str, began: datetime, now: datetime, abandoned: float
 ) -> bool:
     """Whether nothing was written for so long, by the store's own clock: ours may be another."""
-    newest = max([began, *(one.modified for one in DeltaDirectory(out.url, run).entries())])
+    newest = max([began, *(entry.modified for entry in DeltaDirectory(out.url, run).entries())])
     return (now - newest).total_seconds() > abandoned
 
 
-_FIXED: Final = {one.place: one.columns for one in (*schema.TABLES, *LOG_TABLES)}
+_FIXED: Final = {table.place: table.columns for table in (*schema.TABLES, *LOG_TABLES)}
 
 
 class AlreadyInError(FlexwireError):
@@ -171,7 +173,7 @@ class DeltaStaging(RunStaging):
     @property
     def published(self) -> DeltaOutput:
         """What there is to read in the end."""
-        return DeltaOutput(self.out.child(f"{RUNS}/{self.known or self.run}"), self.out)
+        return DeltaOutput(self.out.child(f"{RUNS}/{self.known_run or self.run}"), self.out)
 
     @property
     def staged(self) -> StagedOutput:
@@ -190,31 +192,31 @@ class DeltaStaging(RunStaging):
         tables = self._tables()
         note_tables(self.out, self.run, tables)
         with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="flexwire-delta") as pool:
-            told = list(pool.map(self._add, tables, tables.values()))
-        new = new_entry(self.run, IN, self.digest, self.fingerprints, told)
-        before = Ledger(self.out).entries()
+            table_versions = list(pool.map(self._add, tables, tables.values()))
+        new = new_entry(self.run, IN, self.digest, self.fingerprints, table_versions)
+        previous = Ledger(self.out).entries()
         Ledger(self.out).change(lambda old: self._entered(old, new))
-        self.kept.append(self.run)
-        if not self.append and before:
-            names = {table["name"] for one in before for table in one.tables}
-            take_out(self.out, {one.analysis for one in before}, names)
+        self.committed_runs.append(self.run)
+        if not self.append and previous:
+            names = {table["name"] for entry in previous for table in entry.tables}
+            take_out(self.out, {entry.analysis for entry in previous}, names)
 
     def _entered(self, old: list[LedgerEntry], own: LedgerEntry) -> list[LedgerEntry] | None:
-        mine = [one.state for one in old if one.analysis == self.run]
-        if mine == [IN]:
+        own_states = [entry.state for entry in old if entry.analysis == self.run]
+        if own_states == [IN]:
             # The answer to an earlier try was lost.
             return None
-        if mine:
+        if own_states:
             raise FlexwireError(
                 f"{self.out}: another analysis took this one for ended, and removed its rows; run "
                 "it again"
             )
         if not self.append:
-            kept = (one for one in old if one.state == ABANDONED)
-            return with_offsets([*kept, own], self.read_until)
+            abandoned = (entry for entry in old if entry.state == ABANDONED)
+            return with_offsets([*abandoned, own], self.read_until)
         offsets, known_offsets = next_offsets(old), self.next_offsets or {}
-        if known_in(old, self.digest, self.fingerprints, self.out) or any(
-            offsets.get(one) != known_offsets.get(one) for one in self.read_until
+        if find_known_run(old, self.digest, self.fingerprints, self.out) or any(
+            offsets.get(partition) != known_offsets.get(partition) for partition in self.read_until
         ):
             raise AlreadyInError(
                 f"{self.out}: another analysis of the same input was first, and is in"
@@ -222,20 +224,20 @@ class DeltaStaging(RunStaging):
         return with_offsets([*old, own], offsets | self.read_until)
 
     def _tables(self) -> dict[str, list[AddedFile]]:
-        rows = {one.name: one.rows for one in self.task_output.files}
-        found: dict[str, list[AddedFile]] = {name: [] for name in ALWAYS}
-        for one in self.files.entries(f"{TABLES}/"):
-            table, name = split(one.name)
-            count = rows.get(one.name)
+        rows = {file.name: file.rows for file in self.task_output.files}
+        tables: dict[str, list[AddedFile]] = {name: [] for name in ALWAYS}
+        for entry in self.files.entries(f"{TABLES}/"):
+            table, name = split(entry.name)
+            count = rows.get(entry.name)
             if count is None:  # the driver's own
                 count = self._footer(table, name).num_rows
-            physical = split(self.files.at(one.name))[1]
-            found.setdefault(table, []).append(AddedFile(physical, one.size, count))
-            rows.pop(one.name, None)
+            physical = split(self.files.at(entry.name))[1]
+            tables.setdefault(table, []).append(AddedFile(physical, entry.size, count))
+            rows.pop(entry.name, None)
         if missing := [name for name in rows if name.startswith(f"{TABLES}/")]:
             reason = f"{min(missing)} was written, and is not listed, as {len(missing) - 1} others"
             raise StorageError(reason, url=str(self.out))
-        return with_logs(found)
+        return with_logs(tables)
 
     def _footer(self, table: str, name: str) -> pq.FileMetaData:
         system, root = self.out.arrow()
@@ -248,7 +250,7 @@ class DeltaStaging(RunStaging):
         else:
             columns = self._columns(table, files[0])
         version = TableLog(self.out, table).add(files, columns, self.run)
-        rows = sum(one.rows for one in files)
+        rows = sum(file.rows for file in files)
         return {"name": table, "version": version, "files": len(files), "rows": rows}
 
     def _columns(self, table: str, file: AddedFile) -> pa.Schema:
@@ -256,20 +258,20 @@ class DeltaStaging(RunStaging):
         return pq.read_schema(f"{root}/{TABLES}/{table}/{file.name}", filesystem=system)
 
 
-def known_in(
+def find_known_run(
     entries: Iterable[LedgerEntry], digest: str, files: Collection[int], out: OutputDirectory
 ) -> str:
     """The analysis of that input that is in, or nothing; `FlexwireError` where a part of it is."""
-    wanted = set(files)
-    for one in entries:
-        if one.state != IN:
+    input_files = set(files)
+    for entry in entries:
+        if entry.state != IN:
             continue
-        if one.input == digest:
-            return one.analysis
-        if both := len(wanted.intersection(one.files)):
+        if entry.input == digest:
+            return entry.analysis
+        if common := len(input_files.intersection(entry.files)):
             raise FlexwireError(
-                f"{both:,} of {len(wanted):,} files are in {out} already, by the analysis "
-                f"{one.analysis}: give only those that are not, or their rows were there twice"
+                f"{common:,} of {len(input_files):,} files are in {out} already, by the analysis "
+                f"{entry.analysis}: give only those that are not, or their rows were there twice"
             )
     return ""
 
@@ -290,26 +292,26 @@ def delta_staging(
     first.
     """
     check_scheme(out)
-    prints = [fingerprint(one) for one in sources]
+    prints = [fingerprint(source) for source in sources]
 
     def make(run: str) -> DeltaStaging:
         entries = sweep(out, run, abandoned)
-        known = known_in(entries, digest, prints, out) if append else ""
+        known_run = find_known_run(entries, digest, prints, out) if append else ""
         offsets = next_offsets(entries) if append else {}
         if out.path is not None:
             make_private_directory(out.path / RUNS / run)
         return DeltaStaging(
-            out, run, digest, prints, append, known=known or None, next_offsets=offsets
+            out, run, digest, prints, append, known_run=known_run or None, next_offsets=offsets
         )
 
-    with nullcontext() if out.path is None else _held(out.path):
+    with nullcontext() if out.path is None else _hold_lock(out.path):
         _check_ours(out)
         with begin_run(out, make, give_up) as staging:
             yield staging
 
 
 @contextmanager
-def _held(out: Path) -> Iterator[None]:
+def _hold_lock(out: Path) -> Iterator[None]:
     is_new = not out.exists()
     make_private_directory(out)
     try:

@@ -58,19 +58,19 @@ LARGEST_WORK: Final = 1 << 18
 class LeftWork:
     """Work that was left in a file, which each task reads."""
 
-    place: OutputDirectory
+    directory: OutputDirectory
     name: str
     digest: str
 
     @classmethod
-    def leave(cls, packed: bytes, place: OutputDirectory, name: str) -> LeftWork:
+    def leave(cls, packed: bytes, directory: OutputDirectory, name: str) -> LeftWork:
         """Leave work that was pickled."""
-        place.write(name, packed)
-        return cls(place, name, hashlib.sha256(packed).hexdigest())
+        directory.write(name, packed)
+        return cls(directory, name, hashlib.sha256(packed).hexdigest())
 
     def __call__(self, number: int, task_output: TaskOutput) -> Any:
         """Do it."""
-        packed = self.place.read(self.name)
+        packed = self.directory.read(self.name)
         if hashlib.sha256(packed).hexdigest() != self.digest:
             raise AnalysisError(f"{self.name} was written by something else")
         # Its digest came with the task.
@@ -112,15 +112,19 @@ def run_tasks(
     if count == 0:
         return []
     key = secrets.token_bytes(32)
-    job = _TaskJob(catalog().packed, work, task_output.directory, key, task_output.arrange).light()
-    found = _written(spark, count, job) if is_connect(spark) else _collected(spark, count, job)
-    task_output.directory.remove([job.left])
-    committed = _checked(found, count)
-    _tell_of_kernels(committed)
+    job = _TaskJob(
+        catalog().packed, work, task_output.directory, key, task_output.arrange
+    ).with_work_in_file()
+    results = (
+        _run_as_writer(spark, count, job) if is_connect(spark) else _run_as_rdd(spark, count, job)
+    )
+    task_output.directory.remove([job.work_file])
+    committed = _check_tasks(results, count)
+    _warn_of_missing_kernels(committed)
     return committed
 
 
-def _collected(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[int, bytes]]:
+def _run_as_rdd(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[int, bytes]]:
     """Run the tasks as one job of an RDD, each number in a partition of its own."""
     context = spark.sparkContext
     for name, value in KEEPS_MEMORY.items():
@@ -130,7 +134,7 @@ def _collected(spark: SparkSession, count: int, job: _TaskJob) -> list[tuple[int
         return context.parallelize(range(count), count).map(job.task).collect()
 
 
-def _written(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[int, bytes]]:
+def _run_as_writer(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[int, bytes]]:
     """Run the tasks as the one command of a data source's writer."""
     packed = base64.b64encode(_pickled(job)).decode()
     if spark not in _REGISTERED:
@@ -144,13 +148,13 @@ def _written(spark: SparkSession, count: int, job: _TaskJob) -> Iterator[tuple[i
     writer = rows.write.format(TasksDataSource.name()).mode("append").option(_OPTION, packed)
     with _interruptible(job.tag, spark.addTag, spark.interruptTag, spark.removeTag):
         writer.save()
-    data = job.place.read(job.results)
-    job.place.remove([job.results])
-    return job.opened(data)
+    data = job.directory.read(job.results)
+    job.directory.remove([job.results])
+    return job.read_results(data)
 
 
-def _tell_of_kernels(committed: list[CommittedTask[Any]]) -> None:
-    without = sum(not one.has_kernels for one in committed)
+def _warn_of_missing_kernels(committed: list[CommittedTask[Any]]) -> None:
+    without = sum(not task.has_kernels for task in committed)
     if without:
         _LOGGER.warning(
             "%d of %d tasks ran without kernels, which takes many times as long; `flexwire warmup` "
@@ -181,10 +185,10 @@ def _interruptible(
             remove(tag)
 
 
-def _checked(found: Iterable[tuple[int, bytes]], count: int) -> list[CommittedTask[Any]]:
+def _check_tasks(results: Iterable[tuple[int, bytes]], count: int) -> list[CommittedTask[Any]]:
     """Unpack what was committed, if it is every task once and every file of one task."""
     tasks = {}
-    for number, packed in found:
+    for number, packed in results:
         if number in tasks:
             raise AnalysisError(f"task {number} was committed twice")
         tasks[number] = packed
@@ -209,7 +213,7 @@ class _TaskJob:
 
     carried: PackedCatalog | None
     work: Callable[[int, TaskOutput], object]
-    place: OutputDirectory
+    directory: OutputDirectory
     key: bytes
     arrange: Arrange = as_it_is
 
@@ -226,19 +230,19 @@ class _TaskJob:
         return number, self.run(number)
 
     @property
-    def left(self) -> str:
+    def work_file(self) -> str:
         return f"{self.results}-work"
 
-    def light(self) -> _TaskJob:
+    def with_work_in_file(self) -> _TaskJob:
         """The same with its work in a file, where it is too large to travel."""
         if len(packed := _pickled(self.work)) <= LARGEST_WORK:
             return self
-        return replace(self, work=LeftWork.leave(packed, self.place, self.left))
+        return replace(self, work=LeftWork.leave(packed, self.directory, self.work_file))
 
     def run(self, number: int) -> bytes:
         """Do a task, and give what was written and returned, pickled."""
         use_packed_catalog(self.carried)
-        with TaskOutput(self.place, arrange=self.arrange).open_attempt(number) as task_output:
+        with TaskOutput(self.directory, arrange=self.arrange).open_attempt(number) as task_output:
             try:
                 value = self.work(number, task_output)
             except MemoryError as error:
@@ -259,9 +263,9 @@ class _TaskJob:
     def leave(self, tasks: Iterable[tuple[int, bytes]]) -> None:
         """Leave what was committed for the caller, signed."""
         data = b"".join(_ENTRY.pack(number, len(task)) + task for number, task in tasks)
-        self.place.write(self.results, self._signature(data) + data)
+        self.directory.write(self.results, self._signature(data) + data)
 
-    def opened(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+    def read_results(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Give what `leave` left."""
         size = hashlib.sha256().digest_size
         signature, rest = data[:size], memoryview(data)[size:]

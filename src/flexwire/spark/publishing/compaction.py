@@ -53,79 +53,87 @@ def compact(
     Without parts that are to be joined no task is run. The parts stay until `remove_parts`.
     """
     tables: list[Iterable[WrittenFile]] = []
-    runs = _runs(committed, tables)
-    joined, moved = _chosen(runs, tables)
+    groups = _part_groups(committed, tables)
+    joined, moved = _choose(groups, tables)
     if (root := task_output.directory.path) is not None:
         # To rename a file takes no task.
-        tables.append([one for run in moved for one in _renamed(run, task_output.directory, root)])
+        tables.append(
+            [file for group in moved for file in _rename_parts(group, task_output.directory, root)]
+        )
         moved = []
     results = run_tasks(spark, _plan([*joined, *moved], task_output.directory), _work, task_output)
-    return chain(*tables, *(one.files for one in results))
+    return chain(*tables, *(task.files for task in results))
 
 
-def remove_parts(place: OutputDirectory) -> None:
+def remove_parts(directory: OutputDirectory) -> None:
     """Remove all parts, once what was made of them is committed."""
     for folder in (_PLAN, PARTS):
-        place.remove(entry.name for entry in place.entries(f"{folder}/"))
+        directory.remove(entry.name for entry in directory.entries(f"{folder}/"))
 
 
-def _runs(
+def _part_groups(
     committed: Iterable[CommittedTask[Any]], tables: list[Iterable[WrittenFile]]
 ) -> list[PartGroup]:
     """The runs of all parts; ``tables`` get the files that are there already."""
-    runs: list[PartGroup] = []
+    groups: list[PartGroup] = []
     growing: dict[str, PartGroup] = {}
-    for one in committed:
-        tables.append([file for file in one.files if file.name.startswith(f"{TABLES}/")])
-        for file in one.files:
+    for task in committed:
+        tables.append([file for file in task.files if file.name.startswith(f"{TABLES}/")])
+        for file in task.files:
             if not file.name.startswith(f"{PARTS}/"):
                 continue
             folder, _, name = file.name.removeprefix(f"{PARTS}/").rpartition("/")
-            prefix, number, place = name.removesuffix(".parquet").split("-")
-            run = growing.get(folder)
+            prefix, number, sequence = name.removesuffix(".parquet").split("-")
+            group = growing.get(folder)
             # Cut between two ranges only, as the names of its files say which they are of.
-            if run is None or (run.size >= TASK_BYTES and run.span[1] != int(number)):
-                run = growing[folder] = PartGroup(file.table, folder, prefix)
-                runs.append(run)
-            run.add(int(number), int(place), file)
-    return runs
+            if group is None or (group.size >= TASK_BYTES and group.span[1] != int(number)):
+                group = growing[folder] = PartGroup(file.table, folder, prefix)
+                groups.append(group)
+            group.add(int(number), int(sequence), file)
+    return groups
 
 
-def _chosen(
-    runs: list[PartGroup], tables: list[Iterable[WrittenFile]]
+def _choose(
+    groups: list[PartGroup], tables: list[Iterable[WrittenFile]]
 ) -> tuple[list[PartGroup], list[PartGroup]]:
     """The runs to be joined, and those whose parts stay as they are."""
-    total = sum(run.size for run in runs) + sum(one.size for some in tables for one in some)
-    left = total // _REWRITTEN
+    total = sum(group.size for group in groups) + sum(
+        file.size for files in tables for file in files
+    )
+    bytes_left = total // _REWRITTEN
     joined: list[PartGroup] = []
     moved: list[PartGroup] = []
-    for run in sorted(runs, key=lambda one: (one.size / len(one), one.folder, one.span)):
-        run.is_joined = len(run) >= LEAST_PARTS and run.size <= left
-        if run.is_joined:
-            left -= run.size
-        (joined if run.is_joined else moved).append(run)
+    for group in sorted(
+        groups, key=lambda group: (group.size / len(group), group.folder, group.span)
+    ):
+        group.is_joined = len(group) >= LEAST_PARTS and group.size <= bytes_left
+        if group.is_joined:
+            bytes_left -= group.size
+        (joined if group.is_joined else moved).append(group)
     return joined, moved
 
 
-def _renamed(run: PartGroup, place: OutputDirectory, root: Path) -> Iterator[WrittenFile]:
-    for part in run.parts():
-        name = f"{TABLES}/{run.folder}/{run.name(part)}"
-        place.put(root / run.source(part), name)
-        yield WrittenFile(name, run.table, part.size, part.rows, part.crc32c)
+def _rename_parts(
+    group: PartGroup, directory: OutputDirectory, root: Path
+) -> Iterator[WrittenFile]:
+    for part in group.parts():
+        name = f"{TABLES}/{group.folder}/{group.name(part)}"
+        directory.put(root / group.source(part), name)
+        yield WrittenFile(name, group.table, part.size, part.rows, part.crc32c)
 
 
-def _plan(runs: list[PartGroup], place: OutputDirectory) -> int:
+def _plan(groups: list[PartGroup], directory: OutputDirectory) -> int:
     """Write down what each task has to do; gives how many tasks there are."""
     tasks: list[list[PartGroup]] = []
     size = TASK_BYTES
-    for run in runs:
+    for group in groups:
         if size >= TASK_BYTES:
             tasks.append([])
             size = 0
-        tasks[-1].append(run)
-        size += run.size
+        tasks[-1].append(group)
+        size += group.size
     for number, task in enumerate(tasks):
-        place.write(_plan_of(number), pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
+        directory.write(_plan_of(number), pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
     return len(tasks)
 
 
@@ -135,6 +143,6 @@ def _plan_of(number: int) -> str:
 
 def _work(number: int, task_output: TaskOutput) -> None:
     # Written by the driver of this analysis, in a directory of its own.
-    runs: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - see above
-    for run in runs:
-        write_group(run, task_output)
+    groups: list[PartGroup] = pickle.loads(task_output.directory.read(_plan_of(number)))  # noqa: S301 - see above
+    for group in groups:
+        write_group(group, task_output)

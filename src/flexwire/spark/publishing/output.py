@@ -62,7 +62,7 @@ class Staging(ABC):
     """
 
     out: OutputDirectory
-    known: str | None = field(default=None, kw_only=True)
+    known_run: str | None = field(default=None, kw_only=True)
     next_offsets: Mapping[Partition, int] | None = field(default=None, kw_only=True)
     read_until: dict[Partition, int] = field(default_factory=dict, kw_only=True)
 
@@ -94,11 +94,11 @@ class Staging(ABC):
         """Say that the tables are complete, and of which captures."""
         mark_place(self.files.child("tables"), sources)
 
-    def facts_of_known(self) -> Facts:
+    def known_facts(self) -> Facts:
         """Return the facts of the earlier analysis of the same input."""
         return Facts.from_json(json.loads(self.published.read(FACTS)))
 
     def remove_unnamed(self) -> None:
         """Remove what attempts that do not count have written since the tables were settled."""
-        if left := [one.name for one in self.files.entries("_")]:
-            self.files.remove(left)
+        if leftover := [entry.name for entry in self.files.entries("_")]:
+            self.files.remove(leftover)

@@ -36,22 +36,22 @@ if TYPE_CHECKING:
 _AHEAD, _AHEAD_BYTES = 16, 64 << 20
 
 
-def fetch_files(place: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+def fetch_files(directory: OutputDirectory, files: Iterable[tuple[str, int]]) -> Iterator[bytes]:
     """Give the bytes of each file, in order; ``files`` are their names and sizes."""
-    if place.path is not None:
+    if directory.path is not None:
         for name, _ in files:
-            yield place.read(name)
+            yield directory.read(name)
         return
     waiting: deque[tuple[int, Future[bytes]]] = deque()
-    held = 0
+    bytes_ahead = 0
     with ThreadPoolExecutor(_AHEAD, thread_name_prefix="flexwire-fetch") as pool:
         for name, size in files:
-            while waiting and (len(waiting) == _AHEAD or held + size > _AHEAD_BYTES):
-                first, data = waiting.popleft()
-                held -= first
+            while waiting and (len(waiting) == _AHEAD or bytes_ahead + size > _AHEAD_BYTES):
+                file_size, data = waiting.popleft()
+                bytes_ahead -= file_size
                 yield data.result()
-            waiting.append((size, pool.submit(place.read, name)))
-            held += size
+            waiting.append((size, pool.submit(directory.read, name)))
+            bytes_ahead += size
         for _, data in waiting:
             yield data.result()
 
@@ -115,30 +115,30 @@ class PartGroup:
         return _PART.unpack_from(self._parts)[0], _PART.unpack_from(self._parts, last)[0]
 
 
-def write_group(run: PartGroup, task_output: TaskOutput) -> None:
+def write_group(group: PartGroup, task_output: TaskOutput) -> None:
     """Bring the parts of a run into its table: joined, or each as it is."""
-    if run.is_joined:
-        _Joiner(run, task_output).join()
+    if group.is_joined:
+        _Joiner(group, task_output).join()
         return
-    for part, data in _checked(run, task_output.directory):
-        local = task_output.scratch / run.name(part)
+    for part, data in _read_checked(group, task_output.directory):
+        local = task_output.scratch / group.name(part)
         local.write_bytes(data)
-        _put(run, task_output, local, part.rows)
+        _put(group, task_output, local, part.rows)
 
 
-def _put(run: PartGroup, task_output: TaskOutput, local: Path, rows: int) -> None:
-    below = f"{run.folder}/{local.name}".removeprefix(f"{run.table}/")
-    task_output.put(local, run.table, below, rows)
+def _put(group: PartGroup, task_output: TaskOutput, local: Path, rows: int) -> None:
+    below = f"{group.folder}/{local.name}".removeprefix(f"{group.table}/")
+    task_output.put(local, group.table, below, rows)
 
 
 class _Joiner:
     """Joins the parts of a run into as few files as are large enough."""
 
-    def __init__(self, run: PartGroup, task_output: TaskOutput) -> None:
-        self._run = run
+    def __init__(self, group: PartGroup, task_output: TaskOutput) -> None:
+        self._group = group
         self._task_output = task_output
-        self._parts = _checked(run, task_output.directory)
-        self._left = run.size
+        self._parts = _read_checked(group, task_output.directory)
+        self._left = group.size
         self._rows = 0
 
     def join(self) -> None:
@@ -146,35 +146,35 @@ class _Joiner:
         number = 0
         while self._left:
             local = self._task_output.scratch / joined_name(
-                self._run.prefix, *self._run.span, number
+                self._group.prefix, *self._group.span, number
             )
             rows = self._write(local)
-            _put(self._run, self._task_output, local, rows)
+            _put(self._group, self._task_output, local, rows)
             self._rows += rows
             number += 1
-        expected = sum(part.rows for part in self._run.parts())
+        expected = sum(part.rows for part in self._group.parts())
         if self._rows != expected:
             raise AnalysisError(
-                f"{self._run.folder}: expected {expected} rows in its parts, got {self._rows}"
+                f"{self._group.folder}: expected {expected} rows in its parts, got {self._rows}"
             )
 
     def _write(self, local: Path) -> int:
         """Write one file; gives how many rows it has."""
         part, data = next(self._parts)
-        read = part.size
+        bytes_read = part.size
         with TableWriter(local, pq.read_schema(pa.BufferReader(data))) as writer:
             _copy(data, writer)
-            while read < self._left and not self._is_done(local.stat().st_size, read):
+            while bytes_read < self._left and not self._is_done(local.stat().st_size, bytes_read):
                 part, data = next(self._parts)
-                read += part.size
+                bytes_read += part.size
                 _copy(data, writer)
-        self._left -= read
+        self._left -= bytes_read
         return writer.rows
 
-    def _is_done(self, wrote: int, read: int) -> bool:
+    def _is_done(self, bytes_written: int, bytes_read: int) -> bool:
         """Whether a file is large enough, and what is left of the parts gives another one."""
-        rest = (self._left - read) * wrote / read
-        return wrote >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
+        rest = (self._left - bytes_read) * bytes_written / bytes_read
+        return bytes_written >= WHOLE_BYTES and rest >= _SURE_OF_ANOTHER * WHOLE_BYTES
 
 
 def _copy(data: bytes, writer: TableWriter) -> None:
@@ -185,20 +185,22 @@ def _copy(data: bytes, writer: TableWriter) -> None:
             writer.write(batch)
 
 
-def _checked(run: PartGroup, place: OutputDirectory) -> Iterator[tuple[TablePart, bytes]]:
+def _read_checked(
+    group: PartGroup, directory: OutputDirectory
+) -> Iterator[tuple[TablePart, bytes]]:
     """Give each part with its bytes, if they are those that its task wrote."""
-    files = ((run.source(part), part.size) for part in run.parts())
-    for part, data in zip(run.parts(), fetch_files(place, files), strict=True):
+    files = ((group.source(part), part.size) for part in group.parts())
+    for part, data in zip(group.parts(), fetch_files(directory, files), strict=True):
         if len(data) != part.size or google_crc32c.value(data) != part.crc32c:
             raise AnalysisError(
-                f"{run.source(part)} has other bytes than the task that wrote it counted; "
+                f"{group.source(part)} has other bytes than the task that wrote it counted; "
                 "something else writes to the output"
             )
         yield part, data
 
 
 def write_one_file(
-    place: OutputDirectory, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    directory: OutputDirectory, name: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
 ) -> None:
     """Write a table that is one file, of this name in a place; for the driver."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -206,7 +208,7 @@ def write_one_file(
         with TableWriter(local, schema) as writer:
             for batch in batches:
                 writer.write(batch)
-        place.put(local, name)
+        directory.put(local, name)
 
 
 class TableFiles:

@@ -63,11 +63,11 @@ class TaskOutput:
 
         How many each table has is in `counts` then, whether it keeps them or not.
         """
-        for one in files:
-            self.counts[one.table] += 1
+        for file in files:
+            self.counts[file.table] += 1
             if self.keeps_files:
-                self.files.append(one)
-            yield one
+                self.files.append(file)
+            yield file
 
     def put(
         self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
@@ -91,7 +91,7 @@ class TaskOutput:
                 f"expected a table and a name whose parts begin with neither dot nor underscore, "
                 f"got {table!r} and {name!r}"
             )
-        if any(one.name == full for one in self.files):
+        if any(file.name == full for file in self.files):
             raise ArgumentError(f"{full} was handed over before; each file needs a name of its own")
         noted = WrittenFile(full, table, local.stat().st_size, rows, _crc(local))
         if self.directory.path is not None:

@@ -85,34 +85,39 @@ class SurveyStore:
         None where it is too much for one that has them all.
         """
         while True:
-            found = self._joined(surveyed)
-            sizes = [sum(map(len, one.values())) for one in found.values()]
+            ranges = self._joined(surveyed)
+            sizes = [sum(map(len, states.values())) for states in ranges.values()]
             if max(sizes) <= MOST_OF_TASK and sum(sizes) <= MOST_OF_PLAN:
-                return found
-            if len(found) == 1:
+                return ranges
+            if len(ranges) == 1:
                 return {}
             self._join()
 
-    def whole(self) -> dict[str, bytes]:
+    def all_states(self) -> dict[str, bytes]:
         """Give what goes with the only range of a capture."""
         return self._others
 
     def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:
-        found = {}
+        ranges = {}
         for number, end in pairwise([0, *self._starts, surveyed]):
-            its = {NAMES: self._others[NAMES], range_context_name(number): self._known(number, end)}
+            states = {
+                NAMES: self._others[NAMES],
+                range_context_name(number): self._context(number, end),
+            }
             if number:
-                its[range_start_name(number)] = self._starts[number]
-            found[number] = its
-        return found
+                states[range_start_name(number)] = self._starts[number]
+            ranges[number] = states
+        return ranges
 
-    def _known(self, number: int, end: int) -> bytes:
-        some = [self._others[range_context_name(one)] for one in range(number, end)]
-        if len(some) == 1:
-            return some[0]
+    def _context(self, number: int, end: int) -> bytes:
+        packed_contexts = [self._others[range_context_name(each)] for each in range(number, end)]
+        if len(packed_contexts) == 1:
+            return packed_contexts[0]
         # They were pickled by the survey of this very query.
-        known: list[RangeContext] = [pickle.loads(decompress(one)) for one in some]  # noqa: S301 - see above
-        return compress(pickle.dumps(RangeContext.joined(known), pickle.HIGHEST_PROTOCOL))
+        contexts: list[RangeContext] = [
+            pickle.loads(decompress(packed)) for packed in packed_contexts
+        ]
+        return compress(pickle.dumps(RangeContext.joined(contexts), pickle.HIGHEST_PROTOCOL))
 
 
 _INFLATION: Final = 10
@@ -123,70 +128,72 @@ _REMEDY: Final = "set skipUnreadable to true to read the rest"
 class WholeTask(InputPartition):
     """A capture that one task reads."""
 
-    asked: AnalysisRequest
+    request: AnalysisRequest
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(InputPartition):
     """A range of a capture, and what its survey kept for it, compressed, by its name."""
 
-    asked: AnalysisRequest
+    request: AnalysisRequest
     number: int
-    kept: dict[str, bytes]
+    states: dict[str, bytes]
 
 
 def plan(options: CaptureOptions) -> list[InputPartition]:
     """Give a task for each range of the capture in some paths."""
-    asked = replace(options.asked, files=tuple(capture_sources(options.paths)))
+    request = replace(options.request, files=tuple(capture_sources(options.paths)))
     total = sum(
-        one.size * (_INFLATION if one.name.endswith(COMPRESSED) else 1) for one in asked.files
+        file.size * (_INFLATION if file.name.endswith(COMPRESSED) else 1) for file in request.files
     )
-    if options.kind in {CONNECTIONS, PACKETS} or total <= asked.range_bytes:
-        return [WholeTask(asked)]
-    kept = SurveyStore()
-    survey = _surveyed(asked, kept)
+    if options.kind in {CONNECTIONS, PACKETS} or total <= request.range_bytes:
+        return [WholeTask(request)]
+    store = SurveyStore()
+    survey = _survey(request, store)
     # Each task has its own files.
-    how, ranges = replace(asked, files=()), kept.ranges(survey.ranges)
-    found: list[InputPartition] = [RangeTask(how, number, its) for number, its in ranges.items()]
-    return found or [WholeTask(asked)]
+    task_request, ranges = replace(request, files=()), store.ranges(survey.ranges)
+    tasks: list[InputPartition] = [
+        RangeTask(task_request, number, states) for number, states in ranges.items()
+    ]
+    return tasks or [WholeTask(request)]
 
 
 def rows_of(task: InputPartition, options: CaptureOptions) -> Iterator[Rows]:
     """Give the rows of a task."""
     begin_task()
     if isinstance(task, WholeTask):
-        yield from _whole_rows(task.asked, options)
+        yield from _whole_rows(task.request, options)
     elif isinstance(task, RangeTask):
         yield from _range_rows(task, options)
 
 
-def _whole_rows(asked: AnalysisRequest, options: CaptureOptions) -> Iterator[Rows]:
-    kept = SurveyStore()
-    survey = _surveyed(replace(asked, range_bytes=INT64_MAX), kept)
+def _whole_rows(request: AnalysisRequest, options: CaptureOptions) -> Iterator[Rows]:
+    store = SurveyStore()
+    survey = _survey(replace(request, range_bytes=INT64_MAX), store)
     if options.kind == PACKETS:
         yield packet_rows(survey.notes)
     elif options.kind == CONNECTIONS:
         for first in range(0, len(survey.connections), BATCH_ROWS):
             yield connection_rows(survey.connections[first : first + BATCH_ROWS])
     else:
-        yield from _range_rows(RangeTask(asked, 0, kept.whole()), options)
+        yield from _range_rows(RangeTask(request, 0, store.all_states()), options)
 
 
 def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
-    def kept(name: str) -> bytes:
-        return decompress(task.kept[name])
+    def read_state(name: str) -> bytes:
+        return decompress(task.states[name])
 
-    for _, rows in decode_range_rows(task.asked, task.number, kept, options.wanted):
+    for _, rows in decode_range_rows(task.request, task.number, read_state, options.row_filter):
         yield rows
 
 
-def _surveyed(asked: AnalysisRequest, kept: SurveyStore) -> Survey:
+def _survey(request: AnalysisRequest, store: SurveyStore) -> Survey:
     """Survey a capture, and keep what ranges need. Raises `CaptureError`."""
-    survey = Surveyor(asked, kept.keep).run()
+    survey = Surveyor(request, store.keep).run()
     unreadable = UnreadableFiles.of(survey.unreadable)
-    unreadable.check(len(asked.files), skip=asked.skip_unreadable, remedy=_REMEDY)
+    unreadable.check(len(request.files), skip=request.skip_unreadable, remedy=_REMEDY)
     sampled = CaptureMarks.of(survey.marks).sampled
-    if sampled and not asked.takes_sampled:
+    if sampled and not request.takes_sampled:
         (note, *_) = sampled_notes(sampled)
         raise CaptureError(f"{note} To read them so, set acceptSampled to true.")
     return survey

@@ -46,8 +46,8 @@ from flexwire.spark.sources.requests import (
     ReadAllAvailable,
     ReadMaxRows,
     SupportsTriggerAvailableNow,
-    chosen,
-    narrowed,
+    narrow_query,
+    user_schema,
 )
 from flexwire.tasks import begin_task, spark_schema
 
@@ -107,9 +107,9 @@ class KafkaLogOptions:
     inflation: Inflation = INFLATION
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> KafkaLogOptions:
+    def parse(cls, texts: Mapping[str, str]) -> KafkaLogOptions:
         """Read the options; `ArgumentError` for what they do not take."""
-        options = SourceOptions(given, ACCEPTED)
+        options = SourceOptions(texts, ACCEPTED)
         starts_late = (options.text(_STARTING) or "").strip().lower() == "latest"
         groups = options.names("countBy", GROUPS)
         query = LogQuery(
@@ -147,10 +147,10 @@ class KafkaLogOptions:
 
     def schema(self) -> pa.Schema:
         """The columns of a read whose user gives no schema."""
-        names = [one for one in KAFKA_COLUMNS if one != HEADERS] + list(self.extra)
+        names = [name for name in KAFKA_COLUMNS if name != HEADERS] + list(self.extra)
         if self.groups:
             sums = [name for name in SUM_COLUMNS if name not in {*GROUPS, CORRUPT}]
-            names = [*self.groups, *sums, *(one for one in self.extra if one == CORRUPT)]
+            names = [*self.groups, *sums, *(name for name in self.extra if name == CORRUPT)]
         return pa.schema([(name, self.columns[name]) for name in names])
 
     @property
@@ -207,10 +207,10 @@ class KafkaLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """One for each task; `ArgumentError` where the option names a topic that is not there."""
         tasks = plan(self._paths, self._query)
-        read = {piece.partition.topic for pieces in tasks for piece in pieces}
-        if not read.issuperset(self._options.query.topics or ()):
+        topics = {piece.partition.topic for pieces in tasks for piece in pieces}
+        if not topics.issuperset(self._options.query.topics or ()):
             check_topics(self._paths, self._options.query.topics or ())
-        return [LogTask(tuple(one)) for one in tasks]
+        return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
@@ -222,7 +222,7 @@ class FilteredKafkaLogReader(KafkaLogReader):
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 - Spark's name
         """Narrow what is read; every filter stays with Spark too."""
-        self._query = narrowed(self._query, filters)
+        self._query = narrow_query(self._query, filters)
         return filters
 
 
@@ -237,31 +237,31 @@ def read_task(
     for piece in task.pieces if isinstance(task, LogTask) else ():
         counted = None if sums is None else sums.counted
         columns, bounds = (sums or rows).read, options.inflation
-        for found in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
-            if not isinstance(found, BatchDamage):
+        for result in read_piece(piece, columns, mode=options.mode, sums=counted, inflation=bounds):
+            if not isinstance(result, BatchDamage):
                 if sums is None:
-                    yield rows.records(piece, found)
+                    yield rows.records(piece, result)
                     continue
-                sums.add(found)
+                sums.add(result)
                 if sums.is_full:
                     yield sums.take(piece)
-            elif found.is_torn and not tells_torn:
+            elif result.is_torn and not tells_torn:
                 continue
             elif options.mode == "PERMISSIVE":
-                yield damaged_row(schema, piece, found)
+                yield damaged_row(schema, piece, result)
             else:
-                where = f"{piece.log.name}, byte {found.position}"
-                _LOGGER.warning("%s: not read, as by a broker: %s", where, found.reason)
+                where = f"{piece.log.name}, byte {result.position}"
+                _LOGGER.warning("%s: not read, as by a broker: %s", where, result.reason)
         if sums is not None:
             yield sums.take(piece)
 
 
 def arrow_schema(schema: StructType, options: KafkaLogOptions) -> pa.Schema:
     """The schema of a user in Arrow's types; `ArgumentError` for a column that there is not."""
-    for one in schema:
-        if one.name in GROUPS and options.groups and one.name not in options.groups:
-            raise ArgumentError(f"column {one.name}: countBy does not name it")
-    return chosen(schema, options.columns)
+    for field in schema:
+        if field.name in GROUPS and options.groups and field.name not in options.groups:
+            raise ArgumentError(f"column {field.name}: countBy does not name it")
+    return user_schema(schema, options.columns)
 
 
 class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -308,7 +308,7 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """One for each task of a batch."""
         tasks = self._follower.tasks(_from_spark(start), _from_spark(end))
-        return [LogTask(tuple(one)) for one in tasks]
+        return [LogTask(tuple(task)) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of one task."""
@@ -317,10 +317,10 @@ class KafkaLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _to_spark(offsets: dict[Partition, int]) -> Offset:
-    found: Offset = {}
+    offset_by_topic: Offset = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
+        offset_by_topic.setdefault(topic, {})[str(partition)] = offset
+    return offset_by_topic
 
 
 def _from_spark(offset: dict[str, Any]) -> dict[Partition, int]:

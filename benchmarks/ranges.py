@@ -37,7 +37,7 @@ CASES = ("heavy,mb=250", "heavy,mb=250,segment=32768", "small,mb=100")
 STAGES = (
     (SegmentReader, "__iter__", "segments"),
     (Flows, "push", "frames"),
-    (Pairing, "facts", "headers"),
+    (Pairing, "read_headers", "headers"),
     (ranges, "paired", "pairs"),
     (ranges, "message_rows", "bodies"),
     (ranges, "record_runs", "records"),
@@ -120,7 +120,7 @@ def analyzed(asked: AnalysisRequest, out: Path, clock: Clock) -> tuple[int, int]
     with stages(clock):
         for number in range(survey.ranges):
             with clock.stage("rest"):
-                for table, rows in ranges.decoded_rows(asked, number, kept.__getitem__):
+                for table, rows in ranges.decode_range_rows(asked, number, kept.__getitem__):
                     with clock.stage(f"parquet {_short(table)}"):
                         if table not in writers:
                             path = out / f"{table.replace('/', '-')}.parquet"

@@ -19,8 +19,8 @@ from captures import add_options, make
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import survey_piece
-from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import AnalysisRequest, Survey, Surveyor, in_order
+from flexwire.survey.pieces import cut_into_pieces
+from flexwire.survey.survey import AnalysisRequest, Survey, Surveyor, list_readable_files
 
 
 def measured(files: list[Path], piece_bytes: int) -> dict[str, float]:
@@ -31,8 +31,8 @@ def measured(files: list[Path], piece_bytes: int) -> dict[str, float]:
     whole = Surveyor(asked, kept.__setitem__).run()
     in_order_s = time.process_time() - began
     survey = Survey()
-    ordered = in_order(asked, survey) or []
-    pieces = pieces_of(ordered, piece_bytes)
+    ordered = list_readable_files(asked, survey) or []
+    pieces = cut_into_pieces(ordered, piece_bytes)
     began = time.process_time()
     found = [
         pickle.dumps(survey_piece(asked, one, is_first=number == 0), pickle.HIGHEST_PROTOCOL)

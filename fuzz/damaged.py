@@ -21,7 +21,7 @@ from typing import Any
 
 from flexwire.errors import FlexwireError
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
-from flexwire.survey.survey import AnalysisRequest, Survey, in_order
+from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from flexwire.tables.frames import connection_rows
 from fuzz.arguments import asked as asked_for
 from fuzz.damage import damage_file
@@ -121,7 +121,7 @@ def _check_same(way: str, whole: Found, rows: Rows, found: Found, total: int) ->
 
 def _check_reference(asked: AnalysisRequest, survey: Survey, rows: Rows) -> None:
     """Hold all rows to those of the reference: an object for every segment, frame and record."""
-    files = in_order(asked, Survey()) or []
+    files = list_readable_files(asked, Survey()) or []
     expected = reference_tables([one.name for one in files])
     # The survey tells of files that it leaves out, too.
     expected.pop("packets")

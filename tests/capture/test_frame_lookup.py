@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from flexwire.capture.files.packets import tcp_packet
-from flexwire.capture.messages import frames_of_packet
+from flexwire.capture.messages import find_packet_frames
 from flexwire.errors import CaptureError
 from flexwire.wire.segment_layout import ACK, SYN
 from tests.capture.traffic import FAR, NEAR, pcap, request, response
@@ -52,9 +52,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_a_packet_has_the_frames_that_end_in_it(path: Path) -> None:
-    [found] = frames_of_packet(path, 5)
+    [found] = find_packet_frames(path, 5)
     assert (found.frame.direction, found.turn.correlation_id) == ("request", 2)
-    first, second = frames_of_packet(path, 6)
+    first, second = find_packet_frames(path, 6)
     assert [one.turn.correlation_id for one in (first, second)] == [1, 2]
     assert [one.turn.request.api_name for one in (first, second) if one.turn.request] == [
         "ApiVersions"
@@ -62,7 +62,7 @@ def test_a_packet_has_the_frames_that_end_in_it(path: Path) -> None:
 
 
 def test_a_packet_within_a_frame_has_that_frame(path: Path) -> None:
-    [began], [ended] = frames_of_packet(path, 3), frames_of_packet(path, 4)
+    [began], [ended] = find_packet_frames(path, 3), find_packet_frames(path, 4)
     assert began == ended
     assert began.turn.correlation_id == 1
 
@@ -77,11 +77,11 @@ def test_a_packet_within_a_frame_has_that_frame(path: Path) -> None:
 )
 def test_a_packet_without_frames_says_why(path: Path, number: int, reason: str) -> None:
     with pytest.raises(CaptureError, match=reason):
-        frames_of_packet(path, number)
+        find_packet_frames(path, number)
 
 
 def test_a_capture_that_ends_in_damage_gives_what_came_before_it(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-5])
-    assert len(frames_of_packet(path, 6)) == 2
+    assert len(find_packet_frames(path, 6)) == 2
     with pytest.raises(CaptureError, match="after 6 packets it cannot be read"):
-        frames_of_packet(path, 7)
+        find_packet_frames(path, 7)

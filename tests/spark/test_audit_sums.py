@@ -19,7 +19,7 @@ from flexwire.measures.evidence import SHOWN, NamedEntities
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
+from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decode_range
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows
 from flexwire.tables.spec_places import entity_paths
@@ -85,7 +85,7 @@ def read(files: Iterable[Path]) -> Captured:
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1
     rows = connection_rows(survey.connections)
-    every = [(CONNECTIONS, rows), *decoded(asked, 0, kept.__getitem__)]
+    every = [(CONNECTIONS, rows), *decode_range(asked, 0, kept.__getitem__)]
     return Captured([(table, some) for table, some in every if table != RECORDS])
 
 

@@ -31,7 +31,7 @@ from flexwire.measures.frames import FrameSums
 from flexwire.measures.groups import RowGroups, coded
 from flexwire.protocol import WITHHELD
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.ranges import FRAMES, decoded
+from flexwire.survey.ranges import FRAMES, decode_range
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
@@ -78,7 +78,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1
-    batches = [rows for name, rows in decoded(asked, 0, kept.__getitem__) if name == FRAMES]
+    batches = [rows for name, rows in decode_range(asked, 0, kept.__getitem__) if name == FRAMES]
     return Captured(
         pa.concat_batches(batches), connection_rows(survey.connections), packet_rows(survey.notes)
     )

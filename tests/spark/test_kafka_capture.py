@@ -37,14 +37,14 @@ from flexwire.spark.sources.kafka_capture_plan import RangeTask, SurveyStore, Wh
 from flexwire.spark.sources.requests import KINDS, CaptureOptions
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.local import decompress
-from flexwire.survey.ranges import decoded
+from flexwire.survey.ranges import decode_range
 from flexwire.survey.survey import (
     AnalysisRequest,
     RangeContext,
     Survey,
     Surveyor,
-    known_name,
-    start_name,
+    range_context_name,
+    range_start_name,
 )
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.message_schema import table_schema
@@ -92,7 +92,7 @@ def analyzed(path: Path, **how: Any) -> Rows:
     asked, kept = AnalysisRequest(tuple(list_captures([path])), **how), dict[str, bytes]()
     survey = Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
-    for table, rows in decoded(asked, 0, kept.__getitem__):
+    for table, rows in decode_range(asked, 0, kept.__getitem__):
         found[table] += rows.to_pylist()
     found["connections"] = connection_rows(survey.connections).to_pylist()
     found["packets"] = packet_rows(survey.notes).to_pylist()
@@ -269,11 +269,11 @@ def test_a_survey_that_begins_anew_keeps_nothing_of_before() -> None:
     kept, known = SurveyStore(), pickle.dumps(RangeContext((), None, Hindsight(), {}))
     for part, starts in ((b"before", 3), (b"after", 2)):
         for number in range(starts):
-            kept.keep(start_name(number + 1), part)
-    for name in ("names", *map(known_name, range(3))):
+            kept.keep(range_start_name(number + 1), part)
+    for name in ("names", *map(range_context_name, range(3))):
         kept.keep(name, known)
     found = kept.ranges(3)
-    assert [decompress(found[one][start_name(one)]) for one in (1, 2)] == [b"after"] * 2
+    assert [decompress(found[one][range_start_name(one)]) for one in (1, 2)] == [b"after"] * 2
 
 
 @pytest.mark.cluster  # its classes are made, and all its specs packed: seconds

@@ -26,7 +26,7 @@ from flexwire.measures.headers import OTHER_KEYS, RecordHeaderSums
 from flexwire.measures.records import OTHER_TOPICS, TopicSums
 from flexwire.measures.tagged_fields import OTHER_FIELDS, TaggedFieldSums
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
+from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decode_range
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
@@ -68,7 +68,7 @@ def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
     kept: dict[str, bytes] = {}
     asked = AnalysisRequest(tuple(list_captures(paths)))
     for number in range(Surveyor(asked, kept.__setitem__).run().ranges):
-        for table, rows in decoded(asked, number, kept.__getitem__):
+        for table, rows in decode_range(asked, number, kept.__getitem__):
             at = rows.schema.get_field_index("connection")
             names = pc.binary_join_element_wise(prefix, rows["connection"], "")
             marked = rows.set_column(at, "connection", names)

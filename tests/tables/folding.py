@@ -11,8 +11,8 @@ from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_survey import survey_piece
-from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import AnalysisRequest, Survey, in_order
+from flexwire.survey.pieces import cut_into_pieces
+from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import START_US
 from tests.capture.traffic import response
@@ -30,9 +30,9 @@ def surveyed_in_pieces(
     asked = AnalysisRequest(tuple(list_captures(files)), record_bytes=True, **how)
     kept: dict[str, bytes] = {}
     survey = Survey()
-    ordered = in_order(asked, survey)
+    ordered = list_readable_files(asked, survey)
     assert ordered is not None
-    pieces = pieces_of(ordered, size)
+    pieces = cut_into_pieces(ordered, size)
     found = [
         pickle.dumps(survey_piece(asked, piece, is_first=number == 0))
         for number, piece in enumerate(pieces)

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from flexwire.survey.follower import CaptureFollower, stretch_rows
+from flexwire.survey.follower import CaptureFollower, decode_stretch
 from flexwire.tables.row_filter import EVERYTHING, RowFilter
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Query:
         """The rows of a batch from one offset to another."""
         found: Rows = defaultdict(list)
         for stretch in self._follower.stretches(start, end):
-            for table, rows in stretch_rows(self._asked, self._wanted, stretch):
+            for table, rows in decode_stretch(self._asked, self._wanted, stretch):
                 found[table] += rows.to_pylist()
         return found
 

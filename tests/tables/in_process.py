@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from flexwire.measures.analysis import PACKETS, AnalysisSums, facts_of
 from flexwire.measures.audit_rows import CONNECTIONS
 from flexwire.spark.answers import gather_audit
-from flexwire.survey.ranges import decoded_rows
+from flexwire.survey.ranges import decode_range_rows
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.records import RunRows
 from tests.tables.folding import surveyed_in_pieces
@@ -57,7 +57,7 @@ def analyzed_in_process(
     parts = [of_survey]
     for number in range(survey.ranges):
         parts.append(AnalysisSums(survey.span_us))
-        for table, rows in decoded_rows(asked, number, kept.__getitem__):
+        for table, rows in decode_range_rows(asked, number, kept.__getitem__):
             take(parts[-1], table, rows)
     for one in parts:
         every.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - made in this line

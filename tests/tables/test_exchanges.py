@@ -12,8 +12,8 @@ from flexwire.storage.file_search import list_captures
 from flexwire.survey import piece_survey
 from flexwire.survey import piece_survey as exchanges
 from flexwire.survey.piece_survey import survey_piece
-from flexwire.survey.pieces import pieces_of
-from flexwire.survey.survey import AnalysisRequest, Survey, in_order
+from flexwire.survey.pieces import cut_into_pieces
+from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from tests.capture.interleaved import write_capture
 from tests.capture.traffic import request, response
 from tests.spark.traffic import framed, made
@@ -34,7 +34,7 @@ PIECES = 3
 def handed_over(files: list[Path]) -> list[PieceFrames]:
     """The frames that each piece hands over."""
     asked = AnalysisRequest(tuple(list_captures(files)))
-    pieces = pieces_of(in_order(asked, Survey()) or [], size_of(files) // PIECES)
+    pieces = cut_into_pieces(list_readable_files(asked, Survey()) or [], size_of(files) // PIECES)
     found = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     assert all(found)
     return [one.frames for one in found if one is not None]
@@ -98,7 +98,7 @@ def test_with_many_requests_at_once_all_are_handed_over(
 ) -> None:
     files = write_steps(tmp_path, [talk(0, list(range(300)), depth=6), talk(1, list(range(300)))])
     few = [len(one.connection) for one in handed_over(files)]
-    monkeypatch.setattr(exchanges, "_MOST_WAITING", 5)
+    monkeypatch.setattr(exchanges, "_MOST_PENDING", 5)
     found = handed_over(files)
     for before, one in zip(few, found, strict=True):
         crowded = [number for number, name in enumerate(one.names) if ":40000" in name]
@@ -152,10 +152,12 @@ def test_what_is_left_out_says_nothing_more(
 def told(frames: PieceFrames) -> list[object]:
     """What the rows of each connection say together."""
     found: list[object] = []
-    facts = frames.facts
+    headers = frames.headers
     for number, name in enumerate(frames.names):
         its = frames.connection == number
-        times, asks = frames.time_us[its], np.flatnonzero(its & (facts.kind == REQUEST))
-        both = [(facts.flags[one], facts.client[one]) for one in asks[[0, -1] if len(asks) else []]]
+        times, asks = frames.time_us[its], np.flatnonzero(its & (headers.kind == REQUEST))
+        both = [
+            (headers.flags[one], headers.client[one]) for one in asks[[0, -1] if len(asks) else []]
+        ]
         found.append((name, times.min(initial=1 << 62), times.max(initial=0), both))
     return found

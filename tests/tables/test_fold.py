@@ -21,9 +21,9 @@ from flexwire.storage.input_file import InputFile
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import survey_piece
-from flexwire.survey.pieces import Piece, pieces_of
+from flexwire.survey.pieces import Piece, cut_into_pieces
 from flexwire.survey.state import SegmentOrder, SurveyState
-from flexwire.survey.survey import AnalysisRequest, Survey, in_order
+from flexwire.survey.survey import AnalysisRequest, Survey, list_readable_files
 from tests.capture.exchanges import Talk, conversation
 from tests.capture.interleaved import (
     EVERYTHING,
@@ -228,7 +228,7 @@ def names_asked(directory: Path, files: int, *, is_known: bool) -> int:
         tuple(Counted(one.url, one.size, one.version) for one in list_captures(paths))
     )
     survey = Survey()
-    ordered = in_order(asked, survey) or []
+    ordered = list_readable_files(asked, survey) or []
     pieces = [Piece((one,)) for one in ordered]
     assert len(pieces) == files
     summaries = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
@@ -256,8 +256,8 @@ def test_a_range_that_shows_more_than_its_pieces_said_has_all_connections(tmp_pa
     size = size_of(files) // 40
     asked = AnalysisRequest(tuple(list_captures(files)), record_bytes=True, range_bytes=3 * size)
     survey = Survey()
-    ordered = in_order(asked, survey) or []
-    pieces = pieces_of(ordered, size)
+    ordered = list_readable_files(asked, survey) or []
+    pieces = cut_into_pieces(ordered, size)
     summaries = [survey_piece(asked, one, is_first=not at) for at, one in enumerate(pieces)]
     for one in summaries[1::3]:
         assert one is not None

@@ -20,7 +20,7 @@ from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.follower import CaptureFollower
-from flexwire.survey.ranges import decoded
+from flexwire.survey.ranges import decode_range
 from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, write_capture
@@ -39,7 +39,7 @@ def batch_rows(directory: Path) -> Rows:
     kept: dict[str, bytes] = {}
     Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
-    for table, rows in decoded(asked, 0, kept.__getitem__):
+    for table, rows in decode_range(asked, 0, kept.__getitem__):
         found[table] += rows.to_pylist()
     return {table: in_order(rows) for table, rows in found.items()}
 
@@ -288,8 +288,8 @@ def test_connections_that_follow_one_another_on_the_same_ports_do_not_add_up(
         if number in {19, 59}:
             query.run()
             state = query._follower._state
-            waiting = sum(map(len, state._turns.waiting().values()))
-            sizes.append((waiting, len(state._turns._names), len(state._evidence)))
+            waiting = sum(map(len, state._pairing.waiting().values()))
+            sizes.append((waiting, len(state._pairing._names), len(state._evidence)))
     traffic.close()
     assert len(query.rows[FRAMES]) == 60
     assert sizes[0] == sizes[1]

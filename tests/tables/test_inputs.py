@@ -17,9 +17,15 @@ from flexwire.storage.filesystems import open_store
 from flexwire.storage.input_file import PIECE_BYTES, InputFile
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.survey import request
-from flexwire.survey.ranges import decoded
+from flexwire.survey.ranges import decode_range
 from flexwire.survey.request import LOOK_BYTES, look_at_files
-from flexwire.survey.survey import AnalysisRequest, RangeContext, Survey, Surveyor, known_name
+from flexwire.survey.survey import (
+    AnalysisRequest,
+    RangeContext,
+    Survey,
+    Surveyor,
+    range_context_name,
+)
 from tests.capture.interleaved import CLEAN, HOSTS, write_capture
 from tests.storage.servers import BUCKET, s3
 
@@ -62,7 +68,7 @@ def rows_of(asked: AnalysisRequest) -> list[tuple[str, Row]]:
     rows = []
     for number in range(survey.ranges):
         # A task hears of no files but those of its range.
-        for table, batch in decoded(replace(asked, files=()), number, kept.__getitem__):
+        for table, batch in decode_range(replace(asked, files=()), number, kept.__getitem__):
             rows += [(table, one) for one in batch.to_pylist()]
     for _, row in rows:
         row.pop("source", None)
@@ -100,7 +106,7 @@ def test_a_range_is_told_of_its_own_files_only(captures: list[Path]) -> None:
     sources = tuple(list_captures(captures))
     survey, kept = surveyed(AnalysisRequest(sources, **SMALL))
     known: list[RangeContext] = [
-        pickle.loads(kept[known_name(number)])  # noqa: S301 - the survey's own
+        pickle.loads(kept[range_context_name(number)])  # noqa: S301 - the survey's own
         for number in range(survey.ranges)
     ]
     assert known[0].files == sources[:1]
@@ -118,7 +124,7 @@ def test_an_object_that_is_replaced_after_the_survey_fails(
     last = captures[0]
     OutputDirectory(f"{bucket}/replaced").write(last.name, last.read_bytes() + b"\0" * 8)
     with pytest.raises(StorageError, match=rf"s3://.*/{last.name}: cannot read: it changed after"):
-        list(decoded(asked, 0, kept.__getitem__))
+        list(decode_range(asked, 0, kept.__getitem__))
     with pytest.raises(StorageError, match="it changed after"):
         surveyed(asked)
     open_store(bucket).files.rm_file(f"{BUCKET}/replaced/{last.name}")

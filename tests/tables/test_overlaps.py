@@ -11,8 +11,8 @@ from flexwire.capture.reassembly.segments import SegmentColumns
 from flexwire.storage.file_search import list_captures
 from flexwire.survey import survey
 from flexwire.survey.request import make_reader
-from flexwire.survey.state import clocks
-from flexwire.survey.survey import AnalysisRequest, Survey, in_order, likely_overlap
+from flexwire.survey.state import read_clocks
+from flexwire.survey.survey import AnalysisRequest, Survey, is_overlap_likely, list_readable_files
 from tests.capture.exchanges import Talk
 from tests.capture.interleaved import EVERYTHING, HOSTS, LOSSY, ONE_CONNECTION, Shape, write_capture
 
@@ -41,9 +41,9 @@ def test_files_are_likely_to_overlap_that_show_a_connection_at_once(
     for seed in range(2):
         files = write_capture(tmp_path / str(seed), seed, shape)
         asked = AnalysisRequest(tuple(list_captures(files)))
-        ordered = in_order(asked, Survey())
+        ordered = list_readable_files(asked, Survey())
         assert ordered is not None
-        assert likely_overlap(asked, ordered) is expected
+        assert is_overlap_likely(asked, ordered) is expected
 
 
 def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
@@ -53,15 +53,15 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
     asked = AnalysisRequest(
         tuple(list_captures(write_capture(tmp_path, 1, shape))), chunk_bytes=5000
     )
-    ordered = in_order(asked, Survey()) or []
+    ordered = list_readable_files(asked, Survey()) or []
     seen: list[int] = []
 
     def counted(segments: SegmentColumns) -> Any:
         seen.append(len(segments))
-        return clocks(segments)
+        return read_clocks(segments)
 
-    monkeypatch.setattr(survey, "clocks", counted)
-    assert likely_overlap(asked, ordered)
+    monkeypatch.setattr(survey, "read_clocks", counted)
+    assert is_overlap_likely(asked, ordered)
     few = sum(seen)
     every = sum(
         len(item)
@@ -73,5 +73,5 @@ def test_of_a_gzipped_file_no_more_is_read_than_until_the_others_begin(
     # They begin later than is looked.
     monkeypatch.setattr(survey, "INFLATED_BYTES", 1)
     seen.clear()
-    likely_overlap(asked, ordered)
+    is_overlap_likely(asked, ordered)
     assert sum(seen) < few

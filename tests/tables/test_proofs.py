@@ -50,27 +50,27 @@ def test_what_is_proven_is_what_truly_became_of_it() -> None:
     assert proof is not None
     assert proof.connection == TRUE.connection
     assert proof.indexes == (7, 1)
-    assert proof.crossed[0] is not None
-    assert (proof.crossed[0].payload, proof.crossed[0].last_us) == (FRAME[4:], 12)
-    assert proof.crossed[1] is None
-    assert proof.taken.request.sizes == len(FRAME) + 14
-    assert list(proof.taken.noted) == [(True, 0x04050607), (True, 8)]
+    assert proof.crossings[0] is not None
+    assert (proof.crossings[0].payload, proof.crossings[0].last_us) == (FRAME[4:], 12)
+    assert proof.crossings[1] is None
+    assert proof.result.request.sizes == len(FRAME) + 14
+    assert list(proof.result.noted) == [(True, 0x04050607), (True, 8)]
 
 
 def test_a_frame_that_is_not_whole_goes_on_growing() -> None:
     went = SideResult(6, SAID.request.held + TAIL[:6], 20, 22, 0, 0, 0)
-    run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
+    run = replace(RUN, result=replace(TAKEN, request=went, noted=[]))
     proof = prove(TRUE, run, (None, None), LIMIT)
     assert proof is not None
-    assert proof.taken.request[1:4] == (HEAD + TAIL[:6], 10, 22)
+    assert proof.result.request[1:4] == (HEAD + TAIL[:6], 10, 22)
 
 
 def test_a_clock_that_goes_back_within_a_frame_is_its_earliest_and_its_latest_time() -> None:
     went = SideResult(6, SAID.request.held + TAIL[:6], 3, 5, 0, 0, 0)
-    run = replace(RUN, taken=replace(TAKEN, request=went, noted=[]))
+    run = replace(RUN, result=replace(TAKEN, request=went, noted=[]))
     proof = prove(TRUE, run, (None, None), LIMIT)
     assert proof is not None
-    assert proof.taken.request[2:4] == (3, 12)
+    assert proof.result.request[2:4] == (3, 12)
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_another_client_and_ids_that_are_not_sure_are_found_out() -> None:
     payloads = (MARK + TAIL, None)
     assert prove(replace(TRUE, client="b:2"), RUN, payloads, LIMIT) is None
     twice = replace(TAKEN, noted=[(True, MARK_ID), (True, MARK_ID)])
-    assert prove(TRUE, replace(RUN, taken=twice), payloads, LIMIT) is None
+    assert prove(TRUE, replace(RUN, result=twice), payloads, LIMIT) is None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.ranges import FRAMES, decoded
-from flexwire.survey.survey import AnalysisRequest, RangeContext, Surveyor, known_name
+from flexwire.survey.ranges import FRAMES, decode_range
+from flexwire.survey.survey import AnalysisRequest, RangeContext, Surveyor, range_context_name
 from flexwire.tables.parquet import TableWriter
 from tests.capture.interleaved import OVERLAPPING, SHAPES, write_capture
 from tests.reference.frames import captured
@@ -39,14 +39,14 @@ def rows_of(asked: AnalysisRequest, survey: Survey, kept: dict[str, bytes]) -> R
     """The rows of all ranges by their table, in one order."""
     found: Rows = defaultdict(list)
     for number in range(survey.ranges):
-        for table, batch in decoded(asked, number, kept.__getitem__):
+        for table, batch in decode_range(asked, number, kept.__getitem__):
             found[table] += batch.to_pylist()
     return {table: sorted(rows, key=repr) for table, rows in found.items()}
 
 
 def known_together(survey: Survey, kept: dict[str, bytes]) -> RangeContext:
     """What a range has to be told that is the whole capture."""
-    known = [pickle.loads(kept[known_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
+    known = [pickle.loads(kept[range_context_name(one)]) for one in range(survey.ranges)]  # noqa: S301 - ours
     return RangeContext.joined(known)
 
 
@@ -76,7 +76,7 @@ def test_a_range_gives_the_same_files_each_time(name: str, tmp_path: Path) -> No
     def digests(out: Path) -> dict[str, str]:
         out.mkdir()
         writers: dict[str, TableWriter] = {}
-        for table, batch in decoded(asked, survey.ranges - 1, kept.__getitem__):
+        for table, batch in decode_range(asked, survey.ranges - 1, kept.__getitem__):
             if table not in writers:
                 writers[table] = TableWriter(out / table.replace("/", "-"), batch.schema)
             writers[table].write(batch)
@@ -93,7 +93,7 @@ def test_frames_of_many_small_files_are_decoded_together(tmp_path: Path) -> None
     files = write_capture(tmp_path / "capture", 1, replace(SHAPES["CLEAN"], files=8))
     assert len(files) == 8
     asked, _, kept = surveyed(files)
-    tables = [table for table, _ in decoded(asked, 0, kept.__getitem__)]
+    tables = [table for table, _ in decode_range(asked, 0, kept.__getitem__)]
     # A table has more than one batch of a range only where it is made from two messages.
     assert tables.count(FRAMES) == 1
     assert max(tables.count(one) for one in tables if one.startswith("messages/")) == 1
@@ -108,7 +108,9 @@ def test_rows_do_not_depend_on_how_many_frames_are_decoded_together(
     for held in (1_000_000, 1):
         monkeypatch.setattr("flexwire.survey.ranges._CHUNKS_HELD", held)
         asked, survey, kept = surveyed(files, range_bytes=60_000, chunk_bytes=6_000)
-        batches = [one for n in range(survey.ranges) for one in decoded(asked, n, kept.__getitem__)]
+        batches = [
+            one for n in range(survey.ranges) for one in decode_range(asked, n, kept.__getitem__)
+        ]
         rows: Rows = defaultdict(list)
         for table, batch in batches:
             rows[table] += batch.to_pylist()

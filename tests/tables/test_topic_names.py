@@ -12,7 +12,7 @@ from flexwire.capture.reassembly.connections import CapturedFrame
 from flexwire.capture.reassembly.frames import FrameColumns
 from flexwire.codec import message
 from flexwire.protocol import request_header_version, response_header_version
-from flexwire.survey.state import topics_told
+from flexwire.survey.state import find_topic_names
 from flexwire.tables.messages import message_rows
 
 if TYPE_CHECKING:
@@ -68,30 +68,30 @@ def _frames() -> tuple[FrameColumns, Any]:
         )
         counts[direction] += 1
     columns = FrameColumns.from_frames(frames, "a.pcapng")
-    return columns, Pairing(show_credentials=False).facts(columns)
+    return columns, Pairing(show_credentials=False).read_headers(columns)
 
 
 def test_each_row_says_what_it_says_alone() -> None:
-    frames, facts = _frames()
+    frames, headers = _frames()
     alone = {}
     for row in range(len(frames)):
         rows = np.array([row])
-        for _, topics in topics_told(frames.take(rows), facts.take(rows), None):
+        for _, topics in find_topic_names(frames.take(rows), headers.take(rows), None):
             alone[row] = topics
-    assert dict(topics_told(frames, facts, None)) == alone
+    assert dict(find_topic_names(frames, headers, None)) == alone
     found = [sorted(name for _, name in topics) for topics in alone.values()]
     assert found == [["orders", "paid"], ["users"], ["orders", "paid"], ["orders", "paid"]]
 
 
 def test_only_rows_that_are_wanted_are_read() -> None:
-    frames, facts = _frames()
+    frames, headers = _frames()
     wanted = np.zeros(len(frames), np.bool_)
     wanted[7] = True
-    assert [row for row, _ in topics_told(frames, facts, None, wanted)] == [7]
+    assert [row for row, _ in find_topic_names(frames, headers, None, wanted)] == [7]
 
 
 def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    frames, facts = _frames()
+    frames, headers = _frames()
     decoded = []
 
     def counted(carried: Any, *given: Any, **named: Any) -> Any:
@@ -99,6 +99,6 @@ def test_what_repeats_is_decoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return message_rows(carried, *given, **named)
 
     monkeypatch.setattr("flexwire.survey.state.message_rows", counted)
-    assert len(list(topics_told(frames, facts, None))) == 4
+    assert len(list(find_topic_names(frames, headers, None))) == 4
     # Two different ones of version 12, and one of version 9; one that answers nothing is not read.
     assert sum(decoded) == 3

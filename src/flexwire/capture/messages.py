@@ -213,7 +213,7 @@ class PacketFrame(NamedTuple):
     turn: Turn
 
 
-def frames_of_packet(path: Path, number: int) -> list[PacketFrame]:
+def find_packet_frames(path: Path, number: int) -> list[PacketFrame]:
     """The frames that end in a packet; where none does, the one of which it carries a part.
 
     ``number`` counts the packets of the file from 1. What was seen in the same microsecond and

@@ -243,12 +243,12 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
 
 
 def _of_capture(path: Path, number: int) -> list[Shown]:
-    from flexwire.capture.messages import frames_of_packet
+    from flexwire.capture.messages import find_packet_frames
     from flexwire.protocol import parse_response
     from flexwire.protocol.frame_explanation import WholeFrame
 
     shown = []
-    for frame, turn in frames_of_packet(path, number):
+    for frame, turn in find_packet_frames(path, number):
         where = f"{frame.connection}, {frame.direction} {frame.index} of the connection"
         if turn.kind == "token":
             raise InputError(f"{where}: a token of SASL, which is withheld")

@@ -38,10 +38,16 @@ from flexwire.storage.local import compress, decompress
 from flexwire.survey.fold import Fold
 from flexwire.survey.piece_merger import OverlapError, UnprovenError
 from flexwire.survey.piece_survey import has_kernels, survey_piece
-from flexwire.survey.pieces import COMPRESSED, pieces_of
-from flexwire.survey.ranges import FRAMES, RECORDS, decoded_rows
+from flexwire.survey.pieces import COMPRESSED, cut_into_pieces
+from flexwire.survey.ranges import FRAMES, RECORDS, decode_range_rows
 from flexwire.survey.request import look_at_files
-from flexwire.survey.survey import RANGE_BYTES, Survey, Surveyor, in_order, likely_overlap
+from flexwire.survey.survey import (
+    RANGE_BYTES,
+    Survey,
+    Surveyor,
+    is_overlap_likely,
+    list_readable_files,
+)
 from flexwire.tables import schema
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.inflation import InflationMeter, within_allowance
@@ -180,8 +186,10 @@ def _plan(
     There are none where files are likely to overlap.
     """
     survey = Survey()
-    files = in_order(request, survey, _read_looks(task_output.directory, look_tasks))
-    pieces = [] if files is None or likely_overlap(request, files) else pieces_of(files, size)
+    files = list_readable_files(request, survey, _read_looks(task_output.directory, look_tasks))
+    pieces = (
+        [] if files is None or is_overlap_likely(request, files) else cut_into_pieces(files, size)
+    )
     _put(task_output.directory, _PLAN, (files, pieces, survey))
     for number, piece in enumerate(pieces):
         _put(task_output.directory, _piece(number), piece)
@@ -466,7 +474,7 @@ class SummedFiles(TableFiles):
         if number == 0:
             for table, columns in ALWAYS.items():
                 self.begin(table, columns)
-        for table, rows in decoded_rows(request, number, read_kept):
+        for table, rows in decode_range_rows(request, number, read_kept):
             self.write(table, rows)
             if table == RECORDS:
                 meter.add(rows)

@@ -1,12 +1,8 @@
-"""Captures that grow: how far they are read, and the state that the next reading needs.
+"""Follows captures that grow: how far they are read, and the state that the next reading needs.
 
-An offset says of each file how many of its bytes were read, whole blocks of them. The state of all
-connections there is held in memory as long as a follower lives; another one makes it again from the
-files, up to the offset.
-
-There is no end that could say something of the whole. So a row says what was captured up to the
-last byte of its frame, and no later: it is the same wherever the captures are cut. Rows that differ
-in what was known by then, as of a connection's first frame, are decoded apart from one another.
+An offset says for each file how many of its bytes were read, in whole blocks. A follower holds the
+state of all connections there in memory. Another follower makes that state anew, by reading the
+files up to the offset.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from flexwire.errors import CaptureError, StorageError
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.filesystems import local_path, scheme_of
 from flexwire.storage.local import compress, decompress
-from flexwire.survey.follower_state import FollowerState, rows_of
+from flexwire.survey.follower_state import FollowerState, build_step_rows
 from flexwire.survey.pieces import COMPRESSED
 from flexwire.survey.request import look_at_files, make_opener
 from flexwire.tables.frames import TableRows
@@ -42,16 +38,19 @@ if TYPE_CHECKING:
 
 
 HELD_BYTES: Final = 32 << 20
-"""Of so many bytes it is known which connections they show before a task is told of these."""
+"""At most this much of a stretch is held, to see which connections it shows.
 
-_GROW: Final = {"", "hdfs"}  # a file of any other store is there as a whole, or not at all
-_BEGUN_BYTES: Final = 28  # of a section's header; that of a pcap file has fewer
+Then its task gets the state of these connections alone.
+"""
+
+_GROW: Final = {"", "hdfs"}  # a file in any other store is there as a whole, or not at all
+_BEGUN_BYTES: Final = 28  # of a section's header; the header of a pcap file is shorter
 _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A part of a file; it begins with the file where it has no ``start``."""
+    """A part of a file. Without a ``start`` it begins with the file."""
 
     source: InputFile
     start: FilePosition | None
@@ -66,67 +65,67 @@ class Stretch:
     parts: tuple[FilePart, ...]
 
 
-def stretch_rows(
-    asked: AnalysisRequest, wanted: RowFilter, stretch: Stretch
+def decode_stretch(
+    request: AnalysisRequest, row_filter: RowFilter, stretch: Stretch
 ) -> Iterator[tuple[str, Rows]]:
-    """Give the rows of the frames that end in a stretch, each batch with its table's name."""
-    # It was pickled for this very task.
+    """Return the rows of the frames that end in a stretch, each batch with its table's name."""
+    # The state was pickled for this very task.
     state: FollowerState = pickle.loads(decompress(stretch.state))  # noqa: S301 - see above
     tables = TableRows(
-        wanted,
-        release=asked.release,
-        show_credentials=asked.show_credentials,
-        record_bytes=asked.record_bytes,
-        inflation=asked.inflation,
+        row_filter,
+        release=request.release,
+        show_credentials=request.show_credentials,
+        record_bytes=request.record_bytes,
+        inflation=request.inflation,
     )
     for part in stretch.parts:
-        for item in _reader(asked, part):
+        for item in _reader(request, part):
             if isinstance(item, FileNotes):
                 if item.error is not None:
                     raise item.error
                 continue
-            yield from rows_of(state.take(item), asked, wanted, tables)
+            yield from build_step_rows(state.take(item), request, row_filter, tables)
 
 
-def _reader(asked: AnalysisRequest, part: FilePart) -> SegmentReader:
+def _reader(request: AnalysisRequest, part: FilePart) -> SegmentReader:
     return SegmentReader(
         [part.source.name],
-        chunk_bytes=asked.chunk_bytes,
+        chunk_bytes=request.chunk_bytes,
         start=part.start,
         stop=part.stop,
         opener=make_opener([part.source]),
-        show_credentials=asked.show_credentials,
+        show_credentials=request.show_credentials,
     )
 
 
 class CaptureFollower:
-    """Reads the captures in some paths again and again, as they grow and others come.
+    """Reads the captures in some paths again and again, as they grow and as new ones appear.
 
-    Files are read one after the other, in the order of their first segments. Those that are gzip'd
-    are left alone. With ``fails_on_loss`` it is a `CaptureError` where a file is gone, or was cut
-    off, before all of it was read; otherwise what is left is read.
+    Files are read one after the other, in the order of their first segments. Gzip'd files are left
+    alone. With ``fails_on_loss``, it is a `CaptureError` if a file was removed or cut off before
+    all of it was read. Otherwise what is left is read.
     """
 
     def __init__(
         self,
         paths: Iterable[str | Path],
-        asked: AnalysisRequest,
-        wanted: RowFilter,
+        request: AnalysisRequest,
+        row_filter: RowFilter,
         *,
         fails_on_loss: bool = True,
     ) -> None:
         self._paths = list(paths)
-        self._asked = asked
-        self._wanted = wanted
+        self._request = request
+        self._row_filter = row_filter
         self._fails_on_loss = fails_on_loss
-        self._found = _FollowedFiles(asked)
-        # How far each file was whole, and how many bytes it had.
+        self._files = _FollowedFiles(request)
+        # How far each file is whole, and how many bytes it had.
         self._whole: dict[str, WholeBlocks] = {}
         self._sizes: dict[str, int] = {}
-        self._state = FollowerState(asked, wanted)
+        self._state = FollowerState(request, row_filter)
         self._positions: dict[str, FilePosition] = {}
         self._at: FileOffsets | None = {}
-        self._given: tuple[FileOffsets, FileOffsets, list[Stretch]] | None = None
+        self._last_stretches: tuple[FileOffsets, FileOffsets, list[Stretch]] | None = None
 
     def latest(
         self,
@@ -136,15 +135,15 @@ class CaptureFollower:
         *,
         until: Mapping[str, int] | None = None,
     ) -> FileOffsets:
-        """Give the offset up to which is to be read after ``start``; None for the last one given.
+        """Return the offset to read up to after ``start``; None for ``start`` is the last offset.
 
-        At most so many bytes are added, but a block at least, in so many files. With ``until``
-        nothing after that is given, nor of other files.
+        It adds at most ``most_bytes``, but at least one block, in at most ``most_files`` files.
+        With ``until``, nothing after that offset is added, and no other file.
         """
         if start is None:
-            start = {name: one.end for name, one in self._whole.items()}
-        files = self._found.find(self._paths)
-        self._check_gone(start, {one.name for one in files})
+            start = {name: whole.end for name, whole in self._whole.items()}
+        files = self._files.find(self._paths)
+        self._check_gone(start, {whole.name for whole in files})
         ends: FileOffsets = {}
         left, files_left, has_more = most_bytes, most_files, False
         for file in files:
@@ -159,26 +158,26 @@ class CaptureFollower:
                 files_left = None if files_left is None else files_left - 1
             if end:
                 ends[file.name] = end
-        self._sizes = {one.name: one.size for one in files}
+        self._sizes = {whole.name: whole.size for whole in files}
         return dict(sorted(ends.items()))
 
     def _end(self, file: InputFile, begin: int, size: int, most: int | None) -> tuple[int, bool]:
-        """Up to where a file is to be read, and whether it may have more."""
+        """Return up to where a file is to be read, and whether it may have more."""
         if scheme_of(file.url) not in _GROW:
             return max(begin, size), False
-        known = self._whole.get(file.name)
-        if known is None or known.end != begin:
-            known = WholeBlocks(file.name)
+        whole = self._whole.get(file.name)
+        if whole is None or whole.end != begin:
+            whole = WholeBlocks(file.name)
         if size <= begin:
             return begin, False
-        if known.end < begin:
-            known.look(file.open, begin)
-        was_sound = known.damage is None
-        has_more = known.look(file.open, size, most)
-        if was_sound and known.damage is not None:
-            _LOGGER.warning("%s, byte %d: not read on: %s", file.name, known.end, known.damage)
-        self._whole[file.name] = known
-        return max(begin, known.end), has_more
+        if whole.end < begin:
+            whole.look(file.open, begin)
+        was_sound = whole.damage is None
+        has_more = whole.look(file.open, size, most)
+        if was_sound and whole.damage is not None:
+            _LOGGER.warning("%s, byte %d: not read on: %s", file.name, whole.end, whole.damage)
+        self._whole[file.name] = whole
+        return max(begin, whole.end), has_more
 
     def _check_gone(self, start: Mapping[str, int], there: set[str]) -> None:
         for name, begin in start.items():
@@ -201,65 +200,66 @@ class CaptureFollower:
         _LOGGER.warning("%s: %s", name, reason)
 
     def stretches(self, start: Mapping[str, int], end: Mapping[str, int]) -> list[Stretch]:
-        """Give what was added to files between two offsets, a stretch for each task."""
+        """Return what was added to files between two offsets, one stretch for each task."""
         begin, stop = dict(start), dict(end)
-        if self._given is not None and self._given[:2] == (begin, stop):
-            return self._given[2]
+        if self._last_stretches is not None and self._last_stretches[:2] == (begin, stop):
+            return self._last_stretches[2]
         if self._at != begin:
-            self._state, self._positions = FollowerState(self._asked, self._wanted), {}
-            for _ in self._advance({}, begin, gives=False):
+            self._state, self._positions = FollowerState(self._request, self._row_filter), {}
+            for _ in self._advance({}, begin, makes_stretches=False):
                 pass
-        # Where this fails, all is to be made again.
+        # If this fails, the state has to be made anew.
         self._at = None
-        found = list(self._advance(begin, stop))
+        stretches = list(self._advance(begin, stop))
         self._at = stop
         self._positions = {name: self._positions[name] for name in stop if name in self._positions}
-        self._given = begin, stop, found
-        return found
+        self._last_stretches = begin, stop, stretches
+        return stretches
 
     def _advance(
-        self, start: FileOffsets, end: FileOffsets, *, gives: bool = True
+        self, start: FileOffsets, end: FileOffsets, *, makes_stretches: bool = True
     ) -> Iterator[Stretch]:
         """Bring the state from one offset to another."""
-        files = {one.name: one for one in self._found.find(self._paths)}
+        files = {file.name: file for file in self._files.find(self._paths)}
         for name in end.keys() - files.keys():
             if end[name] > start.get(name, 0):
                 self._lose(name, f"it is gone, and is to be read up to byte {end[name]}")
-        making = _StretchBuilder(self._asked, self._state, gives=gives)
+        builder = _StretchBuilder(self._request, self._state, makes_stretches=makes_stretches)
         for name, file in files.items():
             stop = end.get(name, 0)
             if stop <= start.get(name, 0) or self._is_cut(file, stop):
                 continue
-            known = self._positions.get(name)
-            if known is None or not known.is_end:
-                part = FilePart(file, known, FilePosition(name, stop))
-                self._positions[name] = yield from making.read(part)
-        yield from making.finish()
+            position = self._positions.get(name)
+            if position is None or not position.is_end:
+                part = FilePart(file, position, FilePosition(name, stop))
+                self._positions[name] = yield from builder.read(part)
+        yield from builder.finish()
 
 
 SAMPLED: Final = (
     "it holds a part of what passed, as it says: set acceptSampled to true to read it, and do "
     "not take what is counted for the whole"
 )
-"""Why a capture is not read unasked."""
+"""Why a capture is not read unless the reader asks for it."""
 
 
 class _FollowedFiles:
     """The files in some paths, in their order."""
 
-    def __init__(self, asked: AnalysisRequest) -> None:
-        self._skips = asked.skip_unreadable
-        self._takes_sampled = asked.takes_sampled
-        # When a file of this size begins; None where it is no capture.
+    def __init__(self, request: AnalysisRequest) -> None:
+        self._skips = request.skip_unreadable
+        self._takes_sampled = request.takes_sampled
+        # By file: its size when it was last looked at, and when it begins; None if it is no
+        # capture.
         self._begins: dict[str, tuple[int, int | None]] = {}
 
     def find(self, paths: Iterable[str | Path]) -> list[InputFile]:
-        """Give those that have begun. Raises `CaptureError` for one that is not a capture."""
-        found = {one.name: one for path in paths for one in _listed(path)}
-        self._look([one for one in found.values() if not self._is_known(one)])
-        times = {name: self._begins[name][1] for name in found if name in self._begins}
-        kept = [(first_us, name) for name, first_us in times.items() if first_us is not None]
-        return [found[name] for _, name in sorted(kept)]
+        """Return the files that have begun. Raises `CaptureError` for one that is not a capture."""
+        files = {file.name: file for path in paths for file in _listed(path)}
+        self._look([file for file in files.values() if not self._is_known(file)])
+        times = {name: self._begins[name][1] for name in files if name in self._begins}
+        begun = [(first_us, name) for name, first_us in times.items() if first_us is not None]
+        return [files[name] for _, name in sorted(begun)]
 
     def _is_known(self, file: InputFile) -> bool:
         size, first_us = self._begins.get(file.name, (-1, 0))
@@ -267,7 +267,7 @@ class _FollowedFiles:
 
     def _look(self, files: list[InputFile]) -> None:
         for file in files:
-            # One that is gone by now is listed no more next time.
+            # A file that was removed is not listed next time.
             with suppress(StorageError):
                 (look,) = look_at_files([file])
                 if look.error is not None:
@@ -282,37 +282,39 @@ class _FollowedFiles:
 
 def _listed(path: str | Path) -> list[InputFile]:
     try:
-        found = list_captures([path])
+        files = list_captures([path])
     except CaptureError:
         # The first file is still to come.
         if scheme_of(str(path)) or not local_path(str(path)).is_dir():
             raise
-        found = []
-    return [one for one in found if not one.name.endswith(COMPRESSED)]
+        files = []
+    return [file for file in files if not file.name.endswith(COMPRESSED)]
 
 
 class _StretchBuilder:
-    """Stretches while they are made, from parts that are read one after the other."""
+    """Builds stretches from parts that are read one after the other."""
 
-    def __init__(self, asked: AnalysisRequest, state: FollowerState, *, gives: bool) -> None:
-        self._asked = asked
+    def __init__(
+        self, request: AnalysisRequest, state: FollowerState, *, makes_stretches: bool
+    ) -> None:
+        self._request = request
         self._state = state
-        self._gives = gives
+        self._makes_stretches = makes_stretches
         self._held: list[SegmentColumns] = []
         self._size = 0
-        self._begun: bytes | None = None
+        self._start_state: bytes | None = None
         self._parts: list[FilePart] = []
 
     def read(self, part: FilePart) -> Generator[Stretch, None, FilePosition]:
-        """Read a part; returns where it ended."""
-        reader, here = _reader(self._asked, part), part.start
+        """Read a part; return where it ended."""
+        reader, here = _reader(self._request, part), part.start
         for item in reader:
             if isinstance(item, FileNotes):
-                _tell(item)
+                _report(item)
                 continue
             self._hold(item)
             stop = reader.position
-            if self._size >= self._asked.range_bytes and stop is not None:
+            if self._size >= self._request.range_bytes and stop is not None:
                 self._parts.append(replace(part, start=here, stop=stop))
                 yield from self.finish()
                 here = stop
@@ -323,7 +325,7 @@ class _StretchBuilder:
 
     def _hold(self, segments: SegmentColumns) -> None:
         self._size += segments.weight
-        if self._begun is not None or not self._gives:
+        if self._start_state is not None or not self._makes_stretches:
             self._state.take(segments)
         else:
             self._held.append(segments)
@@ -331,23 +333,27 @@ class _StretchBuilder:
                 self._begin(None)
 
     def _begin(self, keys: set[str] | None) -> None:
-        self._begun = compress(self._state.pickled(keys))
-        for one in self._held:
-            self._state.take(one)
+        self._start_state = compress(self._state.pickled(keys))
+        for segments in self._held:
+            self._state.take(segments)
         self._held = []
 
     def finish(self) -> Iterator[Stretch]:
-        """Give what was read since the last stretch, if it has any segments."""
-        if self._gives and (self._held or self._begun is not None):
-            if self._begun is None:
-                shown = (one.keys[key] for one in self._held for key in set(one.key.tolist()))
-                self._begin(set(shown))
-            yield Stretch(self._begun or b"", tuple(self._parts))
-        self._begun, self._parts, self._size = None, [], 0
+        """Return what was read since the last stretch, if it has any segments."""
+        if self._makes_stretches and (self._held or self._start_state is not None):
+            if self._start_state is None:
+                keys = (
+                    segments.keys[key]
+                    for segments in self._held
+                    for key in set(segments.key.tolist())
+                )
+                self._begin(set(keys))
+            yield Stretch(self._start_state or b"", tuple(self._parts))
+        self._start_state, self._parts, self._size = None, [], 0
 
 
-def _tell(notes: FileNotes) -> None:
-    """Tell how many packets of a part give nothing that should."""
+def _report(notes: FileNotes) -> None:
+    """Warn about packets of a part that should give segments and do not."""
     if notes.error is not None:
         raise notes.error
     for reason, packets in notes.unreadable.packets.items():

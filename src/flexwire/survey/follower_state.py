@@ -1,8 +1,9 @@
-"""What is known of the connections of captures that grow, and the rows of the frames that end.
+"""The state of the connections of captures that grow, and the rows of the frames that end.
 
-There is no end that could say something of the whole. So a row says what was captured up to the
-last byte of its frame, and no later: it is the same wherever the captures are cut. Rows that differ
-in what was known by then, as of a connection's first frame, are decoded apart from one another.
+A growing capture has no end at which facts about the whole are known. So a row says only what was
+captured up to the last byte of its frame. It is the same wherever the captures are cut. Rows that
+differ in what was known by then, such as the software of the client, are decoded in separate
+batches.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import KafkaEvidence
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.survey.speculation import key_of
-from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, software_in, topics_told
+from flexwire.survey.state import SOFTWARE_MESSAGE, decode_bodies, find_software, find_topic_names
 from flexwire.tables.frames import TableRows, ends_of
 from flexwire.tables.row_filter import FRAMES, RECORDS
 
@@ -42,134 +43,138 @@ if TYPE_CHECKING:
 
 
 OVER_US: Final = 300_000_000
-"""A connection that was closed is forgotten after so much time of the capture: five minutes."""
+"""A closed connection is forgotten after this much time of the capture: five minutes."""
 IDLE_US: Final = 86_400_000_000
-"""One that was not closed is forgotten a day after its last segment."""
+"""A connection that was not closed is forgotten a day after its last segment."""
 MANY_KEYS: Final = 10_000
-"""Of fewer connections none is forgotten."""
+"""Below this many connections, none is forgotten."""
 MOST_FORGOTTEN: Final = 1_000_000
-"""Of so many ends it is known how many connections they had; then the first are forgotten."""
+"""The number of connections is kept for at most this many forgotten pairs of ends."""
 
 
 @dataclass(slots=True)
 class FollowStep:
     """Frames that were added, and what was known when each of them ended.
 
-    Of each row ``is_proven`` says whether its connection had shown that it is Kafka,
-    ``is_introduced`` whether its client had said its software, if it does so here, and ``told``
-    which of the ``names`` of topics were known. ``early`` has what requests say that are cut, of
-    responses that are whole, by connection and the response's index.
+    For each row, ``is_proven`` says whether its connection had shown that it is Kafka.
+    ``is_introduced`` says whether its client had named its software by then, if it does so in this
+    step. ``names_known`` says which of the ``names`` of topics were known. ``early`` has what cut
+    requests say of responses that are whole, by connection and the response's index.
     """
 
     frames: FrameColumns
-    facts: HeaderColumns
+    headers: HeaderColumns
     judgements: dict[str, Judgement]
     software: dict[str, Software]
     introduced: set[str]
     names: list[dict[str, str]]
     is_proven: NumpyArray
     is_introduced: NumpyArray
-    told: NumpyArray
+    names_known: NumpyArray
     early: dict[str, dict[int, RequestSummary]]
 
 
 class FollowerState:
-    """Takes the segments of captures in order; can be pickled between two chunks of them."""
+    """Takes the segments of captures in order. It can be pickled between two chunks."""
 
-    def __init__(self, asked: AnalysisRequest, wanted: RowFilter) -> None:
-        self._asked = asked
-        self._wanted = wanted
-        self._flows = Flows(brokers=asked.brokers, endless=True)
-        self._turns = Pairing(show_credentials=asked.show_credentials)
+    def __init__(self, request: AnalysisRequest, row_filter: RowFilter) -> None:
+        self._request = request
+        self._row_filter = row_filter
+        self._flows = Flows(brokers=request.brokers, endless=True)
+        self._pairing = Pairing(show_credentials=request.show_credentials)
         self._software: dict[str, Software] = {}
         self._names: dict[str, str] = {}
-        # How many connections were forgotten that had the same ends.
+        # How many connections between two ends were forgotten.
         self._forgotten: dict[str, int] = {}
         self._most_keys = MANY_KEYS
-        # Of connections that have shown nothing yet.
+        # The evidence of connections that have not proven to be Kafka.
         self._evidence: dict[str, KafkaEvidence] = {}
         self._proven: set[str] = set()
 
     def pickled(self, keys: Collection[str] | None = None) -> bytes:
-        """Give the state; for what shows only the connections of some keys, theirs alone."""
-        some = self if keys is None else self._only(keys)
-        return pickle.dumps(some, pickle.HIGHEST_PROTOCOL)
+        """Return the pickled state; with ``keys``, only that of the connections of these keys."""
+        state = self if keys is None else self._only(keys)
+        return pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
 
     def _only(self, keys: Collection[str]) -> FollowerState:
-        some = FollowerState(self._asked, self._wanted)
-        some._flows = self._flows.only(keys)
-        known = self._flows.files
-        some._flows.files.update({key: known[key] for key in keys if key in known})
-        some._turns = self._turns.only(lambda name: key_of(name) in keys)
-        some._software = {name: one for name, one in self._software.items() if key_of(name) in keys}
-        some._names = self._names
-        some._forgotten = {key: one for key, one in self._forgotten.items() if key in keys}
-        some._evidence = {name: one for name, one in self._evidence.items() if key_of(name) in keys}
-        some._proven = {name for name in self._proven if key_of(name) in keys}
-        return some
+        state = FollowerState(self._request, self._row_filter)
+        state._flows = self._flows.only(keys)
+        files = self._flows.files
+        state._flows.files.update({key: files[key] for key in keys if key in files})
+        state._pairing = self._pairing.only(lambda name: key_of(name) in keys)
+        state._software = {
+            name: value for name, value in self._software.items() if key_of(name) in keys
+        }
+        state._names = self._names
+        state._forgotten = {key: value for key, value in self._forgotten.items() if key in keys}
+        state._evidence = {
+            name: value for name, value in self._evidence.items() if key_of(name) in keys
+        }
+        state._proven = {name for name in self._proven if key_of(name) in keys}
+        return state
 
     def take(self, segments: SegmentColumns) -> FollowStep:
-        """Take in a chunk, and give the frames that are whole with it."""
+        """Take in a chunk; return the frames that it completes."""
         self._remember(segments)
         frames = self._flows.push(segments, in_order=True)
-        facts = self._turns.facts(frames)
-        ended = {one.connection: one for one in self._flows.ended()}
-        shown = [frames.connections[one] for one in np.unique(frames.connection).tolist()]
+        headers = self._pairing.read_headers(frames)
+        ended = {connection.connection: connection for connection in self._flows.ended()}
+        names_here = [frames.connections[place] for place in np.unique(frames.connection).tolist()]
         is_proven = self._prove(frames)
-        introduced = self._introduce(frames, facts)
+        introduced = self._introduce(frames, headers)
         is_introduced = np.ones(len(frames), np.bool_)
         for name, row in introduced.items():
-            is_its = frames.connection[:row] == frames.connections.index(name)
-            is_introduced[:row] &= ~is_its
-        names, told = self._name(frames, facts)
+            is_earlier = frames.connection[:row] == frames.connections.index(name)
+            is_introduced[:row] &= ~is_earlier
+        names, names_known = self._name(frames, headers)
         step = FollowStep(
             frames,
-            facts,
-            {name: self._judged(name, ended.get(name)) for name in shown},
-            {name: self._software[name] for name in shown if name in self._software},
+            headers,
+            {name: self._judge(name, ended.get(name)) for name in names_here},
+            {name: self._software[name] for name in names_here if name in self._software},
             set(introduced),
             names,
             is_proven,
             is_introduced,
-            told,
-            self._early(frames, facts),
+            names_known,
+            self._early(frames, headers),
         )
         for name in ended:
-            self._turns.end(name)
+            self._pairing.end(name)
             self._software.pop(name, None)
             self._evidence.pop(name, None)
             self._proven.discard(name)
         if len(self._flows.files) > self._most_keys:
-            # Not the last: one time may be damaged.
+            # The median is used, and not the last, because one time may be damaged.
             self._forget(int(np.median(segments.timestamp_us)))
         return step
 
     def _forget(self, now_us: int) -> None:
-        """Forget connections that have ended; of their ends how many they were stays."""
-        kept = set()
+        """Forget connections that have ended. The number of connections of their ends is kept."""
+        kept_keys = set()
         for key in self._flows.files:
-            idle = self._flows.take_back(key).idle()
-            if now_us - idle.last_us < (OVER_US if idle.is_over else IDLE_US):
-                kept.add(key)
+            activity = self._flows.take_back(key).activity()
+            if now_us - activity.last_us < (OVER_US if activity.is_over else IDLE_US):
+                kept_keys.add(key)
             else:
-                self._forgotten[key] = idle.ordinal
+                self._forgotten[key] = activity.ordinal
         while len(self._forgotten) > MOST_FORGOTTEN:
             del self._forgotten[next(iter(self._forgotten))]
-        some = self._only(kept).__dict__
-        most = max(MANY_KEYS, 2 * len(kept))
-        self.__dict__ |= {**some, "_forgotten": self._forgotten, "_most_keys": most}
+        state = self._only(kept_keys).__dict__
+        most = max(MANY_KEYS, 2 * len(kept_keys))
+        self.__dict__ |= {**state, "_forgotten": self._forgotten, "_most_keys": most}
 
     def _remember(self, segments: SegmentColumns) -> None:
         for number in np.unique(segments.key).tolist() if self._forgotten else ():
             ordinal = self._forgotten.pop(segments.keys[number], None)
             if ordinal is not None:
-                assembler = FrameAssembler(brokers=self._asked.brokers, endless=True)
+                assembler = FrameAssembler(brokers=self._request.brokers, endless=True)
                 assembler.go_on_after(ordinal)
                 self._flows.adopt(segments.keys[number], assembler, ())
 
-    def _judged(self, name: str, ended: CapturedConnection | None) -> Judgement:
-        """Say what a connection is, as far as that is known before its end."""
-        brokers = self._asked.brokers
+    def _judge(self, name: str, ended: CapturedConnection | None) -> Judgement:
+        """Return what a connection is, as far as that is known before its end."""
+        brokers = self._request.brokers
         is_kafka = not brokers or any(map(brokers.has, ends_of(name)))
         if ended is not None:
             return Judgement(is_kafka, True, ended.seen_from_start)
@@ -177,28 +182,28 @@ class FollowerState:
         return Judgement(is_kafka, True, assembler.seen_from_start(name))
 
     def _early(
-        self, frames: FrameColumns, facts: HeaderColumns
+        self, frames: FrameColumns, headers: HeaderColumns
     ) -> dict[str, dict[int, RequestSummary]]:
-        """Return what is known of the requests that come after their responses here."""
-        early = self._turns.take_early()
-        unpaired = np.flatnonzero(facts.kind == L.UNPAIRED)
+        """Return what is known of requests that come after their responses here."""
+        early = self._pairing.take_early()
+        unpaired = np.flatnonzero(headers.kind == L.UNPAIRED)
         for place in np.unique(frames.connection[unpaired]).tolist():
             name = frames.connections[place]
             cut = self._flows.take_back(key_of(name)).cut_requests(name)
             if not cut:
                 continue
-            one = ConnectionReader(FrameReader())
+            reader = ConnectionReader(FrameReader())
             for request in cut:
-                one.read(request)
+                reader.read(request)
             for row in unpaired[frames.connection[unpaired] == place].tolist():
                 response = frames.frame(row)
-                _, said, _ = one.read(response)
-                if said is not None and said.time_us <= response.timestamp_us:
-                    early.setdefault(name, {}).setdefault(response.index, said)
+                _, summary, _ = reader.read(response)
+                if summary is not None and summary.time_us <= response.timestamp_us:
+                    early.setdefault(name, {}).setdefault(response.index, summary)
         return early
 
     def _prove(self, frames: FrameColumns) -> NumpyArray:
-        """Say of each row whether its connection has shown by then that it is Kafka."""
+        """Return for each row whether its connection had proven by then that it is Kafka."""
         is_proven = np.ones(len(frames), np.bool_)
         for place in np.unique(frames.connection).tolist():
             name = frames.connections[place]
@@ -210,69 +215,74 @@ class FollowerState:
                     direction = frames.frame(row).direction
                     is_whole = row not in frames.error
                     evidence.see(direction, frames.payload(row), is_whole=is_whole)
-                if evidence.found or (self._asked.brokers and evidence.hint):
+                if evidence.found or (self._request.brokers and evidence.hint):
                     self._proven.add(name)
                     del self._evidence[name]
                     break
                 is_proven[row] = False
         return is_proven
 
-    def _introduce(self, frames: FrameColumns, facts: HeaderColumns) -> dict[str, int]:
-        """Note the software of clients; give the rows where one says it for the first time."""
-        if not self._wanted.gives(FRAMES):
+    def _introduce(self, frames: FrameColumns, headers: HeaderColumns) -> dict[str, int]:
+        """Note the software of clients; return the rows that name it for the first time."""
+        if not self._row_filter.gives(FRAMES):
             return {}
-        found: dict[str, tuple[int, Software]] = {}
-        for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
-            for name, index, software in software_in(rows):
+        software_here: dict[str, tuple[int, Software]] = {}
+        for rows in decode_bodies(frames, headers, SOFTWARE_MESSAGE, self._request.release):
+            for name, index, software in find_software(rows):
                 if name not in self._software:
-                    found[name] = min(found.get(name, (index, software)), (index, software))
-        told = {}
-        for name, (index, software) in found.items():
+                    software_here[name] = min(
+                        software_here.get(name, (index, software)), (index, software)
+                    )
+        rows_of_names = {}
+        for name, (index, software) in software_here.items():
             self._software[name] = software
-            is_it = frames.connection == frames.connections.index(name)
-            is_it &= ~frames.is_response & (frames.index == index)
-            told[name] = int(np.flatnonzero(is_it)[0])
-        return told
+            is_its = frames.connection == frames.connections.index(name)
+            is_its &= ~frames.is_response & (frames.index == index)
+            rows_of_names[name] = int(np.flatnonzero(is_its)[0])
+        return rows_of_names
 
     def _name(
-        self, frames: FrameColumns, facts: HeaderColumns
+        self, frames: FrameColumns, headers: HeaderColumns
     ) -> tuple[list[dict[str, str]], NumpyArray]:
-        """Give the names of topics as they came to be known, and which of these each row has."""
-        names, told = [self._names], np.zeros(len(frames), np.int64)
-        if not self._wanted.gives(RECORDS):
-            return names, told
-        for row, topics in topics_told(frames, facts, self._asked.release):
-            known = names[-1]
-            new = {one: name for one, name in topics if name > known.get(one, "")}
+        """Return the names of topics as they became known, and how many of these each row has."""
+        names, names_known = [self._names], np.zeros(len(frames), np.int64)
+        if not self._row_filter.gives(RECORDS):
+            return names, names_known
+        for row, topics in find_topic_names(frames, headers, self._request.release):
+            earlier = names[-1]
+            new = {topic_id: name for topic_id, name in topics if name > earlier.get(topic_id, "")}
             if new:
-                names.append({**known, **new})
-                told[row:] = len(names) - 1
+                names.append({**earlier, **new})
+                names_known[row:] = len(names) - 1
         self._names = names[-1]
-        return names, told
+        return names, names_known
 
 
-def rows_of(
-    step: FollowStep, asked: AnalysisRequest, wanted: RowFilter, tables: TableRows
+def build_step_rows(
+    step: FollowStep, request: AnalysisRequest, row_filter: RowFilter, tables: TableRows
 ) -> Iterator[tuple[str, Rows]]:
-    """Give the rows of the frames of a step, each batch with the name of its table."""
-    known = (step.told << 1 | step.is_proven) << 1 | step.is_introduced
-    for code in np.unique(known).tolist():
-        rows = np.flatnonzero(known == code)
-        frames, facts = step.frames, step.facts
+    """Return the rows of the frames of a step, each batch with the name of its table."""
+    code_of_row = (step.names_known << 1 | step.is_proven) << 1 | step.is_introduced
+    for code in np.unique(code_of_row).tolist():
+        rows = np.flatnonzero(code_of_row == code)
+        frames, headers = step.frames, step.headers
         if len(rows) < len(frames):
-            frames, facts = frames.take(rows), facts.take(rows)
+            frames, headers = frames.take(rows), headers.take(rows)
         judgements, software = step.judgements, step.software
         if not code & 2:
             judgements = {
-                name: one._replace(seen_from_start=False) for name, one in judgements.items()
+                name: judgement._replace(seen_from_start=False)
+                for name, judgement in judgements.items()
             }
         if not code & 1:
-            software = {name: one for name, one in software.items() if name not in step.introduced}
-        told = Hindsight(judgements, early=step.early)
-        batch = build_paired(frames, facts, told, show_credentials=asked.show_credentials)
-        # A response comes later.
-        at = batch.schema.get_field_index("answered")
-        batch = batch.set_column(at, "answered", pa.nulls(len(batch), pa.bool_()))
-        batch = wanted.frames(batch)
+            software = {
+                name: value for name, value in software.items() if name not in step.introduced
+            }
+        hindsight = Hindsight(judgements, early=step.early)
+        batch = build_paired(frames, headers, hindsight, show_credentials=request.show_credentials)
+        # The response may come later.
+        column = batch.schema.get_field_index("answered")
+        batch = batch.set_column(column, "answered", pa.nulls(len(batch), pa.bool_()))
+        batch = row_filter.frames(batch)
         if len(batch):
             yield from tables.of(batch, step.names[code >> 2], software)

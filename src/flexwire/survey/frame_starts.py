@@ -1,4 +1,4 @@
-"""Where frames begin in the segments of a connection that goes on, guessed from their bytes."""
+"""Guesses where frames begin in the segments of a connection that goes on, from its bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from flexwire.capture.reassembly.framing import (
     TLS_LAST_TYPE,
     TLS_MAJOR,
     TLS_NEWEST,
-    correlation_ids,
     looks_like_request,
     looks_like_response,
-    tls_record,
+    possible_correlation_ids,
+    tls_record_length,
 )
 from flexwire.versions import HIGHEST
 from flexwire.wire.segment_layout import ACK, HALF_MODULUS, MODULUS, PREFIX_LENGTH
@@ -37,28 +37,29 @@ if TYPE_CHECKING:
 
 _LENGTH = struct.Struct(">i")
 DIRECTIONS: tuple[Direction, Direction] = ("request", "response")
-# So many requests may have been under way; so many frames have to follow one another.
+# At most this many requests are expected to be under way. This many frames have to follow one
+# another.
 _IDS_APART, _CHAIN = 64, 4
 _MOST_IDS = 256
 _MOST_ROWS = 64
-# So much is looked through for a frame that begins within a segment: after the bytes from before
-# the part, and in them before the first one that begins a segment.
+# To find a frame that begins within a segment, this much is searched: after the bytes from before
+# the part, and before the first frame that begins a segment.
 _SEARCHED, _BEFORE = 1 << 20, 1 << 16
-# Some records of TLS are in so much.
+# Some records of TLS fit into this much.
 _SEARCHED_FOR_TLS = 1 << 16
 
 
 class ConnectionGuess(NamedTuple):
-    """Where a connection is supposed to stand at the start of a part.
+    """Where a connection is guessed to stand at the start of a part.
 
-    ``firsts`` are the sequence numbers that its ends go on with. If it ``is_hidden``, no frame is
-    known to begin in it.
+    ``firsts`` are the sequence numbers that its ends go on with. If it ``shows_tls``, it looks like
+    TLS, and no frame is expected to begin in it.
     """
 
     client: str
     broker: str
     firsts: dict[Direction, int]
-    is_hidden: bool
+    shows_tls: bool
 
 
 class KeySegments:
@@ -72,11 +73,11 @@ class KeySegments:
         self._sizes = segments.payload_size[rows]
 
     def flags(self, place: int) -> int:
-        """The flags of the segment at a place among these."""
+        """Return the flags of one of these segments."""
         return int(self.segments.flags[self._rows[place]])
 
     def start(self, key: str, brokers: BrokerEnds) -> ConnectionGuess | None:
-        """Return where a connection is supposed to stand; None if nothing can be supposed."""
+        """Return where the connection is guessed to stand, or None if nothing can be guessed."""
         low, high = key.split("|")
         first_low, first_high = self._first(of_high=False), self._first(of_high=True)
         if first_low is None or first_high is None:
@@ -84,20 +85,21 @@ class KeySegments:
         is_high = self._client_is_high(key, brokers)
         client, broker = (high, low) if is_high else (low, high)
         sequences = (first_high, first_low) if is_high else (first_low, first_high)
-        is_hidden = any(
-            _SentBytes(self, of_high=of_high, first=first).is_hidden()
+        shows_tls = any(
+            _SentBytes(self, of_high=of_high, first=first).shows_tls()
             for of_high, first in ((False, first_low), (True, first_high))
         )
         return ConnectionGuess(
-            client, broker, dict(zip(DIRECTIONS, sequences, strict=True)), is_hidden
+            client, broker, dict(zip(DIRECTIONS, sequences, strict=True)), shows_tls
         )
 
     def before_frames(
         self, direction: Direction, *, client_is_high: bool, first: int, least: int
     ) -> int | None:
-        """Return how many bytes of a direction come before its first frame; None if not known.
+        """Return how many bytes of a direction come before its first frame; None if unknown.
 
-        ``first`` is the sequence number of its first byte. At least ``least`` bytes come before.
+        ``first`` is the sequence number of the first byte of the direction. At least ``least``
+        bytes come before its first frame.
         """
         is_request = direction == "request"
         stream = _SentBytes(self, of_high=client_is_high == is_request, first=first)
@@ -106,41 +108,41 @@ class KeySegments:
         ids = self._request_ids(of_high=client_is_high)
         if ids:
             return stream.first_frame(partial(self._answers, ids=ids), least)
-        # Their requests are from before the part.
-        return 0 if not least and stream.is_whole(0, self._limit) else None
+        # The requests of these responses are from before the part.
+        return 0 if not least and stream.leads_to_end(0, self._limit) else None
 
     def _first(self, *, of_high: bool) -> int | None:
-        """The sequence number that an end goes on with."""
-        its = np.flatnonzero(self._is_high == of_high)
-        if len(its):
-            return int(self.segments.sequence[self._rows[its[0]]])
-        # What the other end has acknowledged is all that it sent, if nothing is under way.
+        """Return the sequence number that an end goes on with."""
+        rows = np.flatnonzero(self._is_high == of_high)
+        if len(rows):
+            return int(self.segments.sequence[self._rows[rows[0]]])
+        # If nothing is under way, the other end has acknowledged everything that this end sent.
         first = self._rows[0]
         acknowledged = int(self.segments.acknowledgment[first])
         return acknowledged if self.segments.flags[first] & ACK and acknowledged else None
 
     def _client_is_high(self, key: str, brokers: BrokerEnds) -> bool:
         segment = self.segments.segment(int(self._rows[0]))
-        given = brokers.client(segment)
+        client = brokers.client(segment)
         low, high = key.split("|")
-        if given is not None:
-            return given == high
-        asking = [
+        if client is not None:
+            return client == high
+        asks = [
             sum(self._surely_asks(row) for row in self.with_payload(of_high=of_high)[:_MOST_ROWS])
             for of_high in (False, True)
         ]
-        if asking[0] != asking[1]:
-            return asking[1] > asking[0]
+        if asks[0] != asks[1]:
+            return asks[1] > asks[0]
         high_port, low_port = (int(end.rpartition(":")[2]) for end in (high, low))
         return high_port > low_port
 
     def with_payload(self, *, of_high: bool) -> list[int]:
-        """The rows of the segments of one end that have a payload."""
-        found: list[int] = self._rows[(self._is_high == of_high) & (self._sizes > 0)].tolist()
-        return found
+        """Return the rows of those segments of one end that have a payload."""
+        rows: list[int] = self._rows[(self._is_high == of_high) & (self._sizes > 0)].tolist()
+        return rows
 
     def head(self, row: int, size: int) -> bytes:
-        """The first bytes of a payload, ``size`` of them or as many as there are."""
+        """Return the first ``size`` bytes of a payload, or as many as there are."""
         at = int(self.segments.payload_at[row])
         head = self.segments.data[at : at + min(size, int(self.segments.payload_size[row]))]
         return head.tobytes()
@@ -149,22 +151,22 @@ class KeySegments:
         return bool(looks_like_request(head, self._limit))
 
     def _surely_asks(self, row: int) -> bool:
-        """Whether it looks like a request, and is no response with a low correlation id."""
+        """Return whether a payload looks like a request and cannot be a response with a low id."""
         head = self.head(row, REQUEST_HEAD_BYTES)
         if len(head) < SHORTEST_HEAD or not self._asks(head):
             return False
-        return correlation_ids(head)[1] > HIGHEST
+        return possible_correlation_ids(head)[1] > HIGHEST
 
     def _request_ids(self, *, of_high: bool) -> list[int]:
-        """Correlation ids of some requests, the lowest and the highest of them."""
-        found = []
+        """Return the lowest and the highest correlation id of some requests."""
+        ids = []
         for row in self.with_payload(of_high=of_high):
             head = self.head(row, REQUEST_HEAD_BYTES)
             if len(head) >= SHORTEST_HEAD and looks_like_request(head, self._limit):
-                found.append(correlation_ids(head)[0])
-                if len(found) == _MOST_IDS:
+                ids.append(possible_correlation_ids(head)[0])
+                if len(ids) == _MOST_IDS:
                     break
-        return [min(found), max(found)] if found else []
+        return [min(ids), max(ids)] if ids else []
 
     def _answers(self, head: bytes, ids: list[int]) -> bool:
         if not ids or not looks_like_response(head, self._limit):
@@ -174,7 +176,7 @@ class KeySegments:
 
 
 class _SentBytes:
-    """What one end sent in a chunk, by the distance from its first byte there."""
+    """The bytes that one end sent in a chunk, by their distance from the first of them."""
 
     def __init__(self, rows: KeySegments, *, of_high: bool, first: int) -> None:
         self.rows = rows.with_payload(of_high=of_high)
@@ -185,10 +187,10 @@ class _SentBytes:
         self._starts: list[int] = positions[order].tolist()
         sizes = rows.segments.payload_size[self.rows]
         self._end = int((positions + sizes).max()) if self.rows else 0
-        self._in_order = [self.rows[one] for one in order.tolist()]
+        self._in_order = [self.rows[place] for place in order.tolist()]
 
     def first_frame(self, is_frame: Callable[[bytes], bool], least: int) -> int | None:
-        """Where the first frame begins that does so not before ``least``, as far as it is known."""
+        """Return where the first frame at or after ``least`` begins, as far as it is known."""
         for row in self.rows:
             at = self._position[row]
             if least <= at < HALF_MODULUS and self._leads_on(at, is_frame, sure=True):
@@ -199,21 +201,24 @@ class _SentBytes:
                 return least + int(place)
         return None
 
-    def is_hidden(self) -> bool:
-        """Whether a record of TLS leads to another, or to the end of all bytes."""
+    def shows_tls(self) -> bool:
+        """Return whether a record of TLS leads to another one, or to the end of all bytes."""
         data = np.frombuffer(self._peek(0, _SEARCHED_FOR_TLS), np.uint8)
         likely = (data[1:-1] == TLS_MAJOR) & (data[2:] <= TLS_NEWEST)
         likely &= (data[:-2] >= TLS_FIRST_TYPE) & (data[:-2] <= TLS_LAST_TYPE)
         for place in np.flatnonzero(likely).tolist():
-            length = tls_record(self._peek(place, TLS_HEAD_BYTES))
+            length = tls_record_length(self._peek(place, TLS_HEAD_BYTES))
             if length is not None:
                 end = place + length
-                if end == self._end or tls_record(self._peek(end, TLS_HEAD_BYTES)) is not None:
+                if (
+                    end == self._end
+                    or tls_record_length(self._peek(end, TLS_HEAD_BYTES)) is not None
+                ):
                     return True
         return False
 
-    def is_whole(self, at: int, limit: int) -> bool:
-        """Whether lengths lead from response to response, from a place to the end of all bytes."""
+    def leads_to_end(self, at: int, limit: int) -> bool:
+        """Return whether lengths lead from response to response, from ``at`` to the very end."""
         for _ in range(_MOST_ROWS):
             head = self._peek(at, RESPONSE_HEAD_BYTES)
             if not looks_like_response(head, limit):
@@ -224,14 +229,15 @@ class _SentBytes:
         return False
 
     def _leads_on(self, at: int, is_frame: Callable[[bytes], bool], *, sure: bool) -> bool:
-        """Whether a frame begins at a place, and others where it leads to.
+        """Return whether a frame begins at a place, and other frames where it leads to.
 
-        Where it leads out of what was seen, it does unless that is not ``sure``.
+        If it leads beyond the bytes that were seen, a ``sure`` place counts as the beginning of a
+        frame.
         """
         for number in range(_CHAIN):
             head = self._peek(at, REQUEST_HEAD_BYTES)
             if len(head) < SHORTEST_HEAD:
-                # As far as was seen.
+                # The chain holds as far as bytes were seen.
                 return number > 1 or (number == 1 and sure)
             if not is_frame(head):
                 return False
@@ -239,7 +245,7 @@ class _SentBytes:
         return True
 
     def _earliest(self, at: int, is_frame: Callable[[bytes], bool], least: int) -> int:
-        """Where the first of some frames begins that end where another begins: in a segment."""
+        """Return where the first of the frames begins that lead, one to the next, to ``at``."""
         begin = max(least, at - _BEFORE)
         data = self._peek(begin, at - begin)
         if len(data) < at - begin:
@@ -257,25 +263,25 @@ class _SentBytes:
         return min(ends)
 
     def _peek(self, at: int, size: int) -> bytes:
-        found = b""
+        peeked = b""
         place = bisect_right(self._starts, at) - 1
-        while len(found) < size and 0 <= place < len(self._starts):
-            inside = at + len(found) - self._starts[place]
+        while len(peeked) < size and 0 <= place < len(self._starts):
+            inside = at + len(peeked) - self._starts[place]
             if inside < 0:
                 break
-            part = self._whole.head(self._in_order[place], inside + size - len(found))[inside:]
+            part = self._whole.head(self._in_order[place], inside + size - len(peeked))[inside:]
             if not part:
                 break
-            found += part
+            peeked += part
             place += 1
-        return found
+        return peeked
 
 
 def _lengths(data: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
-    """The places at which a length may stand that a frame can have, and these lengths."""
+    """Return the places of all lengths that a frame can have, and these lengths."""
     if len(data) < SHORTEST_HEAD:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    # A frame of 16 MiB and more is not looked for.
+    # Frames of 16 MiB and more are not sought.
     first = np.flatnonzero(data[:-3] == 0)
     words = data[first[:, None] + np.arange(1, 4)].astype(np.int64)
     lengths = words[:, 0] << 16 | words[:, 1] << 8 | words[:, 2]

@@ -1,11 +1,11 @@
-"""The survey of one piece of a capture, merged into what is known of all that is before it.
+"""Merges the survey of one piece into the true state of everything before it.
 
-What kernels make of a lent connection depends on how both ends stand, and on the segments. Only
-sequence numbers, and what is held of frames, decide what they take. So if these were as supposed,
-the same became of the connection as in the piece. Of a frame that crosses
-into the piece, its first bytes are held, and the piece has its tail: it has to be whole exactly
-where the piece supposed that the next one begins. Where no frame is known to begin, bytes are
-passed over that surely begin none, whatever was before them.
+What kernels do with a connection depends on its segments and on how both ends stand. Of that, only
+the sequence numbers and the held bytes of frames decide what the kernels take. So if these were as
+guessed, the same became of the connection as in the piece. The first bytes of a frame that crosses
+into the piece are held, and the piece has its tail. That frame has to end exactly where the piece
+guessed that the next one begins. If no frame is known to begin, the kernels skip only bytes that
+surely begin none, whatever came before them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from flexwire.capture.reassembly.frames import FrameColumns, pick_rows
 from flexwire.capture.reassembly.packet_scan import FileNotes
 from flexwire.capture.reassembly.streams import FRAMES
 from flexwire.schema.catalog import catalog
-from flexwire.survey.piece_survey import ExchangeIsolation, first_steps
+from flexwire.survey.piece_survey import ExchangeIsolation, number_first_steps
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import HEAD_BYTES, MARK, MARK_ID, FastPathStep, key_of
 from flexwire.tables.spec_places import TOPIC_NAMES_MESSAGE
@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 _NUMBER = struct.Struct(">i")
 
 Payloads = tuple[bytes | None, bytes | None]
-"""Of requests and of responses the first frame's, if there is one."""
+"""The first frame's payload, of requests and of responses, if there is one."""
 
 
 class UnprovenError(Exception):
-    """The whole has to be surveyed in order: what was found out of a piece is of no use."""
+    """The capture has to be surveyed in order, because the surveys of its pieces are of no use."""
 
 
 class OverlapError(UnprovenError):
@@ -61,81 +61,85 @@ class OverlapError(UnprovenError):
 
 
 class CrossingFrame(NamedTuple):
-    """A frame that crossed into the piece: its payload, and when what was held was last seen."""
+    """A frame that crosses into the piece: its payload, and when its held bytes were last seen."""
 
     payload: bytes
     last_us: int
 
 
 class Proof(NamedTuple):
-    """What truly became of a connection; ``indexes`` are to be added to those of its frames."""
+    """What truly became of a connection. ``indexes`` are to be added to those of its frames."""
 
     connection: str
-    taken: HandoffResult
+    result: HandoffResult
     indexes: tuple[int, int]
-    crossed: tuple[CrossingFrame | None, CrossingFrame | None]
+    crossings: tuple[CrossingFrame | None, CrossingFrame | None]
 
 
-def prove(lent: Handoff, run: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
-    """Say what became of a connection that stands as ``lent``; None if it is not as supposed."""
-    said, taken = run.lent, run.taken
-    request = _SideProof(lent.request, said.request, taken.request, limit)
-    response = _SideProof(lent.response, said.response, taken.response, limit)
-    ends = (request, response)
-    if lent.client != said.client or not all(one.goes_on() for one in ends):
+def prove(handoff: Handoff, step: FastPathStep, payloads: Payloads, limit: int) -> Proof | None:
+    """Return what became of a connection that truly stands so; None if the guess was wrong."""
+    guess, result = step.handoff, step.result
+    request = _SideProof(handoff.request, guess.request, result.request, limit)
+    response = _SideProof(handoff.response, guess.response, result.response, limit)
+    sides = (request, response)
+    if handoff.client != guess.client or not all(side.goes_on() for side in sides):
         return None
-    for one, is_crossing, payload in zip(ends, run.is_crossing, payloads, strict=True):
-        if one.seeks:
+    for side, is_crossing, payload in zip(sides, step.is_crossing, payloads, strict=True):
+        if side.seeks:
             continue
-        if not (one.crosses(payload) if is_crossing else one.is_same()):
+        if not (side.crosses(payload) if is_crossing else side.is_same()):
             return None
-    noted = _noted(run, request.crossed, response.crossed)
+    noted = _true_notes(step, request.crossing, response.crossing)
     if noted is None:
         return None
     return Proof(
-        lent.connection,
-        replace(taken, noted=noted, request=request.went, response=response.went),
+        handoff.connection,
+        replace(result, noted=noted, request=request.side_result, response=response.side_result),
         (request.index, response.index),
-        (request.crossed, response.crossed),
+        (request.crossing, response.crossing),
     )
 
 
 class _SideProof:
-    """One end: how it truly stood, how it was said to, and how far it has come since."""
+    """One end: how it truly stood, how it was guessed to stand, and what came of it in the step."""
 
-    def __init__(self, true: SideState, said: SideState, went: SideResult, limit: int) -> None:
-        self._true, self._said, self._limit = true, said, limit
-        self.went = went
-        self.index = true.next_index - said.next_index
-        self.crossed: CrossingFrame | None = None
+    def __init__(
+        self, true: SideState, guess: SideState, side_result: SideResult, limit: int
+    ) -> None:
+        self._true, self._guess, self._limit = true, guess, limit
+        self.side_result = side_result
+        self.index = true.next_index - guess.next_index
+        self.crossing: CrossingFrame | None = None
 
     @property
     def seeks(self) -> bool:
-        """Whether no frame is known to begin in it."""
-        return self._said.seeks != FRAMES
+        """Whether no frame is known to begin in the bytes of this end."""
+        return self._guess.seeks != FRAMES
 
     def goes_on(self) -> bool:
-        """Whether its bytes are those that follow."""
-        true, said, went = self._true, self._said, self.went
-        if true.sequence != said.sequence or true.seeks != said.seeks:
+        """Return whether the bytes of the step are the next ones of this end."""
+        true, guess, side_result = self._true, self._guess, self.side_result
+        if true.sequence != guess.sequence or true.seeks != guess.seeks:
             return False
-        return went.size <= true.room and not (went.repeated and true.before < said.before)
+        return side_result.size <= true.room and not (
+            side_result.repeated and true.before < guess.before
+        )
 
     def is_same(self) -> bool:
-        """Whether what is held of a frame is what was said."""
-        true, said = self._true, self._said
-        return true.held == said.held and (
-            not true.held or (true.first_us, true.last_us) == (said.first_us, said.last_us)
+        """Return whether the held bytes of a frame are those that were guessed."""
+        true, guess = self._true, self._guess
+        return true.held == guess.held and (
+            not true.held or (true.first_us, true.last_us) == (guess.first_us, guess.last_us)
         )
 
     def crosses(self, payload: bytes | None) -> bool:
-        """Whether the frame that is held goes on as was said; ``payload`` if it became whole."""
-        true, went = self._true, self.went
-        known = self._said.held[HEAD_BYTES:]
-        tail = went.held[HEAD_BYTES:] if payload is None else payload[len(MARK) :]
-        if not (true.held.endswith(known) and tail.startswith(known)):
+        """Return whether the held frame goes on as guessed. A whole one has a ``payload``."""
+        true, side_result = self._true, self.side_result
+        held_by_piece = self._guess.held[HEAD_BYTES:]
+        tail = side_result.held[HEAD_BYTES:] if payload is None else payload[len(MARK) :]
+        if not (true.held.endswith(held_by_piece) and tail.startswith(held_by_piece)):
             return False
-        following = tail[len(known) :]
+        following = tail[len(held_by_piece) :]
         frame = true.held + following
         if len(frame) < PREFIX_LENGTH:
             length = None
@@ -150,120 +154,122 @@ class _SideProof:
             return True
         if length is None or length + PREFIX_LENGTH != len(frame) or not following:
             return False
-        # In the piece it had its own length, and a mark.
-        sizes = went.sizes - len(payload) - PREFIX_LENGTH + len(frame)
-        last = length if went.frames == 1 else went.length
-        self.went = went._replace(sizes=sizes, length=last)
-        self.crossed = CrossingFrame(
+        # In the piece the frame had another length, and a mark.
+        sizes = side_result.sizes - len(payload) - PREFIX_LENGTH + len(frame)
+        last = length if side_result.frames == 1 else side_result.length
+        self.side_result = side_result._replace(sizes=sizes, length=last)
+        self.crossing = CrossingFrame(
             frame[PREFIX_LENGTH:], true.last_us if true.held else INT64_MIN
         )
         return True
 
     def _grow(self, frame: bytes, following: bytes) -> None:
-        true, went = self._true, self.went
-        first_us, last_us = went.first_us, went.last_us
+        true, side_result = self._true, self.side_result
+        first_us, last_us = side_result.first_us, side_result.last_us
         if true.held:
             first_us, last_us = min(true.first_us, first_us), max(true.last_us, last_us)
         elif not following:
             first_us, last_us = true.first_us, true.last_us
-        self.went = went._replace(held=frame, first_us=first_us, last_us=last_us)
+        self.side_result = side_result._replace(held=frame, first_us=first_us, last_us=last_us)
 
 
-def _noted(
-    run: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
+def _true_notes(
+    step: FastPathStep, request: CrossingFrame | None, response: CrossingFrame | None
 ) -> list[tuple[bool, int]] | None:
-    """The correlation ids noted, with those of frames that crossed; None where one is not sure."""
-    noted = list(run.taken.noted)
-    for is_request, crossed in ((True, request), (False, response)):
-        places = [place for place, one in enumerate(noted) if one == (is_request, MARK_ID)]
-        if crossed is None:
+    """Return the noted correlation ids, with those of crossing frames; None if one is unsure."""
+    noted = list(step.result.noted)
+    for is_request, crossing in ((True, request), (False, response)):
+        places = [place for place, note in enumerate(noted) if note == (is_request, MARK_ID)]
+        if crossing is None:
             continue
-        if not places and run.frames > NOTED_FRAMES:
-            # Others came after it.
+        if not places and step.frames > NOTED_FRAMES:
+            # Later frames pushed it out.
             continue
-        if len(places) != 1 or run.frames > NOTED_FRAMES:
+        if len(places) != 1 or step.frames > NOTED_FRAMES:
             return None
         noted[places[0] : places[0] + 1] = [
-            (is_request, one) for one in correlation_ids(crossed.payload, is_request=is_request)
+            (is_request, note)
+            for note in read_correlation_ids(crossing.payload, is_request=is_request)
         ]
     return noted
 
 
-def correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
-    """The correlation id of a frame; none where it ends before."""
+def read_correlation_ids(payload: bytes, *, is_request: bool) -> list[int]:
+    """Return the correlation id of a frame; an empty list if the frame ends before it."""
     start = CORRELATION_ID_IN_REQUEST if is_request else 0
     if len(payload) < start + _NUMBER.size:
         return []
     return [_NUMBER.unpack_from(payload, start)[0]]
 
 
-# So many bytes of frames that are objects are taken in at once.
+# About this many bytes of frames that are objects are taken in at once.
 _SEEN_BYTES = 64 << 20
 
 
 @dataclass(slots=True)
 class _Round:
-    """Frames of many connections, of each such as follow one another: rows, and others."""
+    """Rows and other frames of many connections. Those of one connection follow one another."""
 
     rows: list[NumpyArray] = field(default_factory=list)
     frames: list[CapturedFrame] = field(default_factory=list)
 
 
-def _asked_for_topics() -> int:
+def _topics_api_key() -> int:
     return int(catalog().entry(TOPIC_NAMES_MESSAGE).api_key or 0)
 
 
 class PieceMerger:
-    """A piece that begins where all before it ends, on its way into the findings of these."""
+    """Merges a piece that begins where everything before it ends into a survey's state."""
 
     def __init__(
         self,
-        asked: AnalysisRequest,
+        request: AnalysisRequest,
         files: SequentialFiles,
-        findings: SurveyState,
+        state: SurveyState,
         summary: PieceSummary,
     ) -> None:
-        self._asked = asked
+        self._request = request
         self._files = files
-        self._findings = findings
-        self._flows = findings.flows
+        self._state = state
+        self._flows = state.flows
         self._summary = summary
         self._frames: PieceFrames = summary.frames
         self._rounds: list[_Round] = []
-        self._failed: dict[str, int] = {}  # how many segments of a key counted
+        self._proven_segments: dict[str, int] = {}  # how many segments of a key were proven
         self._rows_of = self._by_key()
-        self._apart = ExchangeIsolation(summary.frames.left_out, findings.turns)
-        self._first_steps = first_steps(summary.logs)
+        self._isolation = ExchangeIsolation(summary.frames.left_out, state.pairing)
+        self._first_steps = number_first_steps(summary.logs)
         rows = len(self._frames.connection)
         self._connection = np.full(rows, -1, np.int32)
         self._index = self._frames.index.copy()
         self._time_us = self._frames.time_us.copy()
         self._payloads: dict[int, bytes] = {}
-        # Responses whose bodies are not here, and connections on which they may be of use.
-        facts, has_payload = self._frames.facts, self._frames.stop > self._frames.start
-        self._is_long = (facts.kind == L.UNPAIRED) & (facts.is_given > 0) & ~has_payload
-        self._asking: set[str] = set()
-        if self._is_long.any():
-            self._asking = findings.turns.awaiting(_asked_for_topics())
+        # Responses whose bodies the piece did not hand over, and the connections on which these
+        # bodies may say something.
+        headers, has_payload = self._frames.headers, self._frames.stop > self._frames.start
+        self._lacks_body = (headers.kind == L.UNPAIRED) & (headers.is_preset > 0) & ~has_payload
+        self._asking_for_topics: set[str] = set()
+        if self._lacks_body.any():
+            self._asking_for_topics = state.pairing.awaiting(_topics_api_key())
 
     def run(self) -> None:
-        """Take in all of it. Raises `UnprovenError`."""
-        findings, summary, flows = self._findings, self._summary, self._flows
+        """Take in the whole piece. Raises `UnprovenError`."""
+        state, summary, flows = self._state, self._summary, self._flows
         for file, keys, clock in summary.clocks:
-            if not findings.order.goes_on(file, keys, clock):
+            if not state.order.goes_on(file, keys, clock):
                 raise OverlapError
         for key in summary.keys:
             self._take(key)
         self._see_all()
         self._read_again()
         flows.files.update(summary.files)
-        findings.end_connections()
+        state.end_connections()
 
     def _by_key(self) -> dict[str, NumpyArray]:
-        """The rows of each key, in order."""
+        """Return the rows of each key, in order."""
         frames = self._frames
         numbers: dict[str, int] = {}
-        keys = [numbers.setdefault(key_of(one), len(numbers)) for one in frames.names]
+        keys = [numbers.setdefault(key_of(name), len(numbers)) for name in frames.names]
         of_row = np.array(keys, np.int64)[frames.connection] if keys else frames.connection
         order = np.argsort(of_row, kind="stable")
         bounds = np.searchsorted(of_row[order], np.arange(len(numbers) + 1))
@@ -272,98 +278,100 @@ class PieceMerger:
     def _take(self, key: str) -> None:
         flows, summary = self._flows, self._summary
         is_known = flows.has(key)
-        # Assemblers stand in the order in which their keys appeared.
+        # Assemblers are kept in the order in which their keys appeared.
         assembler = flows.take_back(key)
         rows = self._rows_of.get(key, np.zeros(0, np.int64))
         fresh = summary.fresh.get(key)
         log = summary.logs.get(key)
         if fresh is not None and not is_known:
             flows.adopt(key, fresh, summary.ended.get(key, []))
-            self._connection[rows] = self._numbered(self._frames.connection[rows])
+            self._connection[rows] = self._true_numbers(self._frames.connection[rows])
             self._round(0).rows.append(rows)
         elif log is not None and is_known:
             self._follow(key, assembler, log, rows)
         else:
-            self._failed[key] = 0
+            self._proven_segments[key] = 0
 
-    def _numbered(self, connections: NumpyArray) -> NumpyArray:
-        """The true numbers of connections that the piece has numbered."""
+    def _true_numbers(self, connections: NumpyArray) -> NumpyArray:
+        """Return the true numbers of connections that the piece has numbered."""
         used, places = np.unique(connections, return_inverse=True)
         names = self._frames.names
-        numbers = [self._flows.number(names[one]) for one in used.tolist()]
+        numbers = [self._flows.number(names[number]) for number in used.tolist()]
         return np.array(numbers, np.int32)[places]
 
     def _follow(self, key: str, assembler: FrameAssembler, log: StepLog, rows: NumpyArray) -> None:
-        """Take the steps of a log as long as they are proven."""
+        """Take over the steps of a log as long as they are proven."""
         flows, at, segments, number = self._flows, 0, 0, 0
         ordinals, first_step = self._frames.ordinal[rows], self._first_steps[key]
         for step_number, step in enumerate(log.steps, first_step):
             start, stop = np.searchsorted(ordinals, (at, at + step.frames)).tolist()
-            its = rows[start:stop]
+            step_rows = rows[start:stop]
             if not isinstance(step, FastPathStep):
-                if self._shakes_hands(its):
-                    self._failed[key] = segments
+                if self._shakes_hands(step_rows):
+                    self._proven_segments[key] = segments
                     return
-                found = assembler.push(step.segment)
+                frames = assembler.push(step.segment)
                 flows.note_ended(assembler)
-                self._check(found)
-                self._round(number).frames += found
+                self._check(frames)
+                self._round(number).frames += frames
                 at, segments, number = at + step.frames, segments + 1, number + 1
                 continue
-            proof = self._proof(assembler, step, its)
-            if proof is not None and not self._is_apart(proof, step_number):
+            proof = self._proof(assembler, step, step_rows)
+            if proof is not None and not self._is_isolated(proof, step_number):
                 proof = None
             if proof is None:
-                self._failed[key] = segments
+                self._proven_segments[key] = segments
                 return
-            assembler.take_back(proof.taken)
-            self._count(proof, its)
-            self._round(number).rows.append(its)
-            at, segments, number = at + step.frames, segments + step.taken.segments, number + 1
+            assembler.take_back(proof.result)
+            self._count(proof, step_rows)
+            self._round(number).rows.append(step_rows)
+            at, segments, number = at + step.frames, segments + step.result.segments, number + 1
         if not log.is_whole:
-            self._failed[key] = segments
+            self._proven_segments[key] = segments
 
     def _proof(
-        self, assembler: FrameAssembler, run: FastPathStep, rows: NumpyArray
+        self, assembler: FrameAssembler, step: FastPathStep, rows: NumpyArray
     ) -> Proof | None:
-        lent = assembler.lend()
-        if lent is None:
+        handoff = assembler.hand_off()
+        if handoff is None:
             return None
-        if self._findings.turns.flags(lent.connection) & L.BY_OBJECTS:
+        if self._state.pairing.flags(handoff.connection) & L.BY_OBJECTS:
             return None
         frames = self._frames
-        is_unread = self._is_long[rows]
-        if is_unread.any() and lent.connection in self._asking:
+        is_unread = self._lacks_body[rows]
+        if is_unread.any() and handoff.connection in self._asking_for_topics:
             return None
         is_response = frames.is_response[rows]
-        ends = []
-        for way in (False, True):
-            its = rows[is_response == way]
-            payload = frames.data[frames.start[its[0]] : frames.stop[its[0]]] if len(its) else None
-            ends.append((its, None if payload is None else payload.tobytes()))
-        (asks, asked), (answers, answered) = ends
-        proof = prove(lent, run, (asked, answered), self._flows.limit)
+        requests, responses = rows[~is_response], rows[is_response]
+        payloads = self._first_payload(requests), self._first_payload(responses)
+        proof = prove(handoff, step, payloads, self._flows.limit)
         if proof is None:
             return None
-        crossed = proof.crossed[0]
-        if crossed is not None and api_table().is_handshake(crossed.payload):
+        request = proof.crossings[0]
+        if request is not None and api_table().is_handshake(request.payload):
             return None
-        for its, one in zip((asks, answers), proof.crossed, strict=True):
-            if one is not None:
-                row = int(its[0])
-                self._payloads[row] = one.payload
-                self._time_us[row] = max(int(self._time_us[row]), one.last_us)
+        for its_rows, crossing in zip((requests, responses), proof.crossings, strict=True):
+            if crossing is not None:
+                row = int(its_rows[0])
+                self._payloads[row] = crossing.payload
+                self._time_us[row] = max(int(self._time_us[row]), crossing.last_us)
         return proof
 
-    def _is_apart(self, proof: Proof, step: int) -> bool:
-        """Whether the exchanges of a step that were left out are apart from all others."""
-        for is_request, one in zip((True, False), proof.crossed, strict=True):
-            if one is not None:
-                self._note(proof.connection, one.payload, is_request=is_request)
-        return self._apart.is_so(step, proof.connection)
+    def _first_payload(self, rows: NumpyArray) -> bytes | None:
+        if not len(rows):
+            return None
+        start, stop = self._frames.start[rows[0]], self._frames.stop[rows[0]]
+        return self._frames.data[start:stop].tobytes()
+
+    def _is_isolated(self, proof: Proof, step: int) -> bool:
+        """Return whether the exchanges that a step left out are isolated from all other frames."""
+        for is_request, crossing in zip((True, False), proof.crossings, strict=True):
+            if crossing is not None:
+                self._note(proof.connection, crossing.payload, is_request=is_request)
+        return self._isolation.is_isolated(step, proof.connection)
 
     def _note(self, connection: str, payload: bytes, *, is_request: bool) -> None:
-        self._apart.note(connection, correlation_ids(payload, is_request=is_request))
+        self._isolation.note(connection, read_correlation_ids(payload, is_request=is_request))
 
     def _count(self, proof: Proof, rows: NumpyArray) -> None:
         frames = self._frames
@@ -372,20 +380,22 @@ class PieceMerger:
         self._index[rows] += np.where(frames.is_response[rows], answer, ask)
 
     def _shakes_hands(self, rows: NumpyArray) -> bool:
-        """Whether a request among these rows says that those after it are read in another way."""
+        """Return whether one of these requests makes the frames after it be read in another way."""
         if not len(rows):
             return False
-        facts = self._frames.facts
-        asks = rows[facts.kind[rows] == L.REQUEST]
-        both = zip(facts.api_key[asks].tolist(), facts.api_version[asks].tolist(), strict=True)
-        return any(api_table().shakes_hands(*one) for one in both)
+        headers = self._frames.headers
+        asks = rows[headers.kind[rows] == L.REQUEST]
+        versions = zip(
+            headers.api_key[asks].tolist(), headers.api_version[asks].tolist(), strict=True
+        )
+        return any(api_table().shakes_hands(*api) for api in versions)
 
-    def _check(self, found: list[CapturedFrame]) -> None:
-        """See that no frame changes how those after it are read."""
-        for one in found:
-            if one.direction == "request" and api_table().is_handshake(one.payload):
+    def _check(self, frames: list[CapturedFrame]) -> None:
+        """Raise `UnprovenError` if a frame changes how the frames after it are read."""
+        for frame in frames:
+            if frame.direction == "request" and api_table().is_handshake(frame.payload):
                 raise UnprovenError
-            self._note(one.connection, one.payload, is_request=one.direction == "request")
+            self._note(frame.connection, frame.payload, is_request=frame.direction == "request")
 
     def _round(self, number: int) -> _Round:
         while len(self._rounds) <= number:
@@ -393,82 +403,89 @@ class PieceMerger:
         return self._rounds[number]
 
     def _see_all(self) -> None:
-        """Take in the frames of all rounds, in few goes: each takes as long as a thousand rows."""
+        """Take in the frames of all rounds, several rounds at once.
+
+        Each call takes as long as a thousand rows.
+        """
         rows: list[NumpyArray] = []
         frames: list[CapturedFrame] = []
         of_rows: list[int] = []
         of_frames: list[int] = []
         size, last = 0, len(self._rounds) - 1
-        for number, one in enumerate(self._rounds):
-            its = np.sort(np.concatenate([np.zeros(0, np.int64), *one.rows]))
-            rows.append(its)
-            of_rows += [number] * len(its)
-            frames += one.frames
-            of_frames += [number] * len(one.frames)
-            size += sum(len(frame.payload) for frame in one.frames)
+        for number, merge_round in enumerate(self._rounds):
+            round_rows = np.sort(np.concatenate([np.zeros(0, np.int64), *merge_round.rows]))
+            rows.append(round_rows)
+            of_rows += [number] * len(round_rows)
+            frames += merge_round.frames
+            of_frames += [number] * len(merge_round.frames)
+            size += sum(len(frame.payload) for frame in merge_round.frames)
             if size >= _SEEN_BYTES or number == last:
                 order = np.argsort(np.array(of_rows + of_frames, np.int64), kind="stable")
                 self._see(np.concatenate(rows), frames, order)
                 rows, frames, of_rows, of_frames, size = [], [], [], [], 0
 
-    def _see(self, rows: NumpyArray, found: list[CapturedFrame], order: NumpyArray) -> None:
-        """Take in rows of the piece's frames, and frames after them, in an order."""
+    def _see(self, rows: NumpyArray, objects: list[CapturedFrame], order: NumpyArray) -> None:
+        """Take in rows of the piece, and frames that are objects, in an order."""
         if not len(order):
             return
-        flows, findings = self._flows, self._findings
-        for frame in found:
+        flows, state = self._flows, self._state
+        for frame in objects:
             flows.number(frame.connection)
-        # Of their file nothing is kept.
-        others = FrameColumns.from_frames(found, "", flows.connections)
+        # Their file is not kept.
+        others = FrameColumns.from_frames(objects, "", flows.connections)
         places = np.argsort(order, kind="stable")
-        made = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
-        frames, _ = join_frames(made, flows.connections, "")
-        piece = self._frames.facts
-        given = HeaderColumns.joined(
-            [piece.take(rows), HeaderColumns.fresh(len(found), [])], piece.clients
+        parts = [(self._columns(rows), places[: len(rows)]), (others, places[len(rows) :])]
+        frames, _ = join_frames(parts, flows.connections, "")
+        piece = self._frames.headers
+        preset = HeaderColumns.joined(
+            [piece.take(rows), HeaderColumns.fresh(len(objects), [])], piece.clients
         )
-        given = given.take(order)
-        rows = np.append(rows, np.full(len(found), -1))[order]
-        is_given = given.is_given.astype(np.bool_)
-        said = given.take(np.arange(len(rows)))
+        preset = preset.take(order)
+        rows = np.append(rows, np.full(len(objects), -1))[order]
+        is_preset = preset.is_preset.astype(np.bool_)
+        piece_headers = preset.take(np.arange(len(rows)))
         for name in ("kind", "api_key", "api_version", "correlation_id", "client", "flags"):
-            getattr(given, name)[~is_given] = 0
-        facts = findings.see(frames, given)
-        self._check_given(frames, is_given)
+            getattr(preset, name)[~is_preset] = 0
+        headers = state.see(frames, preset)
+        self._check_preset(frames, is_preset)
         has_payload = frames.stop > frames.start
-        read = np.flatnonzero(has_payload & (~is_given | (facts.kind == L.ANSWER)))
-        findings.read(frames.take(read), facts.take(read))
-        self._note_topics(rows, facts, said, is_given & ~has_payload)
-        for place in _places(rows, self._frames.software):
+        read = np.flatnonzero(has_payload & (~is_preset | (headers.kind == L.ANSWER)))
+        state.read(frames.take(read), headers.take(read))
+        self._note_topics(rows, headers, piece_headers, is_preset & ~has_payload)
+        for place in _places_of(rows, self._frames.software):
             name = frames.connections[frames.connection[place]]
             software = self._frames.software[int(rows[place])]
-            findings.note_software(name, int(frames.index[place]), software)
+            state.note_software(name, int(frames.index[place]), software)
 
-    def _check_given(self, frames: FrameColumns, is_given: NumpyArray) -> None:
-        """See that no row was given after the request from which on its connection has tokens."""
-        for place in np.unique(frames.connection[is_given]).tolist():
-            if not self._findings.turns.flags(frames.connections[place]) & L.BY_OBJECTS:
+    def _check_preset(self, frames: FrameColumns, is_preset: NumpyArray) -> None:
+        """Raise `UnprovenError` for a preset row after a request that tokens may follow."""
+        for place in np.unique(frames.connection[is_preset]).tolist():
+            if not self._state.pairing.flags(frames.connections[place]) & L.BY_OBJECTS:
                 continue
             is_its = frames.connection == place
-            last = np.flatnonzero(is_its & is_given)[-1]
-            others = np.flatnonzero(is_its & ~is_given & ~frames.is_response)
+            last = np.flatnonzero(is_its & is_preset)[-1]
+            others = np.flatnonzero(is_its & ~is_preset & ~frames.is_response)
             first = (one for one in others if api_table().is_handshake(frames.payload(int(one))))
             if next(first, -1) < last:
                 raise UnprovenError
 
     def _note_topics(
-        self, rows: NumpyArray, facts: HeaderColumns, said: HeaderColumns, is_unread: NumpyArray
+        self,
+        rows: NumpyArray,
+        headers: HeaderColumns,
+        piece_headers: HeaderColumns,
+        is_unread: NumpyArray,
     ) -> None:
-        """Take in what the bodies of responses say, if they answer what the piece supposed."""
-        is_named = (facts.kind == L.ANSWER) & (facts.api_key == _asked_for_topics())
-        is_same = (said.kind == facts.kind) & (said.api_key == facts.api_key)
-        is_same &= said.api_version == facts.api_version
+        """Take in what the bodies of responses say, if their requests are as the piece guessed."""
+        is_named = (headers.kind == L.ANSWER) & (headers.api_key == _topics_api_key())
+        is_same = (piece_headers.kind == headers.kind) & (piece_headers.api_key == headers.api_key)
+        is_same &= piece_headers.api_version == headers.api_version
         if (is_unread & is_named & ~is_same).any():
             raise UnprovenError
         topics = self._frames.topics
-        places = [one for one in _places(rows, topics) if is_named[one] and is_same[one]]
-        for some in {topics[int(rows[place])] for place in places}:
-            self._findings.note_names(some)
+        places = [place for place in _places_of(rows, topics) if is_named[place] and is_same[place]]
+        for names in {topics[int(rows[place])] for place in places}:
+            self._state.note_names(names)
 
     def _columns(self, rows: NumpyArray) -> FrameColumns:
         piece = self._frames
@@ -499,56 +516,56 @@ class PieceMerger:
 
     def _read_again(self) -> None:
         """Take in the segments of the keys that are not proven."""
-        if not self._failed:
+        if not self._proven_segments:
             return
-        findings, left = self._findings, dict(self._failed)
+        state, left = self._state, dict(self._proven_segments)
         for reader in self._readers():
             for item in reader:
                 if isinstance(item, FileNotes):
                     continue
                 segments = _without(item, left)
                 if len(segments):
-                    findings.survey.redone += len(segments)
-                    findings.see(self._flows.push(segments))
+                    state.survey.redone += len(segments)
+                    state.see(self._flows.push(segments))
 
     def _readers(self) -> Iterator[SegmentReader]:
-        """Readers of those parts of the piece that show one of these keys."""
+        """Return readers of those parts of the piece that show an unproven key."""
         summary = self._summary
-        wanted = [place for place, key in enumerate(summary.keys) if key in self._failed]
-        if any(one.start is None or one.stop is None for one in summary.chunks):
+        numbers = [place for place, key in enumerate(summary.keys) if key in self._proven_segments]
+        if any(chunk.start is None or chunk.stop is None for chunk in summary.chunks):
             yield self._reader(summary.start, summary.stop)
             return
         begin = end = None
-        for one in summary.chunks:
-            if not np.isin(one.keys, wanted).any():
+        for chunk in summary.chunks:
+            if not np.isin(chunk.keys, numbers).any():
                 continue
-            if begin is not None and one.start == end:
-                end = one.stop
+            if begin is not None and chunk.start == end:
+                end = chunk.stop
                 continue
             if begin is not None:
                 yield self._reader(begin, end)
-            begin, end = one.start, one.stop
+            begin, end = chunk.start, chunk.stop
         if begin is not None:
             yield self._reader(begin, end)
 
     def _reader(self, start: FilePosition, stop: FilePosition | None) -> SegmentReader:
-        return make_reader(self._asked, self._files.between(start, stop), start, stop)
+        return make_reader(self._request, self._files.between(start, stop), start, stop)
 
 
-def _places(rows: NumpyArray, told: Mapping[int, object]) -> list[int]:
-    """The places of those rows, in order, of which something is told."""
-    found: list[int] = np.flatnonzero(np.isin(rows, list(told))).tolist()
-    return found
+def _places_of(rows: NumpyArray, by_row: Mapping[int, object]) -> list[int]:
+    """Return the places, in order, of those rows that have an entry in ``by_row``."""
+    places: list[int] = np.flatnonzero(np.isin(rows, list(by_row))).tolist()
+    return places
 
 
-def _without(segments: SegmentColumns, left: dict[str, int]) -> SegmentColumns:
-    """Only the segments of some keys, without so many of each as are ``left`` to pass over."""
-    kept = np.zeros(len(segments), np.bool_)
+def _without(segments: SegmentColumns, left_to_skip: dict[str, int]) -> SegmentColumns:
+    """Return the segments of some keys, without as many of each as are to be skipped."""
+    is_kept = np.zeros(len(segments), np.bool_)
     for number in np.unique(segments.key).tolist():
         key = segments.keys[number]
-        if key in left:
+        if key in left_to_skip:
             rows = np.flatnonzero(segments.key == number)
-            passed = min(left[key], len(rows))
-            left[key] -= passed
-            kept[rows[passed:]] = True
-    return segments.take(np.flatnonzero(kept))
+            skipped = min(left_to_skip[key], len(rows))
+            left_to_skip[key] -= skipped
+            is_kept[rows[skipped:]] = True
+    return segments.take(np.flatnonzero(is_kept))

@@ -1,9 +1,9 @@
-"""The survey of one piece of a capture, without what came before it.
+"""The survey of one piece of a capture, without what came before the piece.
 
-A request and its response that both stand in one step of a log change nothing for anything else:
-what waits before them waits after them. That holds if nothing else on their connection has their
-correlation id, in the piece (`without_exchanges` sees to that) and among what waits from before it,
-or crosses into it (`Apart` finds that out). So of most frames a piece hands over no row.
+A request and its response that stand in one step of a log change nothing for other frames. What
+waits before them still waits after them. That holds if no other frame on their connection has their
+correlation id. `drop_exchanges` checks the frames of the piece. `ExchangeIsolation` checks what
+waits from before the piece or crosses into it. So a piece hands over no row for most of its frames.
 """
 
 from __future__ import annotations
@@ -23,7 +23,13 @@ from flexwire.schema.catalog import catalog
 from flexwire.survey.pieces import PieceChunk, PieceFrames, PieceSummary
 from flexwire.survey.request import make_reader
 from flexwire.survey.speculation import FastPathStep, SpeculativeFlows, key_of
-from flexwire.survey.state import SOFTWARE_MESSAGE, bodies, clocks, software_in, topics_told
+from flexwire.survey.state import (
+    SOFTWARE_MESSAGE,
+    decode_bodies,
+    find_software,
+    find_topic_names,
+    read_clocks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -41,16 +47,18 @@ if TYPE_CHECKING:
 
 
 _EXCHANGE_COLUMNS = ("connection", "is_response", "index", "time_us", "first_us", "start", "stop")
-_TOLD = ("error", "software", "topics")
-# So many requests wait at most of each: those from before, those of the piece, and those that only
-# the whole knows. With more, the oldest could be forgotten, and which is that?
-_MOST_WAITING: Final = DEFAULT_IN_FLIGHT // 4
+_BY_ROW = ("error", "software", "topics")
+# At most this many requests may be pending from before the piece, in the piece, and among those
+# that only the whole capture shows. With more, the oldest would be evicted, and a piece cannot know
+# which one that is.
+_MOST_PENDING: Final = DEFAULT_IN_FLIGHT // 4
 
 
 class RowSteps(NamedTuple):
-    """Where the rows of a piece belong: ``order`` is that of their keys, and in it of the rows.
+    """Where the rows of a piece belong. ``order`` sorts the rows by key.
 
-    In that order, ``key`` numbers their keys, and ``step`` the runs of their logs, -1 for others.
+    In that order, ``key`` numbers the keys, and ``step`` numbers the steps of the fast path; -1 is
+    any other step.
     """
 
     order: NumpyArray
@@ -58,27 +66,29 @@ class RowSteps(NamedTuple):
     step: NumpyArray
 
 
-def first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
-    """The number of the first step of each log, where steps are numbered through."""
-    sizes = np.cumsum([0, *(len(one.steps) for one in logs.values())]).tolist()
+def number_first_steps(logs: Mapping[str, StepLog]) -> dict[str, int]:
+    """Return the number of the first step of each log. Steps are numbered through all logs."""
+    sizes = np.cumsum([0, *(len(log.steps) for log in logs.values())]).tolist()
     return dict(zip(logs, sizes, strict=False))
 
 
-def steps_of(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool) -> RowSteps:
-    """The steps of all rows; of the first piece, which supposes nothing, a connection is a step."""
+def assign_steps(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool) -> RowSteps:
+    """Return the steps of all rows. In the first piece, without guesses, a connection is a step."""
     connection = frames.connection.astype(np.int64)
     if is_first:
         order = np.argsort(connection, kind="stable")
         return RowSteps(order, connection[order], connection[order])
     numbers: dict[str, int] = {}
-    of_name = [numbers.setdefault(key_of(one), len(numbers)) for one in frames.names]
-    key = np.array(of_name, np.int64)[connection] if of_name else connection
+    key_of_name = [numbers.setdefault(key_of(key_name), len(numbers)) for key_name in frames.names]
+    key = np.array(key_of_name, np.int64)[connection] if key_of_name else connection
     order = np.argsort(key, kind="stable")
-    firsts, steps, sizes = first_steps(logs), [], []
-    for one, rows in zip(numbers, np.bincount(key, minlength=len(numbers)).tolist(), strict=True):
+    firsts, steps, sizes = number_first_steps(logs), [], []
+    for key_name, rows in zip(
+        numbers, np.bincount(key, minlength=len(numbers)).tolist(), strict=True
+    ):
         left = rows
-        log = logs.get(one)
-        for number, step in enumerate([] if log is None else log.steps, firsts.get(one, 0)):
+        log = logs.get(key_name)
+        for number, step in enumerate([] if log is None else log.steps, firsts.get(key_name, 0)):
             steps.append(number if isinstance(step, FastPathStep) else -1)
             sizes.append(min(left, step.frames))
             left -= sizes[-1]
@@ -87,73 +97,79 @@ def steps_of(frames: PieceFrames, logs: Mapping[str, StepLog], *, is_first: bool
     return RowSteps(order, key[order], np.repeat(np.array(steps, np.int64), sizes))
 
 
-def without_exchanges(
+def drop_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, *, is_first: bool
 ) -> PieceFrames:
-    """Leave the rows out that need not be handed over; ``made_up`` are those of no true frame."""
+    """Leave out the rows that need not be handed over. ``made_up`` rows are no true frames."""
     if not len(made_up):
         return frames
     step = np.empty_like(steps.step)
     step[steps.order] = steps.step
-    asks, answers = _exchanges(frames, made_up, steps, step)
-    is_left_out = _silent(frames) & ~_strange(frames, made_up) & (step >= 0)
+    asks, answers = _find_exchanges(frames, made_up, steps, step)
+    is_left_out = _without_response(frames) & ~_on_unread_connections(frames, made_up) & (step >= 0)
     is_left_out[asks] = is_left_out[answers] = True
     other = np.full(len(step), -1)
     other[asks], other[answers] = answers, asks
-    wanted = np.unique(np.concatenate([_wanted(frames, steps), _telling(frames, step)]))
-    is_left_out[wanted] = False
-    partners = other[wanted]
+    needed = np.unique(
+        np.concatenate([_step_edges(frames, steps), _informative_rows(frames, step)])
+    )
+    is_left_out[needed] = False
+    partners = other[needed]
     is_left_out[partners[partners >= 0]] = False
     codes = np.zeros(0, np.int64)
     if not is_first:
         asks = asks[is_left_out[asks]]
-        codes = np.unique(_codes(step[asks], frames.facts.correlation_id[asks]))
+        codes = np.unique(_step_and_id(step[asks], frames.headers.correlation_id[asks]))
     ordinal = np.empty_like(step)
     firsts = np.searchsorted(steps.key, steps.key)
     ordinal[steps.order] = np.arange(len(step)) - firsts
-    return _taken(frames, np.flatnonzero(~is_left_out), ordinal, _spans(codes))
+    return _take_rows(frames, np.flatnonzero(~is_left_out), ordinal, _spans(codes))
 
 
-def _taken(
+def _take_rows(
     frames: PieceFrames, rows: NumpyArray, ordinal: NumpyArray, left_out: NumpyArray
 ) -> PieceFrames:
-    some: dict[str, Any] = {name: getattr(frames, name)[rows] for name in _EXCHANGE_COLUMNS}
-    some |= {name: pick_rows(getattr(frames, name), rows) for name in _TOLD}
+    columns: dict[str, Any] = {name: getattr(frames, name)[rows] for name in _EXCHANGE_COLUMNS}
+    columns |= {name: pick_rows(getattr(frames, name), rows) for name in _BY_ROW}
     return replace(
         frames,
-        **some,
-        facts=frames.facts.take(rows),
+        **columns,
+        headers=frames.headers.take(rows),
         unplaced=set(pick_rows(dict.fromkeys(frames.unplaced), rows)),
         ordinal=ordinal[rows],
         left_out=left_out,
     )
 
 
-def _silent(frames: PieceFrames) -> NumpyArray:
-    """Which rows are requests that no response is expected of."""
-    facts = frames.facts
-    found: NumpyArray = (facts.kind == L.REQUEST) & (facts.is_given > 0) & (facts.is_expected == 0)
-    return found
+def _without_response(frames: PieceFrames) -> NumpyArray:
+    """Return which rows are requests that expect no response."""
+    headers = frames.headers
+    is_silent: NumpyArray = (
+        (headers.kind == L.REQUEST) & (headers.is_preset > 0) & (headers.is_expected == 0)
+    )
+    return is_silent
 
 
-def _strange(frames: PieceFrames, made_up: NumpyArray) -> NumpyArray:
-    """Which rows are of connections with frames of which others have to say what they are."""
-    found = np.zeros(len(frames.names), np.bool_)
-    found[frames.connection[(frames.facts.is_given == 0) & ~made_up]] = True
-    return found[frames.connection]
+def _on_unread_connections(frames: PieceFrames, made_up: NumpyArray) -> NumpyArray:
+    """Return which rows are on connections with frames that only the merger can read."""
+    has_unread = np.zeros(len(frames.names), np.bool_)
+    has_unread[frames.connection[(frames.headers.is_preset == 0) & ~made_up]] = True
+    return has_unread[frames.connection]
 
 
-def _exchanges(
+def _find_exchanges(
     frames: PieceFrames, made_up: NumpyArray, steps: RowSteps, step: NumpyArray
 ) -> tuple[NumpyArray, NumpyArray]:
-    """The rows of requests and of their responses that nothing else in the piece concerns."""
-    kind, ids = frames.facts.kind, frames.facts.correlation_id
-    is_given = frames.facts.is_given > 0
-    rows = np.flatnonzero(is_given & ~_silent(frames) & ~_strange(frames, made_up))
-    codes = _codes(frames.connection[rows], ids[rows])
+    """Return the rows of requests and of their responses that concern nothing else in the piece."""
+    kind, ids = frames.headers.kind, frames.headers.correlation_id
+    is_preset = frames.headers.is_preset > 0
+    rows = np.flatnonzero(
+        is_preset & ~_without_response(frames) & ~_on_unread_connections(frames, made_up)
+    )
+    codes = _step_and_id(frames.connection[rows], ids[rows])
     order = np.argsort(codes, kind="stable")
     rows, codes = rows[order], codes[order]
-    begins = _begins(codes)
+    begins = _starts_group(codes)
     starts = np.flatnonzero(begins)
     if not len(starts):
         return rows, rows
@@ -165,75 +181,76 @@ def _exchanges(
     asks, answers = rows[asks], rows[asks + 1]
     within = (step[asks] == step[answers]) & (step[asks] >= 0)
     asks, answers = asks[within], answers[within]
-    few = ~_crowded(frames, steps, asks, answers)[asks]
+    few = ~_on_crowded_keys(frames, steps, asks, answers)[asks]
     return asks[few], answers[few]
 
 
-def _crowded(
+def _on_crowded_keys(
     frames: PieceFrames, steps: RowSteps, asks: NumpyArray, answers: NumpyArray
 ) -> NumpyArray:
-    """Which rows are of keys with so many requests at once that some may be forgotten."""
-    found = np.zeros(len(steps.order), np.bool_)
+    """Return which rows are of keys with so many requests at once that some may be evicted."""
+    is_crowded = np.zeros(len(steps.order), np.bool_)
     change = np.zeros(len(steps.order), np.int64)
-    change[(frames.facts.kind == L.REQUEST) & ~_silent(frames)] = 1
+    change[(frames.headers.kind == L.REQUEST) & ~_without_response(frames)] = 1
     change[answers] = -1
-    waiting = np.cumsum(change[steps.order])
-    if waiting.max(initial=0) <= _MOST_WAITING:
-        return found
-    starts = np.flatnonzero(_begins(steps.key))
+    pending = np.cumsum(change[steps.order])
+    if pending.max(initial=0) <= _MOST_PENDING:
+        return is_crowded
+    starts = np.flatnonzero(_starts_group(steps.key))
     alone = change.copy()
     alone[asks] = alone[answers] = 0
     change -= alone
-    # An exchange leaves nothing: each key begins with none that wait.
+    # An exchange leaves nothing pending, so each key begins with none.
     most = np.maximum.reduceat(np.cumsum(change[steps.order]), starts)
     most += np.add.reduceat(alone[steps.order], starts)
     sizes = np.diff(np.append(starts, len(steps.order)))
-    found[steps.order] = np.repeat(most > _MOST_WAITING, sizes)
-    return found
+    is_crowded[steps.order] = np.repeat(most > _MOST_PENDING, sizes)
+    return is_crowded
 
 
-def _wanted(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
-    """Rows that say of a step what its frames say together.
+def _step_edges(frames: PieceFrames, steps: RowSteps) -> NumpyArray:
+    """Return the rows that stand for all frames of their step.
 
-    They are its first and last, by their time, and its first and last request: by the last, and by
-    all before it, it is known whether its connection may hold credentials.
+    These are the first and last frame by time, and the first and last request. From the last
+    request, and from everything before it, it is known whether the connection may carry
+    credentials.
     """
-    order, facts = steps.order, frames.facts
-    begins = _begins(steps.step) | _begins(steps.key)
+    order, headers = steps.order, frames.headers
+    begins = _starts_group(steps.step) | _starts_group(steps.key)
     number = np.cumsum(begins) - 1
     times = frames.time_us[order]
     starts = np.flatnonzero(begins)
-    found = []
+    edges = []
     for ends in (np.minimum, np.maximum):
         places = np.flatnonzero(times == ends.reduceat(times, starts)[number])
-        found.append(places[_begins(number[places])])
-    asks = np.flatnonzero((facts.kind[order] == L.REQUEST) & (facts.is_given[order] > 0))
-    begins = _begins(number[asks])
-    found += [asks[begins], asks[np.roll(begins, -1)]]
-    return order[np.concatenate(found)]
+        edges.append(places[_starts_group(number[places])])
+    asks = np.flatnonzero((headers.kind[order] == L.REQUEST) & (headers.is_preset[order] > 0))
+    begins = _starts_group(number[asks])
+    edges += [asks[begins], asks[np.roll(begins, -1)]]
+    return order[np.concatenate(edges)]
 
 
-def _telling(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
-    """The rows whose bodies say something; of those of a step that say the same, the first."""
-    found = {
+def _informative_rows(frames: PieceFrames, step: NumpyArray) -> NumpyArray:
+    """Return the rows whose bodies say something new; of one step's equal rows, the first."""
+    first_rows = {
         (int(step[row]), id(topics)): row for row, topics in sorted(frames.topics.items())[::-1]
     }
-    return np.array([*frames.software, *found.values()], np.int64)
+    return np.array([*frames.software, *first_rows.values()], np.int64)
 
 
-def _begins(column: NumpyArray) -> NumpyArray:
-    """Where a value is another than that before it."""
-    found: NumpyArray = np.ones(len(column), np.bool_)
-    np.not_equal(column[1:], column[:-1], out=found[1:])
-    return found
+def _starts_group(column: NumpyArray) -> NumpyArray:
+    """Return where a value differs from the value before it."""
+    starts: NumpyArray = np.ones(len(column), np.bool_)
+    np.not_equal(column[1:], column[:-1], out=starts[1:])
+    return starts
 
 
-def _codes(number: NumpyArray, ids: NumpyArray) -> NumpyArray:
+def _step_and_id(number: NumpyArray, ids: NumpyArray) -> NumpyArray:
     return number.astype(np.int64) << L.SIDE_SHIFT | ids.astype(np.int64) & L.CORRELATION_MASK
 
 
 def _spans(codes: NumpyArray) -> NumpyArray:
-    """The first and the last of the numbers that follow one another."""
+    """Return the first and the last number of each run of consecutive numbers."""
     if not len(codes):
         return np.zeros((0, 2), np.int64)
     starts = np.flatnonzero(np.diff(codes, prepend=codes[0] - 2) != 1)
@@ -241,48 +258,49 @@ def _spans(codes: NumpyArray) -> NumpyArray:
 
 
 class ExchangeIsolation:
-    """Whether the exchanges that were left out are apart from what only the whole knows.
+    """Says whether exchanges that were left out are isolated from all other frames.
 
-    ``waiting`` is what waits from before the piece, and other frames are noted.
+    It knows what waits from before the piece. The caller notes other frames.
     """
 
-    def __init__(self, left_out: NumpyArray, turns: Pairing) -> None:
+    def __init__(self, left_out: NumpyArray, pairing: Pairing) -> None:
         self._first, self._last = left_out[:, 0], left_out[:, 1]
-        self._ids = turns.waiting() if len(left_out) else {}
+        self._ids = pairing.waiting() if len(left_out) else {}
 
     def note(self, connection: str, ids: Iterable[int]) -> None:
         """Take in the correlation ids of frames that the piece does not know as they truly are."""
-        known = self._ids.get(connection, np.zeros(0, np.int64))
-        self._ids[connection] = np.append(known, np.array([*ids], np.int64))
+        earlier = self._ids.get(connection, np.zeros(0, np.int64))
+        self._ids[connection] = np.append(earlier, np.array([*ids], np.int64))
 
-    def is_so(self, step: int, connection: str) -> bool:
-        """Whether it is so of those of a step."""
+    def is_isolated(self, step: int, connection: str) -> bool:
+        """Return whether the left-out exchanges of a step are isolated."""
         ids = self._ids.get(connection)
         if ids is None or not len(self._first):
             return True
-        codes = _codes(np.array(step), ids)
+        codes = _step_and_id(np.array(step), ids)
         places = np.searchsorted(self._first, codes, "right") - 1
         is_within = (places >= 0) & (codes <= self._last[places])
-        return not is_within.any() and len(ids) <= _MOST_WAITING
+        return not is_within.any() and len(ids) <= _MOST_PENDING
 
 
-# The request of a response may be known only to those before; so much of it travels for that.
+# Only what came before the piece may know the request of a response. So this much of an unpaired
+# response is handed over.
 _MOST_UNPAIRED = 64 * 1024
 _COLUMNS = ("connection", "is_response", "index", "time_us", "first_us")
 
 
 def has_kernels() -> bool:
-    """Whether pieces can be surveyed: without kernels, no connection is lent."""
+    """Return whether pieces can be surveyed. Without kernels there is no fast path."""
     return all(load_kernel(name) is not None for name in ("frames", "pairing"))
 
 
-def survey_piece(asked: AnalysisRequest, piece: Piece, *, is_first: bool) -> PieceSummary | None:
-    """Survey a piece; None where it is not known where it begins."""
+def survey_piece(request: AnalysisRequest, piece: Piece, *, is_first: bool) -> PieceSummary | None:
+    """Survey a piece; return None if it is unknown where the piece begins."""
     start = piece.begin()
     if start is None:
         return None
-    survey = _PieceSurveyor(asked, is_first=is_first)
-    reader = make_reader(asked, list(piece.files), start, piece.until)
+    survey = _PieceSurveyor(request, is_first=is_first)
+    reader = make_reader(request, list(piece.files), start, piece.until)
     at: FilePosition | None = start
     notes: list[FileNotes] = []
     chunks: list[PieceChunk] = []
@@ -313,119 +331,125 @@ def survey_piece(asked: AnalysisRequest, piece: Piece, *, is_first: bool) -> Pie
 
 
 class _PieceSurveyor:
-    """Takes the chunks of a piece."""
+    """Surveys the chunks of a piece."""
 
-    def __init__(self, asked: AnalysisRequest, *, is_first: bool) -> None:
-        self._asked = asked
+    def __init__(self, request: AnalysisRequest, *, is_first: bool) -> None:
+        self._request = request
         self._is_first = is_first
-        self.flows = SpeculativeFlows(brokers=asked.brokers, is_first=is_first)
-        self._turns = Pairing(show_credentials=asked.show_credentials)
+        self.flows = SpeculativeFlows(brokers=request.brokers, is_first=is_first)
+        self._pairing = Pairing(show_credentials=request.show_credentials)
         self.size = 0
         self.clocks: list[tuple[str, list[KeyClocks], int]] = []
         self._rows = 0
         self._columns: list[dict[str, NumpyArray]] = []
-        self._facts: list[HeaderColumns] = []
+        self._headers: list[HeaderColumns] = []
         self._clients: dict[str, int] = {}
         self._payloads: list[NumpyArray] = []
         self._payload_bytes = 0
         self._error: dict[int, str] = {}
         self._unplaced: set[int] = set()
         self._software: dict[int, Software] = {}
-        self._told: set[str] = set()  # connections whose software is known
+        self._introduced: set[str] = set()  # connections whose software is known
         self._topics: dict[int, frozenset[TopicName]] = {}
         self._same_topics: dict[frozenset[TopicName], frozenset[TopicName]] = {}
 
     def take(self, segments: SegmentColumns) -> None:
         self.size += segments.weight
-        told, clock = clocks(segments)
-        self.clocks.append((segments.file, told, clock))
+        key_clocks, clock = read_clocks(segments)
+        self.clocks.append((segments.file, key_clocks, clock))
         frames = self.flows.push(segments)
         if len(frames):
             self._take(frames)
 
     def _take(self, frames: FrameColumns) -> None:
-        made_up = self._made_up(frames)
+        made_up = self._find_made_up(frames)
         real = np.flatnonzero(~made_up)
-        facts = HeaderColumns.fresh(len(frames), [])
-        some = frames if len(real) == len(frames) else frames.take(real)
-        said = self._turns.facts(some)
-        is_given = self._is_given(some, said)
-        self._read(some, said, is_given, real)
+        headers = HeaderColumns.fresh(len(frames), [])
+        real_frames = frames if len(real) == len(frames) else frames.take(real)
+        real_headers = self._pairing.read_headers(real_frames)
+        is_preset = self._find_preset(real_frames, real_headers)
+        self._read(real_frames, real_headers, is_preset, real)
         for name in ("kind", "api_key", "api_version", "correlation_id", "is_expected", "flags"):
-            getattr(facts, name)[real] = getattr(said, name)
-        asks = np.flatnonzero(is_given & ~some.is_response)
-        facts.client[real[asks]] = self._numbered(said.client[asks], said.clients)
-        facts.is_given[real] = is_given
-        unpaired = (facts.kind == L.UNPAIRED) & (frames.stop - frames.start <= _MOST_UNPAIRED)
-        self._keep(frames, facts, made_up, (facts.is_given == 0) | unpaired)
+            getattr(headers, name)[real] = getattr(real_headers, name)
+        asks = np.flatnonzero(is_preset & ~real_frames.is_response)
+        headers.client[real[asks]] = self._renumber_clients(
+            real_headers.client[asks], real_headers.clients
+        )
+        headers.is_preset[real] = is_preset
+        unpaired = (headers.kind == L.UNPAIRED) & (frames.stop - frames.start <= _MOST_UNPAIRED)
+        self._keep(frames, headers, made_up, (headers.is_preset == 0) | unpaired)
 
-    def _made_up(self, frames: FrameColumns) -> NumpyArray:
-        """Which frames began before the piece."""
-        found = np.zeros(len(frames), np.bool_)
+    def _find_made_up(self, frames: FrameColumns) -> NumpyArray:
+        """Return which frames began before the piece."""
+        is_made_up = np.zeros(len(frames), np.bool_)
         for row in np.flatnonzero(frames.index == 0).tolist():
-            one = self.flows.made_up.get(int(frames.connection[row]))
-            if one is not None:
-                found[row] = one.is_made_up("response" if frames.is_response[row] else "request")
-        return found
+            assembler = self.flows.by_number.get(int(frames.connection[row]))
+            if assembler is not None:
+                is_made_up[row] = assembler.is_made_up(
+                    "response" if frames.is_response[row] else "request"
+                )
+        return is_made_up
 
-    def _is_given(self, frames: FrameColumns, facts: HeaderColumns) -> NumpyArray:
-        """Which frames need not be read again, whatever was before them."""
-        found: NumpyArray = (facts.kind == L.REQUEST) & ~frames.is_response
-        found |= np.isin(facts.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
-        found[[*facts.odd, *frames.error]] = False
+    def _find_preset(self, frames: FrameColumns, headers: HeaderColumns) -> NumpyArray:
+        """Return which frames need not be read again, whatever came before the piece."""
+        is_preset: NumpyArray = (headers.kind == L.REQUEST) & ~frames.is_response
+        is_preset |= np.isin(headers.kind, (L.UNPAIRED, L.ANSWER)) & frames.is_response
+        is_preset[[*headers.odd, *frames.error]] = False
         by_objects = [
             place
             for place in np.unique(frames.connection).tolist()
-            if self._turns.flags(frames.connections[place]) & L.BY_OBJECTS
+            if self._pairing.flags(frames.connections[place]) & L.BY_OBJECTS
         ]
         if by_objects:
-            found &= ~np.isin(frames.connection, by_objects)
-        return found
+            is_preset &= ~np.isin(frames.connection, by_objects)
+        return is_preset
 
     def _read(
-        self, frames: FrameColumns, facts: HeaderColumns, is_given: NumpyArray, rows: NumpyArray
+        self, frames: FrameColumns, headers: HeaderColumns, is_preset: NumpyArray, rows: NumpyArray
     ) -> None:
-        """Read the bodies that say something of the whole, as `Findings.read` does."""
-        asks = is_given & ~frames.is_response
-        for found, places in self._bodies(frames, facts, SOFTWARE_MESSAGE, asks):
-            for name, index, software in software_in(found):
-                if name not in self._told:
-                    self._told.add(name)
+        """Read bodies that say something about the whole capture, as `SurveyState.read` does."""
+        asks = is_preset & ~frames.is_response
+        for bodies, places in self._bodies(frames, headers, SOFTWARE_MESSAGE, asks):
+            for name, index, software in find_software(bodies):
+                if name not in self._introduced:
+                    self._introduced.add(name)
                     self._software[self._rows + int(rows[places[name, index]])] = software
-        answers = is_given & (facts.kind == L.ANSWER)
-        for row, topics in topics_told(frames, facts, self._asked.release, answers):
+        answers = is_preset & (headers.kind == L.ANSWER)
+        for row, topics in find_topic_names(frames, headers, self._request.release, answers):
             same = self._same_topics.setdefault(topics, topics)
             self._topics[self._rows + int(rows[row])] = same
 
     def _bodies(
-        self, frames: FrameColumns, facts: HeaderColumns, name: str, wanted: NumpyArray
+        self, frames: FrameColumns, headers: HeaderColumns, name: str, wanted: NumpyArray
     ) -> Iterator[tuple[pa.RecordBatch, dict[tuple[str, int], int]]]:
-        """Some rows of a message's table, and the places of all by connection and index."""
-        rows = np.flatnonzero(wanted & (facts.api_key == catalog().entry(name).api_key))
+        """Return rows of a message's table, and the row of each frame by connection and index."""
+        rows = np.flatnonzero(wanted & (headers.api_key == catalog().entry(name).api_key))
         if not len(rows):
             return
-        some = frames.take(rows)
-        names = [frames.connections[one] for one in some.connection.tolist()]
-        both = zip(names, some.index.tolist(), strict=True)
-        places = dict(zip(both, rows.tolist(), strict=True))
-        for found in bodies(some, facts.take(rows), name, self._asked.release):
-            yield found, places
+        selected = frames.take(rows)
+        names = [frames.connections[place] for place in selected.connection.tolist()]
+        indexes = zip(names, selected.index.tolist(), strict=True)
+        places = dict(zip(indexes, rows.tolist(), strict=True))
+        for rows_of_message in decode_bodies(
+            selected, headers.take(rows), name, self._request.release
+        ):
+            yield rows_of_message, places
 
-    def _numbered(self, clients: NumpyArray, texts: list[str]) -> NumpyArray:
-        """The numbers of client ids, as the piece counts them."""
+    def _renumber_clients(self, clients: NumpyArray, texts: list[str]) -> NumpyArray:
+        """Return the numbers that the piece gives to client ids."""
         used, places = np.unique(clients, return_inverse=True)
         numbers = [
             L.NO_CLIENT
-            if one == L.NO_CLIENT
-            else self._clients.setdefault(texts[one], len(self._clients))
-            for one in used.tolist()
+            if client == L.NO_CLIENT
+            else self._clients.setdefault(texts[client], len(self._clients))
+            for client in used.tolist()
         ]
         return np.array(numbers, np.int32)[places]
 
     def _keep(
         self,
         frames: FrameColumns,
-        facts: HeaderColumns,
+        headers: HeaderColumns,
         made_up: NumpyArray,
         with_payload: NumpyArray,
     ) -> None:
@@ -439,14 +463,14 @@ class _PieceSurveyor:
         self._payload_bytes = int(stop[-1])
         self._error |= {self._rows + row: reason for row, reason in frames.error.items()}
         self._unplaced |= {self._rows + row for row in frames.unplaced}
-        self._facts.append(facts)
+        self._headers.append(headers)
         self._rows += len(frames)
 
     def frames(self, logs: dict[str, StepLog]) -> PieceFrames:
-        """The frames of the piece, but for exchanges that are over within a step of their log."""
+        """Return the frames of the piece, without exchanges that begin and end in one step."""
 
         def column(name: str, kind: type) -> NumpyArray:
-            parts: list[NumpyArray] = [np.asarray(one[name], kind) for one in self._columns]
+            parts: list[NumpyArray] = [np.asarray(columns[name], kind) for columns in self._columns]
             return np.concatenate([np.zeros(0, kind), *parts])
 
         frames = PieceFrames(
@@ -459,7 +483,7 @@ class _PieceSurveyor:
             start=column("start", np.int64),
             stop=column("stop", np.int64),
             data=np.concatenate([np.zeros(0, np.uint8), *self._payloads]),
-            facts=HeaderColumns.joined(self._facts, list(self._clients)),
+            headers=HeaderColumns.joined(self._headers, list(self._clients)),
             ordinal=column("start", np.int64),
             left_out=np.zeros((0, 2), np.int64),
             error=self._error,
@@ -467,6 +491,6 @@ class _PieceSurveyor:
             software=self._software,
             topics=self._topics,
         )
-        steps = steps_of(frames, logs, is_first=self._is_first)
+        steps = assign_steps(frames, logs, is_first=self._is_first)
         made_up = column("made_up", np.bool_)
-        return without_exchanges(frames, made_up, steps, is_first=self._is_first)
+        return drop_exchanges(frames, made_up, steps, is_first=self._is_first)

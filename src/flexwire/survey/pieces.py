@@ -1,8 +1,8 @@
-"""The pieces that a capture is surveyed in, and what the survey of one piece hands over.
+"""The pieces in which a large capture is surveyed, and what the survey of one piece hands over.
 
-A piece begins where a file does, or at a block in its middle, whose place is a guess
-(`flexwire.capture.files.blocks`). What its survey says depends on that, and on more that is
-supposed; `flexwire.survey.fold` proves it.
+A piece begins where a file begins, or at a block within a file, whose place is a guess
+(`flexwire.capture.files.blocks`). The survey of the piece depends on that guess and on the guesses
+about connections. `flexwire.survey.fold` proves all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from flexwire.capture.files.blocks import file_head, guessed_boundary
+from flexwire.capture.files.blocks import guess_boundary, read_file_head
 from flexwire.capture.reassembly.segments import FilePosition
 from flexwire.survey.request import make_opener
 
@@ -33,10 +33,10 @@ COMPRESSED: Final = ".gz"
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some files that follow one another, or a part of one.
+    """Some files that follow one another, or a part of one file.
 
-    It begins at the block that does not begin before ``start`` in its first file, and goes on up to
-    the one that does not begin before ``stop`` in its last: None for the end.
+    The piece begins at the first block at or after ``start`` in its first file. It ends before the
+    first block at or after ``stop`` in its last file; None is the end of that file.
     """
 
     files: tuple[InputFile, ...]
@@ -45,33 +45,33 @@ class Piece:
 
     @property
     def until(self) -> FilePosition | None:
-        """Where a reader of its files is to stop; None for their end."""
+        """Where a reader of the files has to stop, or None for their end."""
         return None if self.stop is None else FilePosition(self.files[-1].name, self.stop)
 
     @property
     def size(self) -> int:
-        """How many bytes of files it has."""
+        """How many bytes of files the piece has."""
         end = self.files[-1].size if self.stop is None else self.stop
-        return sum(one.size for one in self.files[:-1]) + end - self.start
+        return sum(file.size for file in self.files[:-1]) + end - self.start
 
     def begin(self) -> FilePosition | None:
-        """Where it begins; a guess within a file, and None if there is none.
+        """Return where the piece begins, which is a guess within a file; None if there is no guess.
 
-        Raises `CaptureError` where the file cannot be opened or is not a capture.
+        Raises `CaptureError` if the file cannot be opened or is not a capture.
         """
         first = self.files[0]
         if not self.start:
             return FilePosition(first.name)
-        opens = make_opener(self.files)
-        known = file_head(first.name, opens)
-        if known is None:
+        opener = make_opener(self.files)
+        head = read_file_head(first.name, opener)
+        if head is None:
             return None
-        at = guessed_boundary(first.name, known, self.start, opens)
-        return None if at is None else FilePosition(first.name, at, head=known.head)
+        at = guess_boundary(first.name, head, self.start, opener)
+        return None if at is None else FilePosition(first.name, at, head=head.head)
 
 
-def pieces_of(files: list[InputFile], size: int) -> list[Piece]:
-    """Cut a capture into pieces of about ``size`` bytes; a file that is gzip'd stays whole."""
+def cut_into_pieces(files: list[InputFile], size: int) -> list[Piece]:
+    """Cut a capture into pieces of about ``size`` bytes. A gzip'd file is never cut."""
     return list(_pieces(files, max(size, 1)))
 
 
@@ -104,13 +104,14 @@ class PieceChunk(NamedTuple):
 
 @dataclass(slots=True)
 class PieceFrames:
-    """The frames of a piece that are handed over, a row each.
+    """The frames that a piece hands over, one row each.
 
-    ``connection`` counts in ``names``. Only some have a payload, ``data[start:stop]``; those that
-    are not given (`Facts.is_given`) have theirs. ``software`` and ``topics`` are what bodies of
-    given rows say; of a connection's requests only the first that says it. ``ordinal`` is the place
-    of a row among all of its key, and ``left_out`` has spans of the correlation ids of those that
-    are not handed over, by step (`flexwire.survey.piece_survey`).
+    ``connection`` counts in ``names``. Only some rows have a payload, ``data[start:stop]``; every
+    row that is not preset (`HeaderColumns.is_preset`) has one. ``software`` and ``topics`` are what
+    the bodies of preset rows say. Of the requests of a connection only the first that names its
+    software is there. ``ordinal`` is the place of a row among all rows of its key. ``left_out``
+    holds spans of the correlation ids of the rows that are not handed over, by step
+    (`flexwire.survey.piece_survey`).
     """
 
     names: list[str]
@@ -122,7 +123,7 @@ class PieceFrames:
     start: NumpyArray
     stop: NumpyArray
     data: NumpyArray
-    facts: HeaderColumns
+    headers: HeaderColumns
     ordinal: NumpyArray
     left_out: NumpyArray
     error: dict[int, str]
@@ -133,10 +134,11 @@ class PieceFrames:
 
 @dataclass(slots=True)
 class PieceSummary:
-    """What the survey of a piece found out, if it began at ``start``.
+    """What the survey of a piece found, provided that the piece begins at ``start``.
 
-    ``logs`` are of all keys, ``fresh`` the assemblers of those that were not supposed to go on, and
-    ``ended`` the connections that ended on them. ``keys`` are all, as they appeared.
+    ``logs`` has the steps of every key. ``fresh`` has the assemblers of keys about which nothing
+    was guessed, and ``ended`` the connections that ended on those keys. ``keys`` are all keys, in
+    the order in which they appeared.
     """
 
     start: FilePosition

@@ -1,4 +1,4 @@
-"""The rows of one range of a capture, from what the survey kept of it."""
+"""The rows of one range of a capture, decoded from what the survey kept for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import pyarrow as pa
 from flexwire.capture.pairing.pairing import Pairing, build_paired
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import FileNotes
-from flexwire.survey.state import reader_between
-from flexwire.survey.survey import NAMES, RangeContext, RangeStart, known_name, start_name
+from flexwire.survey.state import make_range_reader
+from flexwire.survey.survey import (
+    NAMES,
+    RangeContext,
+    RangeStart,
+    range_context_name,
+    range_start_name,
+)
 from flexwire.tables.frames import TableRows
 from flexwire.tables.records import Rows, RunRows
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, MESSAGES, RECORDS, RowFilter
@@ -23,83 +29,83 @@ if TYPE_CHECKING:
     from flexwire.survey.survey import AnalysisRequest
 
 
-__all__ = ["FRAMES", "MESSAGES", "RECORDS", "decoded", "decoded_rows"]
+__all__ = ["FRAMES", "MESSAGES", "RECORDS", "decode_range", "decode_range_rows"]
 
-# Frames are held until they have so much of the bytes of a chunk.
+# Frames are held until they have this share of the bytes of a chunk.
 _CHUNKS_HELD = 4
 
 
-def decoded(
-    asked: AnalysisRequest, number: int, kept: Callable[[str], bytes]
+def decode_range(
+    request: AnalysisRequest, number: int, read_kept: Callable[[str], bytes]
 ) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Give the rows of a range as `decoded_rows` does, but with all facts in each row."""
-    for table, rows in decoded_rows(asked, number, kept):
+    """Return the rows of a range as `decode_range_rows` does, but with all columns in each row."""
+    for table, rows in decode_range_rows(request, number, read_kept):
         yield table, rows.batch() if isinstance(rows, RunRows) else rows
 
 
-def decoded_rows(
-    asked: AnalysisRequest,
+def decode_range_rows(
+    request: AnalysisRequest,
     number: int,
-    kept: Callable[[str], bytes],
-    wanted: RowFilter = EVERYTHING,
+    read_kept: Callable[[str], bytes],
+    row_filter: RowFilter = EVERYTHING,
 ) -> Iterator[tuple[str, Rows]]:
-    """Give the rows of a range, each batch with the name of its table below the tables.
+    """Return the rows of a range, each batch with the path of its table below the tables.
 
-    ``kept`` gives what the survey kept, by its name.
+    ``read_kept`` returns what the survey kept under a name.
     """
-    # They were pickled by a survey of this very analysis, in a directory of its own.
-    known: RangeContext = pickle.loads(kept(known_name(number)))  # noqa: S301 - see above
+    # A survey of this very analysis pickled these, in a directory of its own.
+    context: RangeContext = pickle.loads(read_kept(range_context_name(number)))  # noqa: S301 - see above
     if number:
-        start: RangeStart = pickle.loads(kept(start_name(number)))  # noqa: S301 - see above
+        start: RangeStart = pickle.loads(read_kept(range_start_name(number)))  # noqa: S301 - see above
     else:
-        turns = Pairing(show_credentials=asked.show_credentials)
-        start = RangeStart(None, Flows(brokers=asked.brokers), turns)
-    names: dict[str, str] = pickle.loads(kept(NAMES))  # noqa: S301 - see above
-    yield from _RangeDecoder(asked, known, start, names, wanted).rows()
+        pairing = Pairing(show_credentials=request.show_credentials)
+        start = RangeStart(None, Flows(brokers=request.brokers), pairing)
+    names: dict[str, str] = pickle.loads(read_kept(NAMES))  # noqa: S301 - see above
+    yield from _RangeDecoder(request, context, start, names, row_filter).rows()
 
 
 class _RangeDecoder:
-    """A range on its way into tables."""
+    """Decodes a range into rows of tables."""
 
     def __init__(
         self,
-        asked: AnalysisRequest,
-        known: RangeContext,
+        request: AnalysisRequest,
+        context: RangeContext,
         start: RangeStart,
         names: dict[str, str],
-        wanted: RowFilter,
+        row_filter: RowFilter,
     ) -> None:
-        self._asked = asked
-        self._known = known
+        self._request = request
+        self._context = context
         self._start = start
         self._names = names
-        # Of many small files, or a few frames at the end of one: a batch of ten rows takes as long
-        # as one of a thousand.
+        # There may be many small files, or a few frames at the end of one. A batch of ten rows
+        # takes as long as a batch of a thousand.
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
-        self._wanted = wanted
+        self._row_filter = row_filter
         self._tables = TableRows(
-            wanted,
-            release=asked.release,
-            show_credentials=asked.show_credentials,
-            record_bytes=asked.record_bytes,
-            inflation=asked.inflation,
+            row_filter,
+            release=request.release,
+            show_credentials=request.show_credentials,
+            record_bytes=request.record_bytes,
+            inflation=request.inflation,
         )
 
     def rows(self) -> Iterator[tuple[str, Rows]]:
-        flows, turns = self._start.flows, self._start.turns
-        for item in reader_between(self._asked, self._known, self._start.position):
+        flows, pairing = self._start.flows, self._start.pairing
+        for item in make_range_reader(self._request, self._context, self._start.position):
             if isinstance(item, FileNotes):
                 if item.error is not None:
-                    # The survey could read it.
+                    # The survey could read the file.
                     raise item.error
                 continue
             self._hold(flows.push(item))
             for ended in flows.ended():
-                turns.end(ended.connection)
-            if self._held_bytes >= self._asked.chunk_bytes // _CHUNKS_HELD:
+                pairing.end(ended.connection)
+            if self._held_bytes >= self._request.chunk_bytes // _CHUNKS_HELD:
                 yield from self._table_rows()
-        if self._known.stop is None:
+        if self._context.stop is None:
             for frames in flows.finish():
                 self._hold(frames)
         yield from self._table_rows()
@@ -107,18 +113,18 @@ class _RangeDecoder:
     def _hold(self, frames: FrameColumns) -> None:
         if not len(frames):
             return
-        facts = self._start.turns.facts(frames)
-        shows = self._asked.show_credentials
-        batch = build_paired(frames, facts, self._known.told, show_credentials=shows)
-        batch = self._wanted.frames(batch)
+        headers = self._start.pairing.read_headers(frames)
+        shows = self._request.show_credentials
+        batch = build_paired(frames, headers, self._context.hindsight, show_credentials=shows)
+        batch = self._row_filter.frames(batch)
         if len(batch):
             self._held.append(batch)
             self._held_bytes += batch.nbytes
 
     def _table_rows(self) -> Iterator[tuple[str, Rows]]:
-        """The rows of the frames that are held."""
+        """Return the rows of the frames that are held."""
         if not self._held:
             return
         batch = self._held[0] if len(self._held) == 1 else pa.concat_batches(self._held)
         self._held, self._held_bytes = [], 0
-        yield from self._tables.of(batch, self._names, self._known.software)
+        yield from self._tables.of(batch, self._names, self._context.software)

@@ -1,4 +1,4 @@
-"""What a survey is asked, what it returns, and the capture files that it reads."""
+"""What a survey is asked and returns, what each range gets, and how capture files are opened."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ NAMES = "names"
 """The name of what is kept for all ranges: the names of topics by their ids."""
 
 RANGE_BYTES = 1 << 30
-"""About so many bytes of segments are decoded by one task."""
+"""One task decodes about this many bytes of segments."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisRequest:
-    """What is to be analyzed, and how: the same for the survey and for every range.
+    """What to analyze, and how. The survey and every range get the same request.
 
-    ``release`` is that of the captured brokers, where it is known. A file that cannot be opened, or
-    is not a capture, ends the survey unless such are to be skipped. ``takes_sampled`` is whether
-    whoever follows files takes those that hold a part of all connections. ``inflation`` bounds what
+    ``release`` is the release of the captured brokers, if it is known. A file that cannot be opened
+    or is not a capture ends the survey, unless ``skip_unreadable``. ``takes_sampled`` says whether
+    a follower reads files that hold only a part of all connections. ``inflation`` bounds what
     record batches inflate to.
     """
 
@@ -64,79 +64,79 @@ class AnalysisRequest:
 
     @property
     def digest(self) -> str:
-        """A name for the input, in hexadecimal: it is the same where all files are the same."""
-        told = hashlib.sha256()
-        for one in self.files:
-            told.update(f"{one.url}\0{one.size}\0{one.version}\n".encode())
-        return told.hexdigest()
+        """A name for the input, in hexadecimal. It is the same if all files are the same."""
+        digest = hashlib.sha256()
+        for file in self.files:
+            digest.update(f"{file.url}\0{file.size}\0{file.version}\n".encode())
+        return digest.hexdigest()
 
 
 @dataclass(slots=True)
 class RangeStart:
-    """Where a range begins: the place in the files, and the state of all connections there."""
+    """Where a range begins: its position in the files, and the state of all connections there."""
 
     position: FilePosition | MergePosition | None
     flows: Flows
-    turns: Pairing
+    pairing: Pairing
 
 
 class MergePlan(NamedTuple):
-    """How the files of a range are merged: which are to be begun, and how many segments it has.
+    """How the files of a range are merged: which of them begin in it, and how many segments it has.
 
-    The last range has all that are left, None.
+    ``rows`` is None for the last range, which has all the segments that are left.
     """
 
-    waiting: tuple[QueuedFile, ...]
+    queued: tuple[QueuedFile, ...]
     rows: int | None
 
 
 @dataclass(slots=True)
 class RangeContext:
-    """What a range has to be told: where it ends, and what the whole capture says.
+    """What a range needs beside its start: where it ends, and what only the whole capture says.
 
-    ``files`` are those that it lies in, ``software`` is the name and version of each connection's
-    client. Files are read one after the other, unless they are to be read ``at_once``.
+    ``files`` are the files that the range lies in. ``software`` is the name and version of each
+    connection's client. Files are read one after the other, unless there is a ``merge_plan``.
     """
 
     files: tuple[InputFile, ...]
     stop: FilePosition | MergePosition | None
-    told: Hindsight
+    hindsight: Hindsight
     software: dict[str, Software]
-    at_once: MergePlan | None = None
+    merge_plan: MergePlan | None = None
 
     @classmethod
-    def joined(cls, some: Sequence[RangeContext]) -> RangeContext:
-        """What a range has to be told that is some which follow one another."""
-        files = dict.fromkeys(file for one in some for file in one.files)
-        tolds = [one.told for one in some]
-        told = Hindsight(
-            {name: said for one in tolds for name, said in one.judgements.items()},
-            {name: said for one in tolds for name, said in one.unanswered.items()},
-            {name: said for one in tolds for name, said in one.early.items()},
+    def joined(cls, parts: Sequence[RangeContext]) -> RangeContext:
+        """Return the context of one range that joins these ranges, which follow one another."""
+        files = dict.fromkeys(file for part in parts for file in part.files)
+        hindsights = [part.hindsight for part in parts]
+        hindsight = Hindsight(
+            dict(item for part in hindsights for item in part.judgements.items()),
+            dict(item for part in hindsights for item in part.unanswered.items()),
+            dict(item for part in hindsights for item in part.early.items()),
         )
-        software = {name: said for one in some for name, said in one.software.items()}
-        return cls(tuple(files), some[-1].stop, told, software, _joined(some))
+        software = dict(item for part in parts for item in part.software.items())
+        return cls(tuple(files), parts[-1].stop, hindsight, software, _join_plans(parts))
 
 
-def _joined(some: Sequence[RangeContext]) -> MergePlan | None:
-    parts = [one.at_once for one in some if one.at_once is not None]
-    if not parts:
+def _join_plans(parts: Sequence[RangeContext]) -> MergePlan | None:
+    plans = [part.merge_plan for part in parts if part.merge_plan is not None]
+    if not plans:
         return None
-    waiting = tuple(waiting for one in parts for waiting in one.waiting)
-    is_last = parts[-1].rows is None
-    return MergePlan(waiting, None if is_last else sum(one.rows or 0 for one in parts))
+    queued = tuple(file for plan in plans for file in plan.queued)
+    is_last = plans[-1].rows is None
+    return MergePlan(queued, None if is_last else sum(plan.rows or 0 for plan in plans))
 
 
 @dataclass(slots=True)
 class Survey:
-    """What a survey found out; ``ranges`` of it are to be decoded.
+    """What a survey found. ``ranges`` is how many ranges are to be decoded.
 
-    ``notes`` are those of the files, in order, and ``unreadable`` says why files give nothing, in
-    the order of those that were asked for. With such a file that is not to be skipped, nothing else
-    was found out. Files that overlap in time and show the same connections are merged by time: the
-    capture ``is_merged``. ``span_us`` is the time from the first frame of Kafka's to the last.
-    ``redone`` segments were read once more, because what had been supposed of them was not so.
-    ``marks`` are what files say of themselves, by their names.
+    ``notes`` are the notes of the files, in order. ``unreadable`` says why files give nothing, in
+    the order of the request. If such a file must not be skipped, nothing else was found. The
+    capture ``is_merged`` if its files overlap in time and show the same connections, so that they
+    are merged by time. ``span_us`` is the time from Kafka's first frame to its last. ``redone``
+    segments were read a second time, because a guess about them was wrong. ``marks`` are what files
+    say of themselves, by name.
     """
 
     ranges: int = 0
@@ -149,30 +149,30 @@ class Survey:
     redone: int = field(default=0, compare=False)
 
 
-def start_name(number: int) -> str:
-    """The name of what is kept of the start of a range."""
+def range_start_name(number: int) -> str:
+    """Return the name of what is kept for the start of a range."""
     return f"start-{number:06d}"
 
 
-def known_name(number: int) -> str:
-    """The name of what is kept for a range from the end of the capture."""
+def range_context_name(number: int) -> str:
+    """Return the name of what is kept for a range once the capture has ended."""
     return f"known-{number:06d}"
 
 
 LOOK_BYTES: Final = 1 << 20
-"""Of a file with a segment in so many bytes no more are read to say when it begins."""
+"""To see when a file begins, at most this much is read if it holds a segment."""
 
-# So much of a file is fetched from a store at a time, however many are read at once.
+# A store is asked for at least this much at a time, however many files are read at once.
 _LEAST_PIECE = 256 * 1024
-# A look at a file in a store is mostly waiting for it.
+# A look at a file in a store is mostly waiting.
 _LOOKS_AT_ONCE = 16
 
 
 class FileMarks(NamedTuple):
     """What a capture file says of itself, before its first packet.
 
-    ``part`` is what it holds, where that is not all. ``added_tags`` are the header tags that its
-    tap adds to the requests that it sends on.
+    ``part`` is what the file holds, if it does not hold everything. ``added_tags`` are the header
+    tags that its tap adds to the requests that it sends on.
     """
 
     part: CapturedPart | None = None
@@ -186,7 +186,8 @@ NO_MARKS: Final = FileMarks()
 class FileLook:
     """When the first segment of a file was captured, or why the file gives none.
 
-    Without any it is that of a packet, or 0. ``marks`` are what it says of itself.
+    Without a segment ``first_us`` is the time of the first packet, or 0. ``marks`` are what the
+    file says of itself.
     """
 
     source: InputFile
@@ -196,48 +197,48 @@ class FileLook:
 
 
 def make_opener(sources: Iterable[InputFile], among: int = 1) -> Opener:
-    """Open these files by their names, as they were listed, to be read ``among`` so many at once.
+    """Return what opens files by name, as they were listed, to read ``among`` of them at once.
 
-    Raises `OSError` for one that cannot be opened, and `StorageError`, then and while it is read,
-    for one that is gone or another by now.
+    The opener raises `OSError` for a file that cannot be opened. It raises `StorageError`, then and
+    while the file is read, if the file is gone or another one by now.
     """
     return _opener(sources, None, max(PIECE_BYTES // among, _LEAST_PIECE))
 
 
 def make_reader(
-    asked: AnalysisRequest,
+    request: AnalysisRequest,
     files: list[InputFile],
     start: FilePosition | None = None,
     stop: FilePosition | None = None,
 ) -> SegmentReader:
-    """Read the segments of some files, in their order, as the survey does."""
+    """Return a reader of the segments of some files, in their order, as the survey reads them."""
     return SegmentReader(
-        [one.name for one in files],
-        chunk_bytes=asked.chunk_bytes,
+        [file.name for file in files],
+        chunk_bytes=request.chunk_bytes,
         start=start,
         stop=stop,
         opener=make_opener(files),
-        show_credentials=asked.show_credentials,
+        show_credentials=request.show_credentials,
     )
 
 
 def look_at_files(sources: Iterable[InputFile]) -> list[FileLook]:
-    """Look at each file, in their order. Raises `StorageError` for one that is gone or another."""
-    every = list(sources)
-    if not any(scheme_of(one.url) for one in every):
-        return list(map(_look, every))
+    """Look at each file, in order. Raises `StorageError` for a file that is gone or changed."""
+    files = list(sources)
+    if not any(scheme_of(file.url) for file in files):
+        return list(map(_look, files))
     with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="flexwire-look") as pool:
-        return list(pool.map(_look, every))
+        return list(pool.map(_look, files))
 
 
 def read_marks(sources: Iterable[InputFile]) -> list[tuple[str, FileMarks]]:
-    """Each file that says something of itself, by its name."""
-    found = []
+    """Return what each file says of itself, by name. Files that say nothing are left out."""
+    marked = []
     for source in sources:
         with suppress(CaptureError), open_capture(source.name, make_opener([source])) as (file, _):
             if (marks := _marks(file)) != NO_MARKS:
-                found.append((source.name, marks))
-    return found
+                marked.append((source.name, marks))
+    return marked
 
 
 def _marks(file: io.BufferedReader[Any]) -> FileMarks:
@@ -248,7 +249,7 @@ def _look(source: InputFile) -> FileLook:
     try:
         packet_us, segment_us, marks = _first_us(source, min(LOOK_BYTES, source.size))
         if segment_us is None:
-            # What comes before all segments may be long.
+            # Much may stand before the first segment.
             segment_us = _first_segment_us(source)
     except CaptureError as error:
         return FileLook(source, error=error)
@@ -257,9 +258,9 @@ def _look(source: InputFile) -> FileLook:
 
 
 def _first_us(source: InputFile, stop: int) -> tuple[int | None, int | None, FileMarks]:
-    """When the first packet, and the first segment, of a part of a file was captured.
+    """Return when the first packet and the first segment were captured, and the file's marks.
 
-    And what it says of itself.
+    Only the bytes before ``stop`` are read.
     """
     first_us = None
     with open_capture(source.name, _opener([source], stop)) as (file, _):
@@ -291,9 +292,9 @@ def _first_segment_us(source: InputFile) -> int | None:
 
 
 def _opener(sources: Iterable[InputFile], stop: int | None, piece: int = PIECE_BYTES) -> Opener:
-    by_name = {one.name: one for one in sources}
+    by_name = {source.name: source for source in sources}
 
-    def opened(name: str, start: int) -> io.BufferedReader[Any]:
+    def open_source(name: str, start: int) -> io.BufferedReader[Any]:
         try:
             return by_name[name].open(start, stop, piece=piece)
         except StorageError as error:
@@ -301,4 +302,4 @@ def _opener(sources: Iterable[InputFile], stop: int | None, piece: int = PIECE_B
                 raise
             raise OSError(error.reason) from error
 
-    return opened
+    return open_source

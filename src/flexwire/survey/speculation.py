@@ -1,12 +1,13 @@
-"""Connections that go on in a part of a capture, read without what came before it.
+"""Connections that go on in a part of a capture, read without what came before the part.
 
-Where a connection stands at the start of the part is supposed: the next bytes of each end are those
-of its first segment, and its frames begin with the first segment that looks like one. The bytes
-before that are put into a frame made up, behind a `MARK`. Where it looks like TLS, no frame is
-supposed to begin in it. What becomes of the connection is kept, step by step, as what was supposed
-and what followed from it; and so it is of one that begins in the part, perhaps on ports that were
-used before. Whoever knows where the connection truly stood can then say whether it was so, and take
-the steps without the segments.
+Where such a connection stands at the start of the part is a guess. The next bytes of each end are
+those of its first segment here. Its frames begin with the first segment that looks like the
+beginning of a frame. The bytes before that are put into a made-up frame, behind a `MARK`. If the
+bytes look like TLS, no frame is expected to begin in them.
+
+A log keeps, step by step, what was guessed and what followed from it. Connections that begin in the
+part have a log too, as their ports may have been used before. Whoever knows where a connection
+truly stood can check the guesses and take over the steps without the segments.
 """
 
 from __future__ import annotations
@@ -40,57 +41,60 @@ if TYPE_CHECKING:
 
 MARK_ID: Final = -0x5EEDED
 MARK: Final = struct.pack(">iii", MARK_ID, MARK_ID, MARK_ID)
-"""The first bytes of a frame made up; as a request or response its correlation id is `MARK_ID`."""
+"""The first bytes of a made-up frame. Its correlation id is `MARK_ID`, as request and response."""
 
 HEAD_BYTES: Final = PREFIX_LENGTH + len(MARK)
-"""So many bytes stand before the tail of a frame that began before the part."""
+"""This many bytes stand before the tail of a frame that began before the part."""
 
 _LENGTH = struct.Struct(">i")
-# Steps that are no runs of a kernel take memory and time: what has too many is left.
+# Steps that no kernel took cost memory and time. A connection with too many is given up.
 _MOST_PUSHED = 4096
 _MOST_PUSHED_BYTES = 16 << 20
-# Of so many connections that begin in the part it is kept how they do; it takes some kB of each.
+# Logs are kept of this many connections that begin in the part. Each takes some kB.
 _MOST_FRESH = 20_000
-# A frame of more bytes is not gone on with.
+# A connection is given up if a longer frame began before the part.
 _MOST_TAIL = 64 << 20
-# So many bytes are held in which frames are still looked for: frames that are as long, or those of
-# other protocols.
+# At most this many bytes are held while frames are still sought. They may be one long frame, or
+# another protocol's bytes.
 _MOST_HELD = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FastPathStep:
-    """What kernels made of a connection that was lent.
+    """What kernels made of a connection that was handed to them.
 
-    ``is_crossing`` says of requests and of responses whether the frame that was held is made up.
+    ``is_crossing`` says for requests and for responses whether the held frame is a made-up one.
     """
 
-    lent: Handoff
-    taken: HandoffResult
+    handoff: Handoff
+    result: HandoffResult
     is_crossing: tuple[bool, bool]
 
     @property
     def frames(self) -> int:
-        """How many frames it gave."""
-        return self.taken.request.frames + self.taken.response.frames
+        """How many frames the step gave."""
+        return self.result.request.frames + self.result.response.frames
 
-    def joined(self, after: FastPathStep) -> FastPathStep:
-        """The same with what followed, if this one gave no frame and the other began at its end."""
-        own, other = self.taken, after.taken
-        taken = replace(
-            other,
-            segments=own.segments + other.segments,
-            captured=own.captured + other.captured,
-            is_marked=own.is_marked or other.is_marked,
-            request=_joined(own.request, other.request),
-            response=_joined(own.response, other.response),
+    def joined(self, later: FastPathStep) -> FastPathStep:
+        """Return this step joined with ``later``, which began where this one ended.
+
+        This step gave no frame.
+        """
+        mine, next_result = self.result, later.result
+        result = replace(
+            next_result,
+            segments=mine.segments + next_result.segments,
+            captured=mine.captured + next_result.captured,
+            is_marked=mine.is_marked or next_result.is_marked,
+            request=_join_sides(mine.request, next_result.request),
+            response=_join_sides(mine.response, next_result.response),
         )
-        return replace(self, taken=taken)
+        return replace(self, result=result)
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentStep:
-    """A segment that was not sure, and how many frames it gave."""
+    """A segment that the kernels refused, and how many frames it gave."""
 
     segment: Segment
     frames: int
@@ -98,118 +102,123 @@ class SegmentStep:
 
 @dataclass(slots=True)
 class StepLog:
-    """What became of a connection, in order; unless it is whole, more segments follow."""
+    """What became of a connection, step by step. Unless ``is_whole``, more segments follow."""
 
     steps: list[FastPathStep | SegmentStep] = field(default_factory=list)
     is_whole: bool = True
 
-    def add(self, run: FastPathStep) -> None:
-        """Add a run, to the one before it if that gave no frame, and so holds part of the same."""
+    def add(self, step: FastPathStep) -> None:
+        """Add a step, and join it to the step before it if that one gave no frame.
+
+        Then both steps hold parts of one frame.
+        """
         last = self.steps[-1] if self.steps else None
         if (
             isinstance(last, FastPathStep)
             and not last.frames
-            and last.is_crossing == run.is_crossing
+            and last.is_crossing == step.is_crossing
         ):
-            self.steps[-1] = last.joined(run)
+            self.steps[-1] = last.joined(step)
         else:
-            self.steps.append(run)
+            self.steps.append(step)
 
 
 @dataclass(slots=True)
 class _GuessedSide:
-    """One end: what its first segment in the part begins with, and whether frames were found."""
+    """One end: where its bytes begin in the part, and whether frames are still sought in them."""
 
     first: int
-    is_sought: bool = True
+    is_seeking: bool = True
     is_made_up: bool = True
 
 
 class SpeculativeAssembler(FrameAssembler):
-    """The assembler of a connection that is supposed to go on, and the log of its steps."""
+    """The assembler of a connection that is guessed to go on, and the log of its steps."""
 
     def __init__(
         self, key: str, limit: int, brokers: BrokerEnds, *, is_fresh: bool = False
     ) -> None:
         super().__init__(limit=limit, brokers=brokers)
         self.key = key
-        self.is_fresh = is_fresh  # it begins in the part, and nothing is supposed of it
+        self.is_fresh = is_fresh  # it begins in the part, and nothing is guessed
         self.log = StepLog()
         self.sides: dict[Direction, _GuessedSide] = {}
         self.client = ""
-        self._lent: Handoff | None = None
+        self._handoff: Handoff | None = None
         self._pushed = self._pushed_bytes = 0
 
     @property
-    def is_over(self) -> bool:
-        """Whether nothing more is supposed of it."""
+    def has_given_up(self) -> bool:
+        """Whether the guesses about this connection were given up."""
         return not self.log.is_whole and not self.is_fresh
 
     @property
     def plain(self) -> FrameAssembler:
-        """The same without the log, to go on with."""
+        """The same assembler without its log, to go on with."""
         plain = FrameAssembler(limit=self.limit, brokers=self.brokers)
-        names = vars(plain).keys()
-        vars(plain).update({name: it for name, it in vars(self).items() if name in names})
+        attributes = vars(plain).keys()
+        vars(plain).update(
+            {name: value for name, value in vars(self).items() if name in attributes}
+        )
         return plain
 
     @property
     def name(self) -> str:
-        """What its frames are said to be of."""
+        """The name that its frames give to the connection."""
         return f"?{self.key}"
 
     def give_up(self) -> None:
-        """Suppose nothing more."""
+        """Give up all guesses about this connection."""
         self.log.is_whole = False
 
     def begin(self, start: ConnectionGuess) -> None:
-        """Suppose who the client is, and the sequence number that each end goes on with."""
+        """Guess who the client is, and with which sequence number each end goes on."""
         self.client = start.client
-        is_open = not start.is_hidden
+        is_open = not start.shows_tls
         self.sides = {
-            direction: _GuessedSide(first, is_sought=is_open, is_made_up=is_open)
+            direction: _GuessedSide(first, is_seeking=is_open, is_made_up=is_open)
             for direction, first in start.firsts.items()
         }
-        ends = [_standing(first, b"") for first in start.firsts.values()]
+        ends = [_start_side(first, b"") for first in start.firsts.values()]
         self.resume(Handoff(self.name, start.client, *ends), start.broker)
-        if start.is_hidden:
+        if start.shows_tls:
             self.seek()
             return
         for direction in DIRECTIONS:
-            # Until it is known where frames begin, all bytes are those of one.
+            # Until it is known where frames begin, all bytes count as one frame.
             self._make_up(direction, self.limit, b"")
 
-    def _found(self, direction: Direction, size: int) -> None:
-        """Take in how many bytes from the first on are before the first frame."""
+    def _place_first_frame(self, direction: Direction, size: int) -> None:
+        """Take in that the first frame begins ``size`` bytes after the start."""
         side = self.sides[direction]
-        side.is_sought = False
-        standing = self._side_standing(direction)
-        tail = b"" if standing is None else standing.held[HEAD_BYTES:]
-        if standing is None or standing.next_index or (tail and size <= len(tail)):
+        side.is_seeking = False
+        state = self._side_state(direction)
+        tail = b"" if state is None else state.held[HEAD_BYTES:]
+        if state is None or state.next_index or (tail and size <= len(tail)):
             self.give_up()
         elif size:
-            self._make_up(direction, size, tail, standing.first_us, standing.last_us)
+            self._make_up(direction, size, tail, state.first_us, state.last_us)
         else:
             side.is_made_up = False
             self.hold(direction, b"", 0, 0)
 
     def seek_frames(self, rows: KeySegments) -> int:
-        """Look where frames begin in segments, in the directions in which that is not known.
+        """Seek the beginning of a frame in segments, in each direction where none is known.
 
-        Return how many bytes are held of those in which it still is not.
+        Return how many bytes are held in the directions where none was found.
         """
         held = 0
         client_is_high = self.client == self.key.split("|")[1]
         for direction in DIRECTIONS:
             side = self.sides[direction]
-            if not side.is_sought:
+            if not side.is_seeking:
                 continue
             least = self._tail(direction)
             size = rows.before_frames(
                 direction, client_is_high=client_is_high, first=side.first, least=least
             )
             if size is not None:
-                self._found(direction, size)
+                self._place_first_frame(direction, size)
             elif least > _MOST_TAIL:
                 self.give_up()
             else:
@@ -217,51 +226,51 @@ class SpeculativeAssembler(FrameAssembler):
         return held
 
     def _tail(self, direction: Direction) -> int:
-        """How many bytes are held of a frame that began before the part."""
-        standing = self._side_standing(direction)
-        return 0 if standing is None else max(0, len(standing.held) - HEAD_BYTES)
+        """Return how many bytes are held of a frame that began before the part."""
+        state = self._side_state(direction)
+        return 0 if state is None else max(0, len(state.held) - HEAD_BYTES)
 
     def is_made_up(self, direction: Direction) -> bool:
-        """Whether the first frame of a direction is not one."""
+        """Return whether the first frame of a direction is a made-up one."""
         side = self.sides.get(direction)
         return side is not None and side.is_made_up
 
-    def lend(self) -> Handoff | None:
-        """See `FrameAssembler.lend`."""
-        self._lent = None if self.is_over else super().lend()
-        return self._lent
+    def hand_off(self) -> Handoff | None:
+        """See `FrameAssembler.hand_off`."""
+        self._handoff = None if self.has_given_up else super().hand_off()
+        return self._handoff
 
-    def take_back(self, taken: HandoffResult) -> None:
+    def take_back(self, result: HandoffResult) -> None:
         """See `FrameAssembler.take_back`."""
-        lent = self._lent
-        if taken.segments and lent is not None and self.log.is_whole:
-            is_supposed = lent.connection == self.name
+        handoff = self._handoff
+        if result.segments and handoff is not None and self.log.is_whole:
+            is_guessed = handoff.connection == self.name
             is_crossing = (
-                is_supposed and self.is_made_up("request") and not lent.request.next_index,
-                is_supposed and self.is_made_up("response") and not lent.response.next_index,
+                is_guessed and self.is_made_up("request") and not handoff.request.next_index,
+                is_guessed and self.is_made_up("response") and not handoff.response.next_index,
             )
-            self.log.add(FastPathStep(lent, taken, is_crossing))
-        super().take_back(taken)
+            self.log.add(FastPathStep(handoff, result, is_crossing))
+        super().take_back(result)
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
         """See `FrameAssembler.push`."""
         self._pushed += 1
         self._pushed_bytes += len(segment.payload)
         is_too_much = self._pushed > _MOST_PUSHED or self._pushed_bytes > _MOST_PUSHED_BYTES
-        is_sought = any(side.is_sought for side in self.sides.values())
-        if is_too_much or (segment.flags & SYN and is_sought):
-            # After a SYN nobody looks for frames of the connection before it.
+        is_seeking = any(side.is_seeking for side in self.sides.values())
+        if is_too_much or (segment.flags & SYN and is_seeking):
+            # After a SYN, nobody seeks frames of the connection before it.
             self.give_up()
-        if self.is_over:
+        if self.has_given_up:
             return []
         frames = super().push(segment)
         if self.log.is_whole:
             self.log.steps.append(SegmentStep(segment, len(frames)))
         return frames
 
-    def _side_standing(self, direction: Direction) -> SideState | None:
-        lent = super().lend()
-        return None if lent is None else getattr(lent, direction)
+    def _side_state(self, direction: Direction) -> SideState | None:
+        handoff = super().hand_off()
+        return None if handoff is None else getattr(handoff, direction)
 
     def _make_up(
         self,
@@ -276,142 +285,148 @@ class SpeculativeAssembler(FrameAssembler):
 
 
 def key_of(connection: str) -> str:
-    """The key of a connection, by its name."""
+    """Return the key of a connection, from its name."""
     if connection.startswith("?"):
         return connection[1:]
     return key_of_ends(*connection.partition("#")[0].split(">"))
 
 
-def _joined(own: SideResult, other: SideResult) -> SideResult:
-    first_us, last_us = min(own.first_us, other.first_us), max(own.last_us, other.last_us)
-    if other.held or other.frames:
-        # Of the frame that is held.
-        first_us, last_us = other.first_us, other.last_us
-    return other._replace(
-        size=own.size + other.size,
+def _join_sides(mine: SideResult, later: SideResult) -> SideResult:
+    first_us, last_us = min(mine.first_us, later.first_us), max(mine.last_us, later.last_us)
+    if later.held or later.frames:
+        # These are the times of the frame that is held.
+        first_us, last_us = later.first_us, later.last_us
+    return later._replace(
+        size=mine.size + later.size,
         first_us=first_us,
         last_us=last_us,
-        repeated=own.repeated + other.repeated,
+        repeated=mine.repeated + later.repeated,
     )
 
 
-def _standing(sequence: int, held: bytes) -> SideState:
+def _start_side(sequence: int, held: bytes) -> SideState:
     return SideState(sequence, held, INT64_MAX, INT64_MIN, 0)
 
 
 class SpeculativeFlows(Flows):
     """`Flows` of a part of a capture, in which connections go on.
 
-    A key whose first segment is a SYN begins in the part, by all that can be known there; the first
-    part of a capture supposes nothing.
+    A key whose first segment is a SYN begins in the part, as far as can be known there. In the
+    first part of a capture nothing is guessed.
     """
 
     def __init__(self, *, brokers: BrokerEnds, is_first: bool) -> None:
         super().__init__(brokers=brokers)
         self._is_first = is_first
-        self.supposed: dict[str, SpeculativeAssembler] = {}
+        self.guessed: dict[str, SpeculativeAssembler] = {}
         self.fresh: dict[str, SpeculativeAssembler] = {}
-        self.made_up: dict[int, SpeculativeAssembler] = {}  # by the number of its connection
+        self.by_number: dict[int, SpeculativeAssembler] = {}  # by the number of the connection
         self.ended_by_key: dict[str, list[CapturedConnection]] = {}
         self.keys: list[str] = []
         self._seen = 0
-        self._sought: set[int] = set()
-        self._over: set[int] = set()
+        self._seeking: set[int] = set()
+        self._given_up: set[int] = set()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
         """See `Flows.push`."""
         self.keys = segments.keys
         present = np.unique(segments.key)
-        names = [segments.keys[one] for one in present.tolist()]
+        names = [segments.keys[number] for number in present.tolist()]
         self.files.update(dict.fromkeys(names, segments.file))
         if not self._is_first:
-            watched = present[(present >= self._seen) | np.isin(present, list(self._sought))]
+            watched = present[(present >= self._seen) | np.isin(present, list(self._seeking))]
             self._seen = max(self._seen, len(segments.keys))
             if len(watched):
                 self._watch(segments, watched)
         segments = self._without_over(segments)
         frames = super().push(segments, in_order=in_order)
-        self._over |= {one for one in present.tolist() if self._is_over(segments.keys[one])}
+        self._given_up |= {
+            number for number in present.tolist() if self._has_given_up(segments.keys[number])
+        }
         return frames
 
     def assemblers(self) -> dict[str, FrameAssembler]:
-        """Give the assemblers of the keys of which nothing was supposed, as they stand in the end.
+        """Return the assemblers of keys about which nothing was guessed, as they stand at the end.
 
-        Where more is supposed of a key than its steps, it is in ``supposed``.
+        The keys with guesses are in ``guessed``, and only their logs count.
         """
         self._take_all_back()
-        return {key: one.plain for key, one in self.fresh.items()} | {
-            key: one
-            for key, one in self._assemblers.items()
-            if key not in self.supposed and key not in self.fresh
+        return {key: assembler.plain for key, assembler in self.fresh.items()} | {
+            key: assembler
+            for key, assembler in self._assemblers.items()
+            if key not in self.guessed and key not in self.fresh
         }
 
     def logs(self) -> dict[str, StepLog]:
-        """Give the logs of all keys, but for the first part, in which nothing goes on."""
-        every = self.supposed | self.fresh
-        return {key: one.log for key, one in every.items()}
+        """Return the logs of all keys. The first part has none: in it no connection goes on."""
+        assemblers = self.guessed | self.fresh
+        return {key: assembler.log for key, assembler in assemblers.items()}
 
     def note_ended(self, assembler: FrameAssembler) -> None:
         """Take in which connections have ended."""
         ended = assembler.ended()
-        if ended and assembler.key not in self.supposed:
+        if ended and assembler.key not in self.guessed:
             self.ended_by_key.setdefault(assembler.key, []).extend(ended)
 
-    def _is_over(self, key: str) -> bool:
-        return key in self.supposed and self.supposed[key].is_over
+    def _has_given_up(self, key: str) -> bool:
+        return key in self.guessed and self.guessed[key].has_given_up
 
     def _without_over(self, segments: SegmentColumns) -> SegmentColumns:
-        self._over |= {one for one in self._sought if self._is_over(segments.keys[one])}
-        self._sought -= self._over
-        if not self._over:
+        self._given_up |= {
+            number for number in self._seeking if self._has_given_up(segments.keys[number])
+        }
+        self._seeking -= self._given_up
+        if not self._given_up:
             return segments
-        return segments.take(np.flatnonzero(~np.isin(segments.key, list(self._over))))
+        return segments.take(np.flatnonzero(~np.isin(segments.key, list(self._given_up))))
 
-    def _watch(self, segments: SegmentColumns, watched: NumpyArray) -> None:
-        """Look at the segments of keys that are new, or whose frames were not found yet."""
+    def _watch(self, segments: SegmentColumns, numbers: NumpyArray) -> None:
+        """Look at the segments of keys that are new, or whose frames have not been found."""
         held = 0
-        rows = np.flatnonzero(np.isin(segments.key, watched))
+        rows = np.flatnonzero(np.isin(segments.key, numbers))
         rows = rows[np.argsort(segments.key[rows], kind="stable")]
         keys = segments.key[rows]
-        bounds = np.searchsorted(keys, np.append(watched, watched[-1] + 1))
+        bounds = np.searchsorted(keys, np.append(numbers, numbers[-1] + 1))
         for number, start, stop in zip(
-            watched.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
+            numbers.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
         ):
             if start < stop:
                 held += self._watch_one(number, KeySegments(segments, rows[start:stop], self.limit))
         if held > _MOST_HELD:
-            for number in self._sought:
-                self.supposed[segments.keys[number]].give_up()
+            for number in self._seeking:
+                self.guessed[segments.keys[number]].give_up()
 
     def _watch_one(self, number: int, rows: KeySegments) -> int:
-        """Look at those of one key; gives how many bytes of it are held until frames are found."""
+        """Look at the segments of one key; return how many bytes are held with no frame found."""
         key = rows.segments.keys[number]
-        one = self.supposed.get(key)
-        if one is None:
+        assembler = self.guessed.get(key)
+        if assembler is None:
             if key in self._assemblers:
                 return 0
             if rows.flags(0) & SYN:
                 self._begin_fresh(key)
                 return 0
-            one = self.supposed[key] = SpeculativeAssembler(key, self.limit, self.brokers)
-            self._assemblers[key] = one
-            self._sought.add(number)
+            assembler = self.guessed[key] = SpeculativeAssembler(key, self.limit, self.brokers)
+            self._assemblers[key] = assembler
+            self._seeking.add(number)
             start = rows.start(key, self.brokers)
             if start is None:
-                one.give_up()
+                assembler.give_up()
                 return 0
-            one.begin(start)
-            self.made_up[self.number(one.name)] = one
-        if one.is_over:
+            assembler.begin(start)
+            self.by_number[self.number(assembler.name)] = assembler
+        if assembler.has_given_up:
             return 0
         self.take_back(key)
-        held = one.seek_frames(rows)
-        if not any(side.is_sought for side in one.sides.values()):
-            self._sought.discard(number)
+        held = assembler.seek_frames(rows)
+        if not any(side.is_seeking for side in assembler.sides.values()):
+            self._seeking.discard(number)
         return held
 
     def _begin_fresh(self, key: str) -> None:
-        one = self.fresh[key] = SpeculativeAssembler(key, self.limit, self.brokers, is_fresh=True)
-        self._assemblers[key] = one
+        assembler = self.fresh[key] = SpeculativeAssembler(
+            key, self.limit, self.brokers, is_fresh=True
+        )
+        self._assemblers[key] = assembler
         if len(self.fresh) > _MOST_FRESH:
-            one.give_up()
+            assembler.give_up()

@@ -1,4 +1,4 @@
-"""What a survey knows as it goes through a capture, and where the ranges lie."""
+"""What a survey knows while it goes through a capture, and where its ranges lie."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from flexwire.survey.request import (
     RangeContext,
     RangeStart,
     Survey,
-    known_name,
     make_opener,
     make_reader,
-    start_name,
+    range_context_name,
+    range_start_name,
 )
 from flexwire.survey.speculation import key_of
 from flexwire.tables.messages import message_rows
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 SOFTWARE_MESSAGE = "ApiVersionsRequest"
-"""Where a client says what software it is, since version 3 (KIP-511)."""
+"""The message in which a client names its software, since version 3 (KIP-511)."""
 
 _UINT16 = 0xFFFF
 
@@ -60,7 +60,7 @@ KeyClocks = tuple[str, int, int]
 
 @dataclass(slots=True)
 class _OpenRange:
-    """What is found out of a range while the survey goes through it."""
+    """What the survey has found of one range so far."""
 
     size: int = 0
     rows: int = 0
@@ -69,13 +69,13 @@ class _OpenRange:
 
 
 class SurveyState:
-    """Takes the frames of a capture in order; `tell` keeps what the whole of it says."""
+    """Takes the frames of a capture in order. `finish` keeps what the whole capture says."""
 
-    def __init__(self, asked: AnalysisRequest, keep: Callable[[str, bytes], None]) -> None:
-        self._asked = asked
+    def __init__(self, request: AnalysisRequest, keep: Callable[[str, bytes], None]) -> None:
+        self._request = request
         self._keep = keep
-        self.flows = Flows(brokers=asked.brokers)
-        self.turns = Pairing(show_credentials=asked.show_credentials)
+        self.flows = Flows(brokers=request.brokers)
+        self.pairing = Pairing(show_credentials=request.show_credentials)
         self.order = SegmentOrder()
         self._software: dict[str, tuple[int, Software]] = {}
         self._names: dict[str, str] = {}
@@ -85,57 +85,58 @@ class SurveyState:
 
     @property
     def size(self) -> int:
-        """How many bytes the range has until now."""
+        """How many bytes the range has so far."""
         return self._ranges[-1].size
 
     def begin_range(self, position: CutPosition, keys: Iterable[str] | None = None) -> None:
-        """Begin a range at a position, the first one at None.
+        """Begin a range at a position; None is the start of the capture.
 
-        If it shows only connections of some ``keys``, and is not the last, it gets these alone.
+        If ``keys`` are given, the range shows only connections of these keys and is not the last
+        one. Then only the state of these connections is kept.
         """
         number = len(self._ranges)
         self._ranges.append(_OpenRange())
         if number:
-            flows, turns = self.flows, self.turns
+            flows, pairing = self.flows, self.pairing
             if keys is not None:
-                some = set(keys)
+                wanted = set(keys)
                 flows = flows.only(keys)
-                turns = turns.only(lambda name: key_of(name) in some)
-            snapshot = RangeStart(position, flows, turns)
-            self._keep(start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
+                pairing = pairing.only(lambda name: key_of(name) in wanted)
+            snapshot = RangeStart(position, flows, pairing)
+            self._keep(range_start_name(number), pickle.dumps(snapshot, pickle.HIGHEST_PROTOCOL))
 
     def add(self, size: int, stop: CutPosition, rows: int = 0) -> None:
-        """Count bytes and segments of the range, which ends there for now."""
+        """Count bytes and segments of the range, which ends at ``stop`` for now."""
         self._ranges[-1].size += size
         self._ranges[-1].rows += rows
         self._ranges[-1].stop = stop
 
-    def see(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
-        """Take in frames; of those that are given, others read the bodies."""
-        facts = self.turns.facts(frames, given)
+    def see(self, frames: FrameColumns, preset: HeaderColumns | None = None) -> HeaderColumns:
+        """Take in frames. If some are ``preset``, the caller reads the bodies of all."""
+        headers = self.pairing.read_headers(frames, preset)
         self._ranges[-1].connections |= set(np.unique(frames.connection).tolist())
         self._times.note(frames)
-        if given is None:
-            self.read(frames, facts)
-        return facts
+        if preset is None:
+            self.read(frames, headers)
+        return headers
 
-    def read(self, frames: FrameColumns, facts: HeaderColumns) -> None:
-        """Read the bodies of frames that say something of the whole."""
-        for rows in bodies(frames, facts, SOFTWARE_MESSAGE, self._asked.release):
-            for connection, index, software in software_in(rows):
+    def read(self, frames: FrameColumns, headers: HeaderColumns) -> None:
+        """Read the bodies of frames that say something about the whole capture."""
+        for rows in decode_bodies(frames, headers, SOFTWARE_MESSAGE, self._request.release):
+            for connection, index, software in find_software(rows):
                 self.note_software(connection, index, software)
-        told = topics_told(frames, facts, self._asked.release)
-        for pairs in {pairs for _, pairs in told}:
-            self.note_names(pairs)
+        named = find_topic_names(frames, headers, self._request.release)
+        for topics in {topics for _, topics in named}:
+            self.note_names(topics)
 
     def note_software(self, connection: str, index: int, software: Software) -> None:
-        """Take in what the request of an index says; the first one counts."""
-        known = self._software.get(connection)
-        if known is None or index < known[0]:
+        """Take in what the request with this index says. The first request counts."""
+        earlier = self._software.get(connection)
+        if earlier is None or index < earlier[0]:
             self._software[connection] = index, software
 
     def note_names(self, names: Iterable[TopicName]) -> None:
-        """Take in names of topics; of two names of one id the last in their order stays."""
+        """Take in names of topics. Of two names of one id, the one that sorts last stays."""
         for identity, name in set(names):
             self._names[identity] = max(name, self._names.get(identity, name))
 
@@ -143,35 +144,38 @@ class SurveyState:
         """Take in which connections have ended."""
         for ended in self.flows.ended():
             self.survey.connections.append(ended)
-            self.turns.end(ended.connection)
+            self.pairing.end(ended.connection)
 
     def finish(self, files: CaptureFiles) -> Survey:
-        """The capture has ended, after these files; keep what each range has to know."""
+        """End the capture, which has these files, and keep what each range needs."""
         for frames in self.flows.finish():
             self.see(frames)
         self.end_connections()
         self._ranges[-1].stop = None
-        # Chunks and pieces end them in another order.
-        self.survey.connections.sort(key=lambda one: (one.first_us, one.connection))
+        # Chunks and pieces end connections in another order.
+        self.survey.connections.sort(key=lambda ended: (ended.first_us, ended.connection))
         self._tell(files)
         self.survey.ranges = len(self._ranges)
         return self.survey
 
     def _tell(self, files: CaptureFiles) -> None:
-        kafka = {one.connection: one for one in self.survey.connections}
-        unanswered, early = self.turns.unanswered(), self.turns.early()
+        ended = {connection.connection: connection for connection in self.survey.connections}
+        unanswered, early = self.pairing.unanswered(), self.pairing.early()
         all_names = self.flows.connections
-        is_kafka = [one in kafka and kafka[one].is_kafka for one in all_names]
+        is_kafka = [name in ended and ended[name].is_kafka for name in all_names]
         self.survey.span_us = self._times.span_us(np.array(is_kafka, np.bool_))
         self._keep(NAMES, pickle.dumps(self._names, pickle.HIGHEST_PROTOCOL))
-        for number, one in enumerate(self._ranges):
-            within, at_once = files.until(one.stop, one.rows)
-            names = {all_names[place] for place in one.connections}
-            told = Hindsight(
+        for number, part in enumerate(self._ranges):
+            its_files, merge_plan = files.until(part.stop, part.rows)
+            names = {all_names[place] for place in part.connections}
+            hindsight = Hindsight(
                 judgements={
-                    name: Judgement(ended.is_kafka, ended.reads_as_kafka, ended.seen_from_start)
-                    for name in names
-                    if (ended := kafka.get(name)) is not None
+                    name: Judgement(
+                        ended[name].is_kafka,
+                        ended[name].reads_as_kafka,
+                        ended[name].seen_from_start,
+                    )
+                    for name in names & ended.keys()
                 },
                 unanswered={name: unanswered[name] for name in names & unanswered.keys()},
                 early={name: early[name] for name in names & early.keys()},
@@ -179,70 +183,74 @@ class SurveyState:
             software = {
                 name: self._software[name][1]
                 for name in names & self._software.keys()
-                if kafka[name].is_kafka and kafka[name].reads_as_kafka
+                if ended[name].is_kafka and ended[name].reads_as_kafka
             }
-            known = RangeContext(within, one.stop, told, software, at_once)
-            self._keep(known_name(number), pickle.dumps(known, pickle.HIGHEST_PROTOCOL))
+            context = RangeContext(its_files, part.stop, hindsight, software, merge_plan)
+            self._keep(range_context_name(number), pickle.dumps(context, pickle.HIGHEST_PROTOCOL))
 
 
-def bodies(
-    frames: FrameColumns, facts: HeaderColumns, name: str, release: str | None
+def decode_bodies(
+    frames: FrameColumns, headers: HeaderColumns, name: str, release: str | None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of one message's table that frames carry."""
+    """Return the rows of one message's table that frames carry."""
     entry = catalog().entry(name)
-    rows = np.flatnonzero(facts.api_key == entry.api_key)
+    rows = np.flatnonzero(headers.api_key == entry.api_key)
     if not len(rows):
         return
-    some = build_paired(frames.take(rows), facts.take(rows), Hindsight())
-    carried = some.filter(pc.equal(some["body"], name))
+    batch = build_paired(frames.take(rows), headers.take(rows), Hindsight())
+    carried = batch.filter(pc.equal(batch["body"], name))
     if len(carried):
         yield message_rows(carried, name, release=release)
 
 
-def software_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
-    """The connection, the frame's index and the software of requests that say it."""
+def find_software(rows: pa.RecordBatch) -> Iterator[tuple[str, int, Software]]:
+    """Return the connection, the frame's index and the software of requests that name it."""
     named = pc.struct_field(rows["body"], "client_software_name")
-    kept = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
+    naming = rows.filter(pc.fill_null(pc.not_equal(named, ""), False))
     for connection, index, body in zip(
-        *(kept[name].to_pylist() for name in ("connection", "frame_index", "body")), strict=True
+        *(naming[name].to_pylist() for name in ("connection", "frame_index", "body")), strict=True
     ):
         version = body["client_software_version"] or None
         yield connection, index, (body["client_software_name"], version)
 
 
-def topics_told(
+def find_topic_names(
     frames: FrameColumns,
-    facts: HeaderColumns,
+    headers: HeaderColumns,
     release: str | None,
     wanted: NumpyArray | None = None,
 ) -> Iterator[tuple[int, frozenset[TopicName]]]:
-    """The rows of responses that name some topics, of those that are wanted, and these topics.
+    """Return the rows of responses that name topics, and those topics.
 
-    What has the bytes of another one is not decoded again: clients ask for the same again and
-    again, and much of what a broker says is this.
+    Only ``wanted`` rows are looked at, if they are given. A response with the bytes of another one
+    is not decoded again: clients ask for the same thing again and again, and these responses are
+    much of what a broker sends.
     """
     api_key = catalog().entry(TOPIC_NAMES_MESSAGE).api_key
     rows = np.flatnonzero(
-        (facts.api_key == api_key) & frames.is_response & (True if wanted is None else wanted)
+        (headers.api_key == api_key) & frames.is_response & (True if wanted is None else wanted)
     )
     if not len(rows):
         return
-    _, first, which = np.unique(_alike(frames, facts, rows), return_index=True, return_inverse=True)
+    _, first, groups = np.unique(
+        _alike(frames, headers, rows), return_index=True, return_inverse=True
+    )
     read = rows[first]
-    some = frames.take(read)
-    names = [some.connections[one] for one in some.connection.tolist()]
-    place_of = {both: at for at, both in enumerate(zip(names, some.index.tolist(), strict=True))}
-    found: dict[int, frozenset[TopicName]] = {}
-    for decoded in bodies(some, facts.take(read), TOPIC_NAMES_MESSAGE, release):
+    representatives = frames.take(read)
+    names = [representatives.connections[place] for place in representatives.connection.tolist()]
+    indexes = zip(names, representatives.index.tolist(), strict=True)
+    group_of = {connection_and_index: group for group, connection_and_index in enumerate(indexes)}
+    topics_of: dict[int, frozenset[TopicName]] = {}
+    for decoded in decode_bodies(representatives, headers.take(read), TOPIC_NAMES_MESSAGE, release):
         for connection, index, topics in _topics_in(decoded):
-            found[place_of[connection, index]] = topics
-    for row, one in zip(rows.tolist(), which.tolist(), strict=True):
-        if one in found:
-            yield row, found[one]
+            topics_of[group_of[connection, index]] = topics
+    for row, group in zip(rows.tolist(), groups.tolist(), strict=True):
+        if group in topics_of:
+            yield row, topics_of[group]
 
 
-def _alike(frames: FrameColumns, facts: HeaderColumns, rows: NumpyArray) -> NumpyArray:
-    """Give a number for each row: two have the same if their bodies are decoded to the same."""
+def _alike(frames: FrameColumns, headers: HeaderColumns, rows: NumpyArray) -> NumpyArray:
+    """Return a number for each row. Rows with one number have bodies that decode alike."""
     begins = np.minimum(frames.start[rows] + CORRELATION_ID_SIZE, frames.stop[rows])
     sizes = frames.stop[rows] - begins
     different = -1 - np.arange(len(rows))
@@ -254,15 +262,15 @@ def _alike(frames: FrameColumns, facts: HeaderColumns, rows: NumpyArray) -> Nump
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     texts = pa.Array.from_buffers(pa.binary(), len(rows), buffers)
     codes = np.asarray(texts.dictionary_encode().indices).astype(np.int64)
-    versions = facts.api_version[rows].astype(np.int64) & _UINT16
+    versions = headers.api_version[rows].astype(np.int64) & _UINT16
     alike = codes << 32 | versions
-    # Of what was not plain nobody knows here what it hangs on.
-    plain = ~np.isin(rows, [*facts.odd, *frames.error])
+    # A row that was not plain may decode differently, for reasons that are not known here.
+    plain = ~np.isin(rows, [*headers.odd, *frames.error])
     return np.where(plain, alike, different)
 
 
 def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[TopicName]]]:
-    """The connection, the frame's index and the topics of responses that name some."""
+    """Return the connection, the frame's index and the topics of responses that name some."""
     lists = pc.struct_field(rows["body"], "topics")
     sizes = pc.fill_null(pc.list_value_length(lists), 0).to_pylist()
     topics = pc.list_flatten(lists)
@@ -272,9 +280,13 @@ def _topics_in(rows: pa.RecordBatch) -> Iterator[tuple[str, int, frozenset[Topic
     for connection, index, size in zip(
         rows["connection"].to_pylist(), rows["frame_index"].to_pylist(), sizes, strict=True
     ):
-        both = zip(ids[at : at + size], names[at : at + size], strict=True)
+        pairs = zip(ids[at : at + size], names[at : at + size], strict=True)
         at += size
-        found = frozenset((one, name) for one, name in both if one is not None and name is not None)
+        found = frozenset(
+            (topic_id, name)
+            for topic_id, name in pairs
+            if topic_id is not None and name is not None
+        )
         if found:
             yield connection, index, found
 
@@ -297,20 +309,20 @@ class _FrameTimes:
             self._first = np.append(self._first, np.full(more, INT64_MAX))
             self._last = np.append(self._last, np.full(more, INT64_MIN))
 
-    def span_us(self, wanted: NumpyArray) -> int:
-        """From the first to the last frame of some connections; 0 where they have none."""
-        self._make_room(len(wanted))
-        wanted = wanted & (self._last >= self._first)
-        if not wanted.any():
+    def span_us(self, connections: NumpyArray) -> int:
+        """Return the time from the first to the last frame of some connections, or 0."""
+        self._make_room(len(connections))
+        connections = connections & (self._last >= self._first)
+        if not connections.any():
             return 0
-        return int(self._last[wanted].max() - self._first[wanted].min())
+        return int(self._last[connections].max() - self._first[connections].min())
 
 
 class SegmentOrder:
-    """Whether the segments of each connection come in order, over files too.
+    """Says whether the segments of each connection come in order, also across files.
 
-    They are read in the order of each file. The clock of a file is the latest time in it until
-    then; where that of the next file to show a connection is behind, the two overlap.
+    A file is read in its own order. Its clock is the latest time in it so far. Two files overlap if
+    a connection goes on in the second one at a clock behind that of the first.
     """
 
     def __init__(self) -> None:
@@ -319,59 +331,60 @@ class SegmentOrder:
         self._last: dict[str, tuple[int, str]] = {}
 
     def keeps(self, segments: SegmentColumns) -> bool:
-        """Take in a chunk; whether it is in order."""
-        return self.goes_on(segments.file, *clocks(segments))
+        """Take in a chunk; return whether it is in order."""
+        return self.goes_on(segments.file, *read_clocks(segments))
 
     def goes_on(self, file: str, keys: list[KeyClocks], clock: int) -> bool:
-        """Take in a part of a file, by the clock of that part alone; whether it is in order."""
+        """Take in a part of a file, by its own clock alone; return whether it is in order."""
         if file != self._file:
             self._file, self._clock = file, 0
         for name, begins, ends in keys:
-            known = self._last.get(name)
-            if known is not None and known > (max(begins, self._clock), file):
+            before = self._last.get(name)
+            if before is not None and before > (max(begins, self._clock), file):
                 return False
             self._last[name] = max(ends, self._clock), file
         self._clock = max(self._clock, clock)
         return True
 
 
-def clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
-    """The clock at the first and at the last segment of each key in a chunk, and at its end."""
-    found = np.maximum.accumulate(segments.timestamp_us)
-    # Of those that are put at one place the last stays.
+def read_clocks(segments: SegmentColumns) -> tuple[list[KeyClocks], int]:
+    """Return the clock at the first and last segment of each key in a chunk, and at its end."""
+    clock = np.maximum.accumulate(segments.timestamp_us)
+    # If several values are assigned to one place, the last one stays.
     first, last = np.empty((2, len(segments.keys)), np.int64)
-    first[segments.key[::-1]] = found[::-1]
-    last[segments.key] = found
+    first[segments.key[::-1]] = clock[::-1]
+    last[segments.key] = clock
     keys = np.flatnonzero(np.bincount(segments.key))
     columns = (keys.tolist(), first[keys].tolist(), last[keys].tolist())
-    told = [(segments.keys[key], begins, ends) for key, begins, ends in zip(*columns, strict=True)]
-    return told, int(found[-1])
+    names = [segments.keys[key] for key in columns[0]]
+    return list(zip(names, *columns[1:], strict=True)), int(clock[-1])
 
 
 CutPosition = FilePosition | MergePosition | None
-"""Where a range begins or ends: None at the start and at the end of the capture."""
+"""Where a range begins or ends. None is the start and the end of the capture."""
 
 
 class CaptureFiles(Protocol):
     """The files of a capture, in its order."""
 
     def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """Give the files of the next range, which ends there after so many segments."""
+        """Return the files of the next range, which ends at ``stop`` after ``rows`` segments."""
 
 
 class SequentialFiles:
-    """Files that are read one after the other, of which any row is found by where it lies.
+    """Files that are read one after the other.
 
-    There may be a million, so that nobody goes through all their names for each piece.
+    There may be a million files. So the files of a piece are found by name, not by a search through
+    all of them.
     """
 
     def __init__(self, files: list[InputFile]) -> None:
         self._files = files
-        self._places = {one.name: place for place, one in enumerate(files)}
+        self._places = {file.name: place for place, file in enumerate(files)}
         self._start: FilePosition | None = None
 
     def between(self, start: FilePosition | None, stop: FilePosition | None) -> list[InputFile]:
-        """The files from one position to another; None is the start or the end of all."""
+        """Return the files from one position to another; None is the start or the end of all."""
         first = 0 if start is None else self._places[start.file]
         end = len(self._files) if stop is None else self._places[stop.file] + 1
         return self._files[first:end]
@@ -379,7 +392,7 @@ class SequentialFiles:
     def until(
         self, stop: CutPosition, _rows: int
     ) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """See `Files`."""
+        """See `CaptureFiles`."""
         end = stop if isinstance(stop, FilePosition) else None
         within, self._start = self.between(self._start, end), end
         return tuple(within), None
@@ -388,58 +401,60 @@ class SequentialFiles:
 class MergedFiles:
     """Files that are merged by time."""
 
-    def __init__(self, asked: AnalysisRequest, looks: list[FileLook]) -> None:
-        self._asked = asked
-        # A clock begins at 0.
-        found = [(QueuedFile(max(0, one.first_us), one.source.name), one.source) for one in looks]
-        found.sort(key=lambda one: one[0])
-        self._waiting = [waiting for waiting, _ in found]
-        self._sources = {source.name: source for _, source in found}
-        self._front = MergePosition((), 0)
+    def __init__(self, request: AnalysisRequest, looks: list[FileLook]) -> None:
+        self._request = request
+        # The clock of a file begins at 0.
+        self._queue = sorted(QueuedFile(max(0, look.first_us), look.source.name) for look in looks)
+        sources = {look.source.name: look.source for look in looks}
+        self._sources = {queued.file: sources[queued.file] for queued in self._queue}
+        self._start = MergePosition((), 0)
 
     def reader(self) -> MergedReader:
-        """Read all of them."""
-        return _merged(self._asked, self._waiting, tuple(self._sources.values()))
+        """Return a reader of all files."""
+        return _make_merged_reader(self._request, self._queue, tuple(self._sources.values()))
 
     def until(self, stop: CutPosition, rows: int) -> tuple[tuple[InputFile, ...], MergePlan | None]:
-        """See `Files`."""
-        before = self._front
+        """See `CaptureFiles`."""
+        start = self._start
         is_last = not isinstance(stop, MergePosition)
         if isinstance(stop, MergePosition):
-            self._front = stop
-        last = len(self._waiting) if is_last else self._front.begun
-        waiting = tuple(self._waiting[before.begun : last])
-        names = [one.position.file for one in before.under_way] + [one.file for one in waiting]
+            self._start = stop
+        last = len(self._queue) if is_last else self._start.begun
+        begun = tuple(self._queue[start.begun : last])
+        names = [progress.position.file for progress in start.under_way]
+        names += [queued.file for queued in begun]
         within = tuple(self._sources[name] for name in names)
-        return within, MergePlan(waiting, None if is_last else rows)
+        return within, MergePlan(begun, None if is_last else rows)
 
 
-def reader_between(
-    asked: AnalysisRequest, known: RangeContext, start: CutPosition
+def make_range_reader(
+    request: AnalysisRequest, context: RangeContext, start: CutPosition
 ) -> SegmentReader | MergedReader:
-    """Read the segments of a range that begins there."""
-    at_once = known.at_once
-    if at_once is not None:
-        front = start if isinstance(start, MergePosition) else None
-        return _merged(asked, at_once.waiting, known.files, front, at_once.rows)
+    """Return a reader of the segments of a range that begins at ``start``."""
+    merge_plan = context.merge_plan
+    if merge_plan is not None:
+        place = start if isinstance(start, MergePosition) else None
+        return _make_merged_reader(
+            request, merge_plan.queued, context.files, place, merge_plan.rows
+        )
     start = start if isinstance(start, FilePosition) else None
-    stop = known.stop if isinstance(known.stop, FilePosition) else None
-    return make_reader(asked, list(known.files), start, stop)
+    stop = context.stop if isinstance(context.stop, FilePosition) else None
+    return make_reader(request, list(context.files), start, stop)
 
 
-def _merged(
-    asked: AnalysisRequest,
-    waiting: list[QueuedFile] | tuple[QueuedFile, ...],
+def _make_merged_reader(
+    request: AnalysisRequest,
+    queued: list[QueuedFile] | tuple[QueuedFile, ...],
     files: tuple[InputFile, ...],
     start: MergePosition | None = None,
     rows: int | None = None,
 ) -> MergedReader:
     return MergedReader(
-        waiting,
+        queued,
         under_way=() if start is None else start.under_way,
         rows=rows,
-        chunk_bytes=asked.chunk_bytes,
-        most_skipped=asked.range_bytes,
+        chunk_bytes=request.chunk_bytes,
+        most_skipped=request.range_bytes,
         opener=partial(make_opener, files),
-        show_credentials=asked.show_credentials,
+        show_credentials=request.show_credentials,
     )

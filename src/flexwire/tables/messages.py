@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from flexwire.capture.pairing.state import withheld_tagged_fields
+from flexwire.capture.pairing.state import withhold_tagged_fields
 from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
@@ -314,7 +314,7 @@ def _withhold(body: _FrameBody, *, is_secret: bool) -> None:
         body.withheld = withhold(body.message)
     if is_secret:
         tagged = body.header_unknown_tagged_fields
-        body.header_unknown_tagged_fields = withheld_tagged_fields(tagged)
+        body.header_unknown_tagged_fields = withhold_tagged_fields(tagged)
         body.withheld += len(tagged)
     if body.error is not None:
         if is_secret:

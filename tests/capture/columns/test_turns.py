@@ -77,8 +77,8 @@ def told_of(parts: list[Pairing], connections: Iterable[CapturedConnection]) -> 
     return Hindsight(judgements, {name: sorted(one) for name, one in unanswered.items()}, early)
 
 
-def same(turns: Pairing) -> Pairing:
-    return turns
+def same(pairing: Pairing) -> Pairing:
+    return pairing
 
 
 def in_columns(
@@ -88,13 +88,13 @@ def in_columns(
     show_credentials: bool,
     resume: Callable[[Pairing], Pairing] = same,
 ) -> list[dict[str, Any]]:
-    turns, facts, parts = Pairing(show_credentials=show_credentials), [], []
+    pairing, headers, parts = Pairing(show_credentials=show_credentials), [], []
     for one in chunks:
-        parts.append(turns)
-        turns = resume(turns)
-        facts.append(turns.facts(one))
-    told, rows = told_of([*parts, turns], connections), []
-    for frames, of_chunk in zip(chunks, facts, strict=True):
+        parts.append(pairing)
+        pairing = resume(pairing)
+        headers.append(pairing.read_headers(one))
+    told, rows = told_of([*parts, pairing], connections), []
+    for frames, of_chunk in zip(chunks, headers, strict=True):
         batch = build_paired(frames, of_chunk, told, show_credentials=show_credentials)
         batch.validate(full=True)
         assert batch.schema == PAIRED
@@ -108,8 +108,8 @@ def in_columns(
     return rows
 
 
-def pickled(turns: Pairing) -> Pairing:
-    restored = pickle.loads(pickle.dumps(turns))  # noqa: S301 - made a moment ago
+def pickled(pairing: Pairing) -> Pairing:
+    restored = pickle.loads(pickle.dumps(pairing))  # noqa: S301 - made a moment ago
     assert isinstance(restored, Pairing)
     return restored
 
@@ -156,13 +156,13 @@ def test_what_one_process_reads_with_kernels_another_goes_on_with_without(
     chunks = cut(frames, random.Random(99))
     seen = []
 
-    def resume(turns: Pairing) -> Pairing:
-        seen.append(turns)
+    def resume(pairing: Pairing) -> Pairing:
+        seen.append(pairing)
         if len(seen) == len(chunks) // 3:
             without_kernels(monkeypatch)
         if len(seen) == len(chunks) * 2 // 3:
             monkeypatch.undo()
-        return pickled(turns)
+        return pickled(pairing)
 
     assert_rows(in_columns(chunks, [], show_credentials=False, resume=resume), expected)
 
@@ -207,26 +207,26 @@ def test_the_oldest_of_too_many_give_up() -> None:
 
 @pytest.mark.usefixtures("with_kernels")
 def test_an_ended_connection_leaves_what_was_not_answered_and_nothing_else() -> None:
-    turns = Pairing()
-    size = len(pickle.dumps(turns))
+    pairing = Pairing()
+    size = len(pickle.dumps(pairing))
     frames = conversations(5, 1500, 12)
     for one in cut(frames, random.Random(5)):
-        turns.facts(one)
-    unanswered = turns.unanswered()
-    early = turns.early()
+        pairing.read_headers(one)
+    unanswered = pairing.unanswered()
+    early = pairing.early()
     for name in {one.connection for one in frames}:
-        turns.end(name)
-    turns.end("never seen")
-    assert turns.unanswered() == turns.forgotten() == unanswered
-    assert turns.early() == early
+        pairing.end(name)
+    pairing.end("never seen")
+    assert pairing.unanswered() == pairing.forgotten() == unanswered
+    assert pairing.early() == early
     # The client ids that were seen last are forgotten when there are many.
-    assert len(pickle.dumps(turns)) < size + 2500
+    assert len(pickle.dumps(pairing)) < size + 2500
     again = [one for one in frames if one.connection.startswith("10.0.0.9:50003")]
     chunk = FrameColumns.from_frames(again, "a.pcapng")
-    found = build_paired(chunk, turns.facts(chunk), Hindsight())
+    found = build_paired(chunk, pairing.read_headers(chunk), Hindsight())
     # A place that became free was taken.
-    assert len(turns._names) == 12
-    expected = build_paired(chunk, Pairing().facts(chunk), Hindsight())
+    assert len(pairing._names) == 12
+    expected = build_paired(chunk, Pairing().read_headers(chunk), Hindsight())
     assert found.to_pylist() == expected.to_pylist()
 
 
@@ -235,7 +235,7 @@ def test_many_client_ids_are_forgotten_once_nothing_names_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turns_module, "_MANY_CLIENTS", 100)
-    frames, turns = [], []
+    frames, pairing = [], []
     for one in range(3000):
         asked = heartbeat(correlation_id=one, client_id=f"client {one % 1500}")
         frames.append(exchange(one, "request", asked))
@@ -249,12 +249,12 @@ def test_many_client_ids_are_forgotten_once_nothing_names_them(
     ]
 
     def keep(one: Pairing) -> Pairing:
-        turns.append(one)
+        pairing.append(one)
         return one
 
     assert_rows(in_columns(chunks, [], show_credentials=False, resume=keep), expected)
     # Every third waits for ever, with its client id.
-    assert len(turns[-1]._clients.texts) < 1400
+    assert len(pairing[-1]._clients.texts) < 1400
 
 
 def test_plain_frames_are_not_read_as_objects() -> None:
@@ -268,10 +268,10 @@ def test_plain_frames_are_not_read_as_objects() -> None:
     ]
     frames += [exchange(500, "request", produce(9, -1)), exchange(501, "request", produce(3, 0))]
     chunk = FrameColumns.from_frames(frames, "a.pcapng")
-    assert Pairing().facts(chunk).odd == {}
+    assert Pairing().read_headers(chunk).odd == {}
     odd = exchange(502, "request", heartbeat(unknown_tagged_fields={0: b""}))
     chunk = FrameColumns.from_frames([*frames, odd], "a.pcapng")
-    assert list(Pairing().facts(chunk).odd) == [len(frames)]
+    assert list(Pairing().read_headers(chunk).odd) == [len(frames)]
 
 
 @pytest.mark.usefixtures("with_kernels")
@@ -308,5 +308,5 @@ def test_every_version_of_every_request_is_read_as_by_the_objects() -> None:
     chunk = FrameColumns.from_frames(frames, "a.pcapng")
     assert_rows(in_columns([chunk], [], show_credentials=False), expected)
     is_plain = [is_released(one["api_key"], one["api_version"]) for one in expected]
-    odd = set(Pairing().facts(chunk).odd)
+    odd = set(Pairing().read_headers(chunk).odd)
     assert odd == {row for row, plain in enumerate(is_plain) if not plain}

@@ -29,7 +29,7 @@ def main(rounds: int, *, lie: bool) -> None:
     assert load_kernel("pairing") is not None
     sound = [heartbeat(), produce(9, 1), produce(3, -1), produce(0, 1), produce(12, 0)]
     sound += [request_payload(FETCH, 13, bytes(30)), response_payload(HEARTBEAT, 4)]
-    turns, plain = Pairing(), 0
+    pairing, plain = Pairing(), 0
     for number in range(rounds):
         raw = bytearray(source.choice(sound))
         for _ in range(source.choice([0, 0, 1, 2])):
@@ -37,11 +37,11 @@ def main(rounds: int, *, lie: bool) -> None:
         cut = len(raw) if source.random() < 0.7 else source.randrange(1, len(raw))
         begin = memory.put(bytes(raw[:cut]))
         frames = frame_at(begin, cut + lie, number, is_response=source.random() < 0.2)
-        facts = turns.facts(frames)
-        build_paired(frames, facts, Hindsight(), show_credentials=True)
-        plain += not facts.odd
+        headers = pairing.read_headers(frames)
+        build_paired(frames, headers, Hindsight(), show_credentials=True)
+        plain += not headers.odd
         if number % 20 == 0:
-            turns = Pairing()
+            pairing = Pairing()
     print(f"{rounds} rounds, {plain} plain frames")  # noqa: T201 - what the test reads
 
 

@@ -70,7 +70,7 @@ class FileHead(NamedTuple):
     first_us: int
 
 
-def file_head(name: str, opener: Opener | None = None) -> FileHead | None:
+def read_file_head(name: str, opener: Opener | None = None) -> FileHead | None:
     """Read a file up to its first packet; None where that does not come soon, or if it is gzip'd.
 
     Raises `CaptureError` if it cannot be opened or is not a capture.
@@ -90,7 +90,7 @@ def file_head(name: str, opener: Opener | None = None) -> FileHead | None:
     return None
 
 
-def guessed_boundary(
+def guess_boundary(
     name: str, known: FileHead, offset: int, opener: Opener | None = None
 ) -> int | None:
     """Where the first block with a packet begins that does not begin before ``offset``."""

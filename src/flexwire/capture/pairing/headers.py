@@ -9,7 +9,7 @@ import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
 from flexwire.capture.pairing.apis import SECRETS, ApiTable, api_table
-from flexwire.capture.pairing.state import FAILED, TOKEN, withheld_tagged_fields
+from flexwire.capture.pairing.state import FAILED, TOKEN, withhold_tagged_fields
 from flexwire.capture.reassembly.connections import hear
 from flexwire.capture.reassembly.frames import pick_rows
 from flexwire.codec import message
@@ -41,7 +41,7 @@ _BYTES = (
     ("is_expected", "is_expected"),
     ("is_guarded", "guarded"),
     ("flags", "flags"),
-    ("is_given", "given"),
+    ("is_preset", "given"),
 )
 
 
@@ -71,7 +71,7 @@ class HeaderColumns:
     is_expected: NumpyArray
     is_guarded: NumpyArray
     flags: NumpyArray
-    is_given: NumpyArray
+    is_preset: NumpyArray
     clients: list[str]
     odd: dict[int, dict[str, Any]]
 
@@ -134,12 +134,12 @@ class PairingRun:
         self,
         frames: FrameColumns,
         numbers: NumpyArray,
-        facts: HeaderColumns,
+        headers: HeaderColumns,
         waiting: PendingTable,
         clients: ClientIds,
     ) -> None:
         self.table: ApiTable = api_table()
-        self.frames, self.facts, self.waiting = frames, facts, waiting
+        self.frames, self.headers, self.waiting = frames, headers, waiting
         rows = len(frames)
         errors = np.zeros(rows, np.uint8)
         errors[list(frames.error)] = 1
@@ -156,13 +156,13 @@ class PairingRun:
             "stop": (frames.stop, np.int64),
             "errors": (errors, np.uint8),
             "numbers": (numbers, np.int64),
-            "request_time": (facts.request_time, np.int64),
+            "request_time": (headers.request_time, np.int64),
             "forgotten": (self.forgotten, np.int64),
             "early": (self.early, np.int64),
             "table": (self.table.words, np.int64),
             "secrets": (extents, np.int64),
-            **{word: (getattr(facts, name), np.int32) for name, word in _INT32},
-            **{word: (getattr(facts, name), np.uint8) for name, word in _BYTES},
+            **{word: (getattr(headers, name), np.int32) for name, word in _INT32},
+            **{word: (getattr(headers, name), np.uint8) for name, word in _BYTES},
         }
         self._held: dict[str, NumpyArray] = {
             word: np.ascontiguousarray(values, kind) for word, (values, kind) in columns.items()
@@ -257,8 +257,8 @@ class ConnectionReader:
                     self._early.pop(next(iter(self._early)))
             return told, said, None
         if pair in self._early:
-            return told, said_by(told, frame), self._early.pop(pair)
-        self._asked[pair] = frame.index, said_by(told, frame)
+            return told, summarize_request(told, frame), self._early.pop(pair)
+        self._asked[pair] = frame.index, summarize_request(told, frame)
         return told, None, None
 
     def forgotten(self) -> Iterator[int]:
@@ -272,7 +272,7 @@ class ConnectionReader:
         return [index for index, _ in self._asked.values()]
 
 
-def said_by(told: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
+def summarize_request(told: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
     """What a request that was read says of its response."""
     return RequestSummary(
         told["api_key"], told["api_version"], told["client_id"], frame.timestamp_us
@@ -327,7 +327,7 @@ class FrameReader:
         # A response whose message is unknown may be one that carries credentials.
         is_unread = "outcome" in told and (told["is_guarded"] or "message" not in told)
         if is_unread and not self._show_credentials:
-            tagged = withheld_tagged_fields(told.get("header_unknown_tagged_fields", []))
+            tagged = withhold_tagged_fields(told.get("header_unknown_tagged_fields", []))
             told |= {
                 "payload": None,
                 "withheld_credentials": 1 if frame.payload else 0,
@@ -345,7 +345,7 @@ class FrameReader:
             client_id = None
         is_secret = carries_credentials(request.message_name) or not is_believable(request)
         if is_secret and not self._show_credentials:
-            tagged = withheld_tagged_fields(tagged)
+            tagged = withhold_tagged_fields(tagged)
         return {
             "message": request.message_name,
             "api_key": request.api_key,

@@ -21,7 +21,7 @@ from flexwire.capture.pairing.headers import (
     RequestSummary,
 )
 from flexwire.capture.pairing.rows import PAIRED, Hindsight, Judgement, build_paired
-from flexwire.capture.pairing.state import ClientIds, PendingTable, fresh_states
+from flexwire.capture.pairing.state import ClientIds, PendingTable, make_states
 from flexwire.errors import CodecError, FrameError, UnknownMessageError
 from flexwire.kernels import load_kernel
 from flexwire.protocol import Authentication, Conversation, expects_response, read_request
@@ -64,7 +64,7 @@ class Pairing:
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._free: list[int] = []
-        self._states = fresh_states(0)
+        self._states = make_states(0)
         self._kept = np.empty((0, L.ENTRY), np.int64)
         self._waiting: PendingTable | None = None
         self._clients = ClientIds()
@@ -88,10 +88,12 @@ class Pairing:
         self._clients = ClientIds(state["_clients"])
         # What waits is put in place again with its entry.
         states = self._states
-        self._states = fresh_states(len(states))
+        self._states = make_states(len(states))
         self._states[:, [_FLAGS, _CLIENT]] = states[:, [_FLAGS, _CLIENT]]
 
-    def facts(self, frames: FrameColumns, given: HeaderColumns | None = None) -> HeaderColumns:
+    def read_headers(
+        self, frames: FrameColumns, given: HeaderColumns | None = None
+    ) -> HeaderColumns:
         """Take in the next frames of all connections, and give what their headers say.
 
         ``given`` are facts of which some rows are given, which needs the kernel, and no connection
@@ -100,11 +102,11 @@ class Pairing:
         if len(self._clients.texts) > self._most_clients:
             self._forget_clients()
         if given is None:
-            facts = HeaderColumns.fresh(len(frames), self._clients.texts)
+            headers = HeaderColumns.fresh(len(frames), self._clients.texts)
         else:
             numbers = np.array([self._clients.number(one) for one in (*given.clients, None)])
-            facts = replace(given, clients=self._clients.texts)
-            facts.client[:] = numbers[facts.client]
+            headers = replace(given, clients=self._clients.texts)
+            headers.client[:] = numbers[headers.client]
         numbers = self._numbered(frames)
         pairing = load_kernel("pairing")
         if pairing is None:
@@ -113,11 +115,11 @@ class Pairing:
             begins = dict.fromkeys(self._objects, 0)
         else:
             begins = self._read(
-                pairing.read, PairingRun(frames, numbers, facts, self._in_place(), self._clients)
+                pairing.read, PairingRun(frames, numbers, headers, self._in_place(), self._clients)
             )
         if self._objects:
-            self._read_objects(frames, facts, numbers, begins)
-        return facts
+            self._read_objects(frames, headers, numbers, begins)
+        return headers
 
     def flags(self, connection: str) -> int:
         """Give what is known of a connection: of `OPEN`, `GUARDED` and `BY_OBJECTS` some."""
@@ -131,7 +133,7 @@ class Pairing:
         some._names = [name for name, _ in pairs]
         some._numbers = {name: number for number, name in enumerate(some._names)}
         old = np.array([number for _, number in pairs], np.int64)
-        some._states = fresh_states(len(pairs))
+        some._states = make_states(len(pairs))
         some._states[:, [_FLAGS, _CLIENT]] = self._states[old][:, [_FLAGS, _CLIENT]]
         new = np.full(len(self._names), L.NOWHERE, np.int64)
         new[old] = np.arange(len(pairs))
@@ -172,7 +174,7 @@ class Pairing:
             self._forgotten.setdefault(connection, []).extend(waiting)
         self._drop(number)
         self._objects.pop(number, None)
-        self._states[number] = fresh_states(1)[0]
+        self._states[number] = make_states(1)[0]
         self._names[number] = ""
         self._free.append(number)
 
@@ -212,7 +214,7 @@ class Pairing:
                 number = self._numbers[name] = self._new_number(name)
             numbers[place] = number
         if len(self._names) > len(self._states):
-            more = fresh_states(max(len(self._names), 2 * len(self._states)))
+            more = make_states(max(len(self._names), 2 * len(self._states)))
             more[: len(self._states)] = self._states
             self._states = more
             if self._waiting is not None:
@@ -289,7 +291,7 @@ class Pairing:
         authentication = reader.conversation.authentication
         flags = L.OPEN * authentication.is_open | L.GUARDED * authentication.is_guarded
         state[_FLAGS], state[_CLIENT] = flags, self._clients.number(reader.client_id)
-        run.facts.tell(row, told, self._clients.number(told.get("client_id")))
+        run.headers.tell(row, told, self._clients.number(told.get("client_id")))
         run.use(self._clients)
         if "correlation_id" not in told:
             run.skip()
@@ -351,7 +353,7 @@ class Pairing:
     def _read_objects(
         self,
         frames: FrameColumns,
-        facts: HeaderColumns,
+        headers: HeaderColumns,
         numbers: NumpyArray,
         begins: dict[int, int],
     ) -> None:
@@ -362,9 +364,9 @@ class Pairing:
             told, said, answered = one.read(frame)
             if frame.direction == "response" and told.get("pair") is not None:
                 client = L.NO_CLIENT if said is None else self._clients.number(said.client_id)
-                facts.answer(row, told, said, client)
+                headers.answer(row, told, said, client)
                 continue
-            facts.tell(row, told, self._clients.number(told.get("client_id")))
+            headers.tell(row, told, self._clients.number(told.get("client_id")))
             if answered is not None and said is not None:
                 self._early.setdefault(name, {})[answered] = said
             for index in one.forgotten():

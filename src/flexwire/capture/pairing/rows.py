@@ -108,13 +108,13 @@ class Hindsight:
 
 
 def build_paired(
-    frames: FrameColumns, facts: HeaderColumns, told: Hindsight, *, show_credentials: bool = False
+    frames: FrameColumns, headers: HeaderColumns, told: Hindsight, *, show_credentials: bool = False
 ) -> pa.RecordBatch:
     """Give the frames of a chunk as `PAIRED` has them, in their order.
 
     Raises `CaptureError` where the payloads together have more than 2 GiB.
     """
-    return _PairedRows(frames, facts, told, show_credentials=show_credentials).batch()
+    return _PairedRows(frames, headers, told, show_credentials=show_credentials).batch()
 
 
 class _TextColumn:
@@ -139,9 +139,14 @@ class _PairedRows:
     """The columns of one chunk while they are made."""
 
     def __init__(
-        self, frames: FrameColumns, facts: HeaderColumns, told: Hindsight, *, show_credentials: bool
+        self,
+        frames: FrameColumns,
+        headers: HeaderColumns,
+        told: Hindsight,
+        *,
+        show_credentials: bool,
     ) -> None:
-        self._frames, self._facts, self._told = frames, facts, told
+        self._frames, self._headers, self._told = frames, headers, told
         self._shows = show_credentials
         rows = len(frames)
         used = np.bincount(frames.connection, minlength=len(frames.connections))
@@ -153,15 +158,15 @@ class _PairedRows:
         is_nobody = self._is_other | self._is_unread
         # Where nothing reads as Kafka, requests are nobody's, and no response has one.
         is_asked = self._judged(lambda one: one.reads_as_kafka)
-        self._is_request = (facts.kind == L.REQUEST) & ~is_nobody
-        is_response = (facts.kind == L.ANSWER) | (facts.kind == L.UNPAIRED)
-        self._is_answer = (facts.kind == L.ANSWER) & is_asked & ~is_nobody
+        self._is_request = (headers.kind == L.REQUEST) & ~is_nobody
+        is_response = (headers.kind == L.ANSWER) | (headers.kind == L.UNPAIRED)
+        self._is_answer = (headers.kind == L.ANSWER) & is_asked & ~is_nobody
         self._is_alone = is_response & ~self._is_answer & ~is_nobody
         self._outcome, self._error = _TextColumn(rows, _OUTCOMES), _TextColumn(rows)
         self._withheld = np.zeros(rows, np.int32)
         self._is_nobody, self._tagged = is_nobody, dict[int, list[dict[str, Any]]]()
         self._lacks_payload = np.zeros(rows, np.bool_)
-        is_guarded = facts.is_guarded != 0
+        is_guarded = headers.is_guarded != 0
         self._is_guarded = ~self._is_known | (is_guarded & (not show_credentials))
 
     def _judged(self, judge: Any) -> NumpyArray:
@@ -176,20 +181,20 @@ class _PairedRows:
         self._take_odd()
         self._judge()
         self._withhold()
-        frames, facts = self._frames, self._facts
+        frames, headers = self._frames, self._headers
         described = self._is_request | self._is_answer
         has_id = self._is_request | self._is_answer | self._is_alone
         is_request, names = self._is_request, api_table().requests
         message = _TextColumn(len(frames), [*names, *map(_response_name, names)])
-        codes = api_table().names_of(facts.api_key[described], facts.api_version[described])
+        codes = api_table().names_of(headers.api_key[described], headers.api_version[described])
         message.numbers[described] = codes + len(names) * self._is_answer[described]
         body = _TextColumn(0, message.texts)
         body.numbers = np.where(self._outcome.numbers == _NULL, message.numbers, _NULL)
         direction = _TextColumn(0, _DIRECTIONS)
         direction.numbers = frames.is_response.astype(np.int32)
-        client = _TextColumn(0, facts.clients)
-        client.numbers = np.where(described, facts.client, _NULL)
-        latency = np.where(self._is_answer, frames.time_us - facts.request_time, 0)
+        client = _TextColumn(0, headers.clients)
+        client.numbers = np.where(described, headers.client, _NULL)
+        latency = np.where(self._is_answer, frames.time_us - headers.request_time, 0)
         columns = {
             "source": self._source(),
             "connection": self._connection(),
@@ -201,12 +206,12 @@ class _PairedRows:
             "outcome": self._outcome.column(),
             "error": self._error.column(),
             "message": message.column(),
-            "api_key": _nullable(facts.api_key, described),
-            "api_version": _nullable(facts.api_version, described),
-            "correlation_id": _nullable(facts.correlation_id, has_id),
+            "api_key": _nullable(headers.api_key, described),
+            "api_version": _nullable(headers.api_version, described),
+            "correlation_id": _nullable(headers.correlation_id, has_id),
             "client_id": client.column(),
-            "header_version": _nullable(facts.header_version, is_request),
-            "body_offset": _nullable(facts.body_offset, is_request),
+            "header_version": _nullable(headers.header_version, is_request),
+            "body_offset": _nullable(headers.body_offset, is_request),
             "header_unknown_tagged_fields": self._tagged_fields(),
             "withheld_credentials": pa.array(self._withheld),
             "is_guarded": pa.array(self._is_guarded),
@@ -240,10 +245,10 @@ class _PairedRows:
         ]
         if not places:
             return
-        facts, frames = self._facts, self._frames
-        api_key, version = facts.api_key.copy(), facts.api_version.copy()
-        client, time = facts.client.copy(), facts.request_time.copy()
-        texts = {text: number for number, text in enumerate(facts.clients)}
+        headers, frames = self._headers, self._frames
+        api_key, version = headers.api_key.copy(), headers.api_version.copy()
+        client, time = headers.client.copy(), headers.request_time.copy()
+        texts = {text: number for number, text in enumerate(headers.clients)}
         for row in np.flatnonzero(self._is_alone & np.isin(frames.connection, places)).tolist():
             name = frames.connections[frames.connection[row]]
             said = early[name].get(int(frames.index[row]))
@@ -253,8 +258,8 @@ class _PairedRows:
             known = None if client_id is None else texts.setdefault(client_id, len(texts))
             client[row] = _NULL if known is None else known
             self._is_alone[row], self._is_answer[row] = False, True
-        self._facts = replace(
-            facts,
+        self._headers = replace(
+            headers,
             api_key=api_key,
             api_version=version,
             client=client,
@@ -264,7 +269,7 @@ class _PairedRows:
 
     def _take_odd(self) -> None:
         """Take what was told of frames that were not plain, but for what their header says."""
-        for row, one in self._facts.odd.items():
+        for row, one in self._headers.odd.items():
             if "outcome" in one:
                 self._outcome.numbers[row] = _OUTCOMES.index(one["outcome"])
             if one.get("error") is not None:
@@ -278,13 +283,13 @@ class _PairedRows:
     def _judge(self) -> None:
         """Say what became of frames whose connection is not Kafka, and of responses to nothing."""
         outcome, error = self._outcome.numbers, self._error.numbers
-        facts, is_unread = self._facts, self._is_unread
+        headers, is_unread = self._headers, self._is_unread
         outcome[is_unread] = _FAILED
         error[is_unread & (error == _NULL)] = self._error.number(UNBELIEVED)
         unpaired = self._is_alone & (outcome == _NULL)
         outcome[unpaired] = _UNPAIRED
         for row in np.flatnonzero(unpaired).tolist():
-            reason = UNPAIRED_REASON % facts.correlation_id[row]
+            reason = UNPAIRED_REASON % headers.correlation_id[row]
             error[row] = self._error.number(reason)
         outcome[self._is_other], error[self._is_other] = _NOT_KAFKA, _NULL
         self._withheld[self._is_other] = 0
@@ -305,7 +310,7 @@ class _PairedRows:
         frames = self._frames
         answered = np.ones(len(frames), np.bool_)
         places = [place for place, name in self._names.items() if name in self._told.unanswered]
-        is_asked = self._is_request & (self._facts.is_expected != 0)
+        is_asked = self._is_request & (self._headers.is_expected != 0)
         if places and (unanswered := self._unanswered(places, np.flatnonzero(is_asked))):
             rows = np.flatnonzero(is_asked & np.isin(frames.connection, list(unanswered)))
             sought = [_joined(place, np.array(one)) for place, one in unanswered.items()]

@@ -129,7 +129,7 @@ class PendingTable:
         self._kernel.restore(self.address)
 
 
-def fresh_states(count: int) -> NumpyArray:
+def make_states(count: int) -> NumpyArray:
     """Give the states of connections of which nothing was seen."""
     states = np.full((count, L.STATE), L.NOWHERE, np.int64)
     states[:, L.FLAGS] = 0
@@ -149,6 +149,6 @@ UNPAIRED_REASON: Final = "the capture holds no request with correlation id %d on
 WITHHELD_BYTES = WITHHELD.encode()
 
 
-def withheld_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def withhold_tagged_fields(raw: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give a value of `RAW_TAGGED_FIELDS` with "withheld" in the place of the fields' bytes."""
     return [{**one, "data": WITHHELD_BYTES} for one in raw]

@@ -213,7 +213,7 @@ class FrameAssembler:
         found = (one for one in self._open if one.name == connection)
         return [frame for one in found for frame in one.cut_requests()]
 
-    def idle(self) -> KeyActivity:
+    def activity(self) -> KeyActivity:
         """What may be forgotten of it: see `Idle`."""
         last_us = max((one.last_us for one in self._open), default=0)
         return KeyActivity(self._ordinal, last_us, all(one.course.is_closed for one in self._open))
@@ -222,7 +222,7 @@ class FrameAssembler:
         """Begin, as a new assembler, after so many connections that were forgotten."""
         self._ordinal = ordinal
 
-    def lend(self) -> Handoff | None:
+    def hand_off(self) -> Handoff | None:
         """Where the connection stands, if it goes on in order, and is Kafka or has no frames.
 
         None otherwise, and where others are open that are not over. See
@@ -231,7 +231,7 @@ class FrameAssembler:
         if not self._open:
             return None
         *others, last = self._open
-        return last.lend([one.course for one in others])
+        return last.hand_off([one.course for one in others])
 
     def resume(self, lent: Handoff, broker: str) -> None:
         """Go on, as a new assembler, with a connection of which only where it stands is known."""
@@ -359,7 +359,7 @@ class _OpenConnection:
     def seen_from_start(self) -> bool:
         return self._account.has_syn
 
-    def lend(self, others: Sequence[Course]) -> Handoff | None:
+    def hand_off(self, others: Sequence[Course]) -> Handoff | None:
         # Frames are to be looked at until one of them shows what it is. What is held of a frame is
         # copied last: until then it would be for nothing, with each of its segments.
         if self._client is None or not (self.reads_as_kafka or self._has_no_frames):
@@ -458,7 +458,7 @@ class _OpenConnection:
         if not taken.segments:
             return
         self.last_us = taken.time_us
-        self._account.note_taken(taken)
+        self._account.note_result(taken)
         self._waiting.note_ids(taken.noted)
         client = self._client or ""
         segments = taken.segments

@@ -31,10 +31,10 @@ from flexwire.capture.files.links import endpoint_name
 from flexwire.capture.reassembly.framing import (
     HEAD_BYTES,
     SHORTEST_HEAD,
-    correlation_ids,
     looks_like,
     looks_like_request,
     looks_like_responses,
+    possible_correlation_ids,
 )
 from flexwire.errors import CaptureError, CodecError, FrameError, UnknownMessageError
 from flexwire.protocol import RequestFrame, parse_response, read_request
@@ -233,7 +233,7 @@ class Roles:
     def _answers(self, segment: Segment) -> bool:
         if len(segment.payload) < SHORTEST_HEAD:
             return False
-        as_request, as_response = correlation_ids(segment.payload)
+        as_request, as_response = possible_correlation_ids(segment.payload)
         asked = self._asked.get(segment.destination, ())
         if as_response in asked and looks_like_responses(segment.payload, self._limit):
             return True
@@ -437,7 +437,7 @@ class Account:
             self._ended_by = segment.source
             self._reset = bool(flags & RST)
 
-    def note_taken(self, taken: HandoffResult) -> None:
+    def note_result(self, taken: HandoffResult) -> None:
         """Take in segments, and the whole frames in them, that were counted elsewhere."""
         if not taken.segments:
             return

@@ -124,7 +124,7 @@ class Flows:
         self._numbers: dict[str, int] = {}
         self._assemblers: dict[str, FrameAssembler] = {}
         self._ended: list[CapturedConnection] = []
-        self.lent = _FastPath()
+        self.fast_path = _FastPath()
         self._chunk_bytes = 0
         # So many bytes of a key go to its assembler before it is lent again.
         self._rests: dict[str, int] = {}
@@ -136,7 +136,7 @@ class Flows:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self.lent = _FastPath()
+        self.fast_path = _FastPath()
 
     def push(self, segments: SegmentColumns, *, in_order: bool = False) -> FrameColumns:
         """Take in the segments of a chunk; give the frames that are now whole, errors too.
@@ -148,10 +148,10 @@ class Flows:
         self._chunk_bytes = int(segments.payload_size.sum())
         chunk = _ChunkAssembly(self, segments)
         frames = chunk.run(in_order=in_order)
-        for key in list(self.lent.limited):
+        for key in list(self.fast_path.limited):
             # There was room for all of this chunk.
             self.take_back(key)
-        self.lent.carry()
+        self.fast_path.carry()
         return frames
 
     def finish(self) -> list[FrameColumns]:
@@ -211,26 +211,26 @@ class Flows:
         self._assemblers[key] = assembler
         self._ended += ended
 
-    def lend(self, key: str) -> int | None:
+    def hand_off(self, key: str) -> int | None:
         """Lend the connection of a key to the kernels, if it goes on in order; give its place."""
-        place = self.lent.places.get(key)
+        place = self.fast_path.places.get(key)
         if place is not None:
             return place
         if key in self._rests:
             return None
-        lent = self.assembler(key).lend()
+        lent = self.assembler(key).hand_off()
         if lent is None:
             return None
         if min(lent.request.room, lent.response.room) < self._chunk_bytes:
             self._rests[key] = self._chunk_bytes
             return None
-        return self.lent.add(key, lent, self.number(lent.connection))
+        return self.fast_path.add(key, lent, self.number(lent.connection))
 
     def take_back(self, key: str) -> FrameAssembler:
         """The assembler of a key, knowing all that the kernels did."""
         assembler = self.assembler(key)
-        if key in self.lent.places:
-            taken = self.lent.remove(key)
+        if key in self.fast_path.places:
+            taken = self.fast_path.remove(key)
             assembler.take_back(taken)
             # It is copied each time, and a frame may be as long as the memory.
             held = len(taken.request.held) + len(taken.response.held)
@@ -247,7 +247,7 @@ class Flows:
             del self._rests[key]
 
     def _take_all_back(self) -> None:
-        for key in list(self.lent.places):
+        for key in list(self.fast_path.places):
             self.take_back(key)
 
 
@@ -425,7 +425,7 @@ class _ChunkAssembly:
     def _by_objects(self, key: str, start: int, stop: int) -> int:
         """Give the assembler segments until it lends the connection; give where that is."""
         while start < stop:
-            if self._kernels is not None and self._flows.lend(key) is not None:
+            if self._kernels is not None and self._flows.hand_off(key) is not None:
                 return start
             start = self._push(key, start)
         return start
@@ -443,7 +443,7 @@ class _ChunkAssembly:
 
     def _by_kernels(self, runs: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
         """Let the kernels take what they are sure of; give what they left."""
-        kernels, words, lent = self._kernels, self._words, self._flows.lent
+        kernels, words, lent = self._kernels, self._words, self._flows.fast_path
         if not runs or kernels is None:
             return []
         table = np.array(

@@ -86,7 +86,7 @@ def looks_like(*heads: bytes) -> str | None:
     return "text" if any(map(_is_text, heads)) else None
 
 
-def tls_record(head: bytes) -> int | None:
+def tls_record_length(head: bytes) -> int | None:
     """The length of the record of TLS that begins with these bytes, its head included.
 
     >>> tls_record(bytes.fromhex("1703030010"))
@@ -211,7 +211,7 @@ def leads_to_a_response(peek: Callable[[int, int], bytes], size: int) -> bool | 
     return bool(is_next and _SHORTEST_RESPONSE <= next_length <= LIKELY_LENGTH)
 
 
-def correlation_ids(head: bytes) -> tuple[int, int]:
+def possible_correlation_ids(head: bytes) -> tuple[int, int]:
     """What the correlation id is if ``head`` begins a request, and if it begins a response.
 
     ``head`` has at least `SHORTEST_HEAD` bytes.
@@ -529,7 +529,7 @@ class Framer:
     def _skip(self, piece: StreamPiece) -> None:
         self._note_time(piece.timestamp_us)
         if not self.is_tls:
-            self._tls_records += tls_record(piece.data[:TLS_HEAD_BYTES]) is not None
+            self._tls_records += tls_record_length(piece.data[:TLS_HEAD_BYTES]) is not None
         self._seen += len(piece.data)
         self._buffer += piece.data[: max(0, SAMPLE_BYTES - len(self._buffer))]
 

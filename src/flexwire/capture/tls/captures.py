@@ -20,7 +20,7 @@ from flexwire.capture.files.reading import read_packets
 from flexwire.capture.reassembly.assembly import connection_key
 from flexwire.capture.tls.connections import EndPair, TlsCounts
 from flexwire.capture.tls.keylog import KeyLog
-from flexwire.capture.tls.keys import primitives
+from flexwire.capture.tls.keys import load_primitives
 from flexwire.closeable import Closeable
 from flexwire.errors import CaptureError
 from flexwire.storage.local import create_private_file, make_private_directory
@@ -123,7 +123,7 @@ def open_captures(
     that is not a capture, a directory with something in it, and what cannot be written, `TlsError`
     without the extra.
     """
-    primitives()
+    load_primitives()
     try:
         make_private_directory(directory)
         is_empty = next(directory.iterdir(), None) is None

@@ -17,7 +17,7 @@ from flexwire.capture.reassembly.assembly import FrameAssembler
 from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.framing import FramedBytes, Framer
 from flexwire.capture.tls.decryption import NO_SECRET, TlsConnection
-from flexwire.capture.tls.keys import begins_client_hello, looks_encrypted, random_of
+from flexwire.capture.tls.keys import begins_client_hello, looks_encrypted, read_random
 from flexwire.wire.segment_layout import ACK, FIN, MODULUS, RST, SYN
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class EndPair:
                 self._writer.counts.unopened[NO_HANDSHAKE] += 1
             self._pass()
             return
-        random = random_of(payload)
+        random = read_random(payload)
         if random is not None and not self._keys.may_open(random):
             self._give_up(NO_SECRET)
             return
@@ -169,7 +169,7 @@ class EndPair:
         is_much = len(self._held) > MOST_HELD_PACKETS or self._held_bytes > MOST_HELD_BYTES
         if self._state is _TlsState.TRYING and is_much:
             self._give_up(NOT_AT_ONCE)
-        if self._state is not _TlsState.PASSING and self._assembler.idle().is_over:
+        if self._state is not _TlsState.PASSING and self._assembler.activity().is_over:
             self.finish()
 
     def _take_frames(self, frames: list[CapturedFrame]) -> None:

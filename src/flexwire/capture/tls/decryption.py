@@ -22,9 +22,9 @@ from flexwire.capture.tls.keys import (
     VERSION_NAMES,
     Hello,
     RecordKeys13,
+    derive_keys_12,
     parse_client_hello,
     parse_server_hello,
-    record_keys_12,
 )
 from flexwire.capture.tls.records import ALERT, CHANGE_CIPHER, BrokenError, RecordStream
 
@@ -236,7 +236,7 @@ class TlsConnection:
             master = self._keys.master(client.random, server.session)
             if master is None:
                 raise BrokenError(NO_SECRET)
-            near.opener, far.opener = record_keys_12(suite, master, client.random, server.random)
+            near.opener, far.opener = derive_keys_12(suite, master, client.random, server.random)
             return
         secrets = self._keys.secrets_of(client.random)
         if CLIENT not in secrets or SERVER not in secrets:

@@ -41,7 +41,7 @@ def begins_client_hello(data: bytes) -> bool:
     return data[:2] == b"\x16\x03"[: len(data)] and kind in {b"", bytes([CLIENT_HELLO])}
 
 
-def random_of(data: bytes) -> bytes | None:
+def read_random(data: bytes) -> bytes | None:
     """The random of a ClientHello, from the start of its record on; None if it is cut off."""
     random = data[_RANDOM_AT : _RANDOM_AT + RANDOM_BYTES]
     return random if len(random) == RANDOM_BYTES else None
@@ -141,7 +141,7 @@ class _Primitives(NamedTuple):
     hashes: dict[str, Any]
 
 
-def primitives() -> _Primitives:
+def load_primitives() -> _Primitives:
     """What opens records; `TlsError` where the package is missing."""
     with needed_by("a key log", "tls"):
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - optional
@@ -174,7 +174,7 @@ class RecordKeys(Protocol):
 
 class _Cipher:
     def __init__(self, suite: Suite, key: bytes, iv: bytes) -> None:
-        made = primitives()
+        made = load_primitives()
         self._invalid = made.invalid
         self._cipher = (made.gcm if suite.is_gcm else made.chacha)(key)
         self._iv = int.from_bytes(iv)
@@ -247,7 +247,7 @@ class RecordKeys12:
         """See `Opener`: keys change by a new handshake only."""
 
 
-def record_keys_12(
+def derive_keys_12(
     suite: Suite, master: bytes, client: bytes, server: bytes
 ) -> tuple[RecordKeys, RecordKeys]:
     """The client's and the server's, from the master secret and both randoms."""
@@ -265,7 +265,7 @@ def expand_label(hash_name: str, secret: bytes, label: bytes, size: int) -> byte
     """HKDF-Expand-Label with an empty context (RFC 8446, 7.1)."""
     full = b"tls13 " + label
     info = struct.pack(">HB", size, len(full)) + full + b"\x00"
-    made = primitives()
+    made = load_primitives()
     expanded: bytes = made.expand(made.hashes[hash_name](), size, info).derive(secret)
     return expanded
 

@@ -31,7 +31,7 @@ from flexwire.spark.sources.requests import (
     SupportsTriggerAvailableNow,
     user_schema,
 )
-from flexwire.survey.follower import CaptureFollower, Stretch, stretch_rows
+from flexwire.survey.follower import CaptureFollower, Stretch, decode_stretch
 from flexwire.tables.records import RunRows
 from flexwire.tasks import begin_task, spark_schema
 
@@ -216,6 +216,6 @@ class CaptureStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             request, row_filter = self._options.request, self._options.row_filter
             with using_packed_catalog(self._options.carried):
                 row_batches = (
-                    rows for _, rows in stretch_rows(request, row_filter, partition.stretch)
+                    rows for _, rows in decode_stretch(request, row_filter, partition.stretch)
                 )
                 yield from CaptureRows(self._schema).batches(row_batches)

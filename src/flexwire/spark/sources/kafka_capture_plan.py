@@ -26,8 +26,8 @@ from flexwire.spark.settings import BATCH_ROWS
 from flexwire.spark.sources.requests import CONNECTIONS, PACKETS
 from flexwire.storage.local import compress, decompress
 from flexwire.survey.pieces import COMPRESSED
-from flexwire.survey.ranges import decoded_rows
-from flexwire.survey.request import NAMES, RangeContext, known_name, start_name
+from flexwire.survey.ranges import decode_range_rows
+from flexwire.survey.request import NAMES, RangeContext, range_context_name, range_start_name
 from flexwire.survey.survey import Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tasks import begin_task
@@ -59,10 +59,10 @@ class SurveyStore:
 
     def keep(self, name: str, data: bytes) -> None:
         """Take in what is kept by that name."""
-        if name == start_name(1):
+        if name == range_start_name(1):
             # A survey that finds that files overlap begins anew.
             self._seen, self._size, self._starts = 1, 0, {}
-        if name != start_name(self._seen):
+        if name != range_start_name(self._seen):
             self._others[name] = compress(data)
             return
         number, self._seen = self._seen, self._seen + 1
@@ -100,14 +100,17 @@ class SurveyStore:
     def _joined(self, surveyed: int) -> dict[int, dict[str, bytes]]:
         ranges = {}
         for number, end in pairwise([0, *self._starts, surveyed]):
-            states = {NAMES: self._others[NAMES], known_name(number): self._context(number, end)}
+            states = {
+                NAMES: self._others[NAMES],
+                range_context_name(number): self._context(number, end),
+            }
             if number:
-                states[start_name(number)] = self._starts[number]
+                states[range_start_name(number)] = self._starts[number]
             ranges[number] = states
         return ranges
 
     def _context(self, number: int, end: int) -> bytes:
-        packed_contexts = [self._others[known_name(each)] for each in range(number, end)]
+        packed_contexts = [self._others[range_context_name(each)] for each in range(number, end)]
         if len(packed_contexts) == 1:
             return packed_contexts[0]
         # They were pickled by the survey of this very query.
@@ -180,7 +183,7 @@ def _range_rows(task: RangeTask, options: CaptureOptions) -> Iterator[Rows]:
     def read_state(name: str) -> bytes:
         return decompress(task.states[name])
 
-    for _, rows in decoded_rows(task.request, task.number, read_state, options.row_filter):
+    for _, rows in decode_range_rows(task.request, task.number, read_state, options.row_filter):
         yield rows
 
 

@@ -8,6 +8,13 @@ a size. What a broker sends is not trusted: it decodes, or it is one of our erro
 which requests may change something. `config` reads Java's properties files. Sockets block: a call
 is one question.
 
+The laws of this room (tests below `tests/`):
+
+- A request that is not listed as read-only counts as writing, because each release brings new APIs
+  (`net/test_calling_writing.py`).
+- A broker's answer is a message or one of our errors, in bounded time and memory
+  (`net/test_calling_hostile.py`).
+
 >>> from flexwire.client import Broker, Cluster, Login, Security
 >>> Security(login=Login("SCRAM-SHA-256", "alice", "secret"))
 Security(context=None, login=Login(mechanism='SCRAM-SHA-256', username='alice', is_token=False))

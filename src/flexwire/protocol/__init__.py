@@ -6,6 +6,14 @@ steps: bytes are cut into frames (`FrameSplitter`), a frame's header is read (`p
 request, the response to which request, or a SASL token. Beside these stand what Kafka's releases
 say of a message (`verdict`, `flexwire.protocol.audit`) and which of its fields hold credentials.
 Bytes come in and facts go out: sockets and files belong to other rooms, bodies to the codec.
+
+The laws of this room (tests below `tests/`):
+
+- `conversation` alone decides what a frame is and which request a response answers, or the tap,
+  captures and Spark would pair differently (`protocol/test_conversation.py`).
+- `error_codes` alone says which field is an error code (`protocol/test_error_codes.py`).
+- A log does not name the release that wrote it, so `record_types` alone decides how its records are
+  read (`protocol/test_record_types.py`).
 """
 
 from __future__ import annotations

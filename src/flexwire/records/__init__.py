@@ -8,6 +8,15 @@ damage; the files named for writing are the way back. What stands where in a hea
 `flexwire.wire.batch_layout`. `kip82` reads KIP-82's own format, `conventions` the values of record
 headers. What the records mean is left to `flexwire.protocol`, tables to `flexwire.columnar`.
 
+The laws of this room (tests below `tests/`):
+
+- Magic 2 means KIP-82's own message only inside `kip82`; everywhere else it is a record batch
+  (`records/test_kip82.py`).
+- A convention of record headers never guesses: a value that its software would drop is an error
+  (`records/test_conventions.py`).
+- The fast gzip library accepts exactly what zlib accepts, or damage would pass
+  (`records/test_gzip_library.py`, `records/test_gzip_rules.py`).
+
 >>> [batch] = decode_batches(bytes.fromhex(
 ...     "00000000000000000000004cffffffff02563872ea0000000000000000018bcfe568000000018bcfe56800"
 ...     "ffffffffffffffffffffffffffff00000001340000000e6f726465722d370870616964020a7472616365046131"

@@ -8,6 +8,17 @@ task that writes its part of every table (`capture_job`) and adds to the facts. 
 published at once (`outputs`). The reading itself is that of the rooms below; here is only what
 needs Spark. PySpark is imported here, where Spark looks for formats (``pyspark_flexwire_…``), and
 nowhere else.
+
+The laws of this room (tests below `tests/`):
+
+- Every task begins with `begin_task`, or each garbage collection costs 0.04 CPU seconds
+  (`spark/test_tasks.py`).
+- A task writes files only through `run_tasks` and `Drop.put`, because Spark may run it twice
+  (`spark/test_faults.py`).
+- One step publishes an analysis: a rename on this machine, one PUT in a store, an entry in the
+  ledger for Delta (`spark/test_staging.py`, `spark/test_stored.py`, `spark/test_delta.py`).
+- Facts are sums that tasks add and the driver merges (`spark/test_frame_sums.py`,
+  `spark/test_driver.py`).
 """
 
 from flexwire.extras import require

@@ -4,6 +4,15 @@ A capture is decoded in parts, in any order and by many tasks. What a frame mean
 came before it on its connection. So one pass goes through all packets first, decodes next to
 nothing, and keeps for each part what its decoding needs. Where a capture is large, the pass itself
 is done in pieces, which are merged afterwards.
+
+The laws of this room (tests below `tests/`):
+
+- A range is decoded from the state at its cut alone, and decoding it twice gives identical bytes,
+  because Spark repeats tasks (`tables/test_ranges.py`).
+- A piece's guesses are used only after they are verified against the real state
+  (`tables/test_fold.py`, `tables/test_exchanges.py`).
+- A row of a stream of captures says what was captured up to its frame's last byte, so it does not
+  depend on where the stream was cut (`tables/test_following.py`).
 """
 
 from flexwire.extras import require

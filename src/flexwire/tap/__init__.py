@@ -7,6 +7,14 @@ what was really sent. Which bytes are frames, and which response answers which r
 `flexwire.protocol`'s to say; how a capture is written is `flexwire.capture.files.pcapng`'s.
 
 What asks brokers itself stands in `flexwire.client`. Both begin TLS by `flexwire.client.tls`.
+
+The laws of this room (tests below `tests/`):
+
+- The capture has what was sent, before the tap rewrites it, and the tap's own remarks stand in
+  comments, or it would be no evidence (`net/test_rewriting.py`, `net/test_stamping.py`).
+- Under TLS credentials are asterisks in the capture, because a file is read by others
+  (`net/test_withholding.py`).
+- Frames are whole within a file of the tap (`capture/test_capture_directory.py`).
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ class SurveyStore:
         # They were pickled by the survey of this very query.
         contexts: list[RangeContext] = [
             pickle.loads(decompress(packed)) for packed in packed_contexts
-        ]  # noqa: S301 - see above
+        ]
         return compress(pickle.dumps(RangeContext.joined(contexts), pickle.HIGHEST_PROTOCOL))
 
 

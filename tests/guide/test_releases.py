@@ -1,4 +1,4 @@
-"""Supporting releases: the catalog's, and for specs of one's own those with the same bytes."""
+"""Supporting releases: the catalog's, and for your own specs those with the same bytes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_a_version_with_other_bytes_is_no_support_and_is_told() -> None:
     assert [one.renamed for one in told.versions[0].support.otherwise] == [False]
     page = unescape(render(made, "t", RELEASES)["api/Heartbeat.html"])
     assert "no release in flexwire's catalog has HeartbeatRequest v0 with these bytes" in page
-    assert f"Laid out otherwise in {RELEASES[0]} to {RELEASES[-1]}" in page
+    assert f"A different layout in {RELEASES[0]} to {RELEASES[-1]}" in page
 
 
 @each("message", CURRENT)

@@ -63,17 +63,17 @@ class MessageChange:
 
     message: GuideMessage
     facts: tuple[tuple[str, str, str], ...]
-    told: tuple[FieldChange, ...]
+    fields: tuple[FieldChange, ...]
 
     @property
     def plain(self) -> tuple[FieldChange, ...]:
         """The changes that are more than a new form on the wire."""
-        return tuple(change for change in self.told if not change.only_wire)
+        return tuple(change for change in self.fields if not change.only_wire)
 
     @property
     def rewritten(self) -> tuple[FieldChange, ...]:
         """The fields of which only the form on the wire changed."""
-        return tuple(change for change in self.told if change.only_wire)
+        return tuple(change for change in self.fields if change.only_wire)
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,9 @@ class SurveyStore:
             return packed_contexts[0]
         # They were pickled by the survey of this very query.
         contexts: list[RangeContext] = [
-            pickle.loads(decompress(packed)) for packed in packed_contexts
-        ]  # noqa: S301 - see above
+            pickle.loads(decompress(packed))  # noqa: S301 - see above
+            for packed in packed_contexts
+        ]
         return compress(pickle.dumps(RangeContext.joined(contexts), pickle.HIGHEST_PROTOCOL))
 
 

@@ -118,18 +118,18 @@ def test_every_file_that_says_so_is_counted(said: list[tuple[int, ...]]) -> None
         assert (one.files, one.first) == (len(names), tuple(names[:3]))
     left = [tags for tags in said if tags and tags not in {one.tags for one in found.captures}]
     assert found.others == len(left)
-    assert any("more capture" in one for one in found.told) is bool(left)
+    assert any("more capture" in one for one in found.sentences) is bool(left)
     least = min((one.files for one in found.captures), default=0)
     assert all(said.count(tags) <= least for tags in left)
 
 
 def test_nothing_is_told_where_no_file_says_anything() -> None:
     assert added_tags([("a", ())]) == AddedTags()
-    assert AddedTags().told == ()
+    assert AddedTags().sentences == ()
 
 
 def test_one_that_is_left_out_is_told_as_one() -> None:
-    told = AddedTags((StampedCaptures((10042,), 2, ("a", "b")),), 3).told
+    told = AddedTags((StampedCaptures((10042,), 2, ("a", "b")),), 3).sentences
     assert told[:2] == (
         "Captured of a tap that added header tag 10042: a, b.",
         "1 more capture is of taps that added others.",

@@ -129,7 +129,9 @@ def test_what_was_deleted_before_the_start_of_a_log_is_hidden(tmp_path: Path) ->
     assert follower.first() == {("a", 0): 13, ("a", 1): 0}
     starts.write_text("0\n1\na 0 31\n")
     assert read_offsets(tmp_path) == [*range(5)]
-    with pytest.raises(CaptureError, match=r"a-0 .* begins with offset 31, and 13 is to be read"):
+    with pytest.raises(
+        CaptureError, match=r"a-0 .* begins with offset 31, but offset 13 is to be read"
+    ):
         follower.latest({Partition("a", 0): 13})
 
 
@@ -194,7 +196,7 @@ def test_a_file_of_another_name_or_place_is_told(tmp_path: Path) -> None:
     data = data_of("tx-0/00000000000000000000.log")
     (tmp_path / "orders").mkdir()
     (tmp_path / "orders" / f"{0:020}.log").write_bytes(data)
-    expected = "expected a directory with the name TOPIC-PARTITION around log segments"
+    expected = "log segments must lie in a directory named TOPIC-PARTITION"
     with pytest.raises(CaptureError, match=f"{tmp_path}/orders: {expected}"):
         read_offsets(tmp_path)
     (tmp_path / "some.log").write_bytes(data)

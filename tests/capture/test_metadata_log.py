@@ -96,7 +96,7 @@ def test_the_state_is_known_where_nothing_is_missing(tmp_path: Path) -> None:
 
 def test_without_a_snapshot_a_log_must_begin_at_0(tmp_path: Path) -> None:
     there = write(tmp_path, {"3": batch(3, [NOTHING])})
-    with pytest.raises(CaptureError, match="is not known; no state of it is"):
+    with pytest.raises(CaptureError, match="is not known; no state is known"):
         covered(there).base(4)
     assert bases(write(tmp_path, {"0": log([NOTHING, NOTHING])})) == [(0, 4)]
     assert bases(write(tmp_path / "empty", {"0": b""})) == [(0, 0)]

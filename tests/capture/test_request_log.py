@@ -168,7 +168,7 @@ def test_files_are_known_by_what_is_in_them(tmp_path: Path) -> None:
 
 def test_one_that_has_but_the_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "kafka-request.log.1.bz2").write_bytes(b"BZh9" + bytes(50))
-    with pytest.raises(CaptureError, match="no line of one in its beginning"):
+    with pytest.raises(CaptureError, match="does not begin with lines of one"):
         read(tmp_path / "kafka-request.log.1.bz2")
 
 
@@ -250,7 +250,7 @@ def test_of_a_line_that_is_cut_anywhere_the_header_is_kept_or_it_is_counted(
 def test_a_line_longer_than_is_read_is_cut_and_the_next_is_whole(tmp_path: Path) -> None:
     long = line(request={"topics": [{"name": "x" * (LONGEST + 5)}]})
     found = read(written(tmp_path / "log", long, line()))
-    assert [item.error for item in found] == ["the line is longer than is read", None]  # type: ignore[union-attr]
+    assert [item.error for item in found] == ["the line is too long", None]  # type: ignore[union-attr]
     assert found[1].offset == len(long) + 1  # type: ignore[union-attr]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGE = """# A heading that is no sentence at all
 
 The first paragraph goes on
-over two lines. It has two sentences here.
+over two lines in base64. It has *two* sentences here.
 
 ```
 $ this block is a command and no prose
@@ -70,8 +70,8 @@ def test_a_page_has_its_paragraphs_items_and_cells_with_their_lines(tmp_path: Pa
     path = tmp_path / "page.md"
     path.write_text(PAGE, encoding="utf-8")
     assert [(one.line, one.text) for one in page_sentences(path)] == [
-        (3, "The first paragraph goes on over two lines."),
-        (3, "It has two sentences here."),
+        (3, "The first paragraph goes on over two lines in base64."),
+        (3, "It has *two* sentences here."),
         (10, "An item of a list is a paragraph with its own second line."),
         (12, "Another item follows it without a break."),
         (14, "a cell with five words or more"),

@@ -61,7 +61,7 @@ def test_the_files_of_each_set_of_tags_are_named(spark: SparkSession, tmp_path: 
     )
     assert told.facts.added_tags == expected
     assert told.facts.sampled == (SampledCaptures(0.5, 1),)
-    sentences = expected.told
+    sentences = expected.sentences
     assert sentences[0] == f"Captured of a tap that added header tag 10042: {one}, {two}."
     assert " ".join(sentences) in told.notes
     page = unescape(told.report.read_text().replace("<wbr>", ""))
@@ -95,7 +95,7 @@ def test_what_files_say_holds_where_key_logs_open_them(spark: SparkSession, tmp_
     assert told.facts.sampled == (SampledCaptures(0.5, 1),)
     expected = AddedTags((StampedCaptures((10042,), 1, (str(path),)),), 1)
     assert told.facts.added_tags == expected
-    assert told.notes.count(" ".join(expected.told)) == 1
+    assert told.notes.count(" ".join(expected.sentences)) == 1
     assert len([one for one in told.notes if "50 % of all connections" in one]) == 1
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from flexwire.measures import ownership
 from flexwire.measures.audit import AuditSums
-from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT, TOLD
+from flexwire.measures.audit_rows import AUDITED, CONNECTIONS, SENT, STATED
 from flexwire.measures.evidence import SHOWN, NamedEntities
 from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
@@ -358,13 +358,13 @@ def test_rows_that_are_alike_become_one() -> None:
 def test_memory_is_bounded_by_what_the_driver_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership, "HELD_BYTES", 100_000)
     held = ownership.ConnectionRows(AUDITED, spills=True)
-    kind = AUDITED[TOLD]
+    kind = AUDITED[STATED]
     for number in range(100):
         names = [f"c{number}-{row}" for row in range(500)]
         told = np.zeros(500, np.int8)
         columns = [pa.array(names), pa.array(told), pa.array(names)]
-        held.add(TOLD, pa.RecordBatch.from_arrays(columns, schema=kind.schema))
+        held.add(STATED, pa.RecordBatch.from_arrays(columns, schema=kind.schema))
         assert sum(one.bytes for one in held._rows.values()) <= 100_000
-    parts = [part[TOLD] for part in held.parts()]
+    parts = [part[STATED] for part in held.parts()]
     assert max(map(len, parts)) < 2 * 50_000 / ownership.BUCKETS
     assert len(set(pa.concat_batches(parts)["connection"].to_pylist())) == 50_000

@@ -170,13 +170,13 @@ def test_however_rows_are_cut_and_merged_the_cluster_is_the_same(captured: Captu
     chance.shuffle(parts)
     for one in parts:
         merged.merge(pickle.loads(pickle.dumps(one)))  # noqa: S301 - it was made in this line
-    assert merged._cluster.told() == summed(captured)._cluster.told()
-    assert merged._cluster.told().configured == {
+    assert merged._cluster.evidence() == summed(captured)._cluster.evidence()
+    assert merged._cluster.evidence().configured == {
         ("broker", "zookeeper.connect"): NameSample(("1",), 1),
         ("topic", FORMAT): NameSample(("a", "b"), 2),
     }
-    assert [*merged._cluster.told().features.values()] == [{"metadata.version": 21}]
-    assert merged._cluster.told().described == {"broker": 1, "topic": 2}
+    assert [*merged._cluster.evidence().features.values()] == [{"metadata.version": 21}]
+    assert merged._cluster.evidence().described == {"broker": 1, "topic": 2}
 
 
 @pytest.mark.parametrize("message", [*CONFIGURING, *CLUSTER_MESSAGES])
@@ -206,7 +206,7 @@ def test_many_names_are_counted_and_the_first_are_kept() -> None:
     sums = ClusterSums()
     schema = cluster_rows("", pa.RecordBatch.from_pylist([])).schema
     sums.add(pa.RecordBatch.from_pylist(rows, schema))
-    named = sums.told().configured["topic", FORMAT]
+    named = sums.evidence().configured["topic", FORMAT]
     assert (named.names[0], len(named.names)) == ("00000", 20)
     assert named.count == pytest.approx(30_000, rel=0.05)
 

@@ -225,12 +225,12 @@ def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     left_out = audit.left_out
     assert left_out.clients == 30
     facts = Facts(title="", made_at_us=0, flexwire_version="0", newest_release="4.4.0", audit=audit)
-    assert answer_notes(facts) == (left_out.told,)
+    assert answer_notes(facts) == (left_out.sentence,)
     assert f"30 clients were not judged: those with fewest requests, {left_out.requests}" in (
-        left_out.told
+        left_out.sentence
     )
-    assert "10 findings were left out: " in left_out.told
-    assert left_out.told in render(facts)
+    assert "10 findings were left out: " in left_out.sentence
+    assert left_out.sentence in render(facts)
     told = json.loads(audit_json(audit))
     assert (told["left_out"]["clients"], len(told["findings"])) == (30, 20)
     assert Facts.from_json(facts.to_json()) == facts

@@ -9,7 +9,13 @@ import pyarrow as pa
 
 from flexwire.capture.pairing.rows import PAIRED
 from flexwire.capture.pairing.state import FAILED
-from flexwire.tables.frames import BODY_OUTCOMES, DECODED, LENIENT, frame_rows
+from flexwire.tables.frames import (
+    BODY_OUTCOMES,
+    DECODED,
+    LENIENT,
+    connection_parties,
+    frame_rows,
+)
 from flexwire.tables.keys import FRAME_KEY
 from flexwire.tables.schema import FRAMES_TABLE
 from tests.reference.tables import as_stored, frame_row
@@ -80,10 +86,11 @@ def outcome_rows(paired: list[dict[str, Any]], seed: int) -> list[dict[str, Any]
 
 
 def in_columns(paired: list[dict[str, Any]], outcomes: list[dict[str, Any]]) -> pa.RecordBatch:
+    frames = pa.RecordBatch.from_pylist(paired, schema=PAIRED)
     made = frame_rows(
-        pa.RecordBatch.from_pylist(paired, schema=PAIRED),
+        frames,
         pa.RecordBatch.from_pylist(outcomes, schema=BODY_OUTCOMES),
-        KNOWN,
+        connection_parties(frames["connection"], KNOWN),
     )
     made.validate(full=True)
     return made

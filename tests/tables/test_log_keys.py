@@ -63,7 +63,7 @@ def counted(keys: list[Key], place: Path, tasks: int, most: int) -> SupersededCo
                 part = keys[first : min(first + 50, start + each)]
                 held.add(np.array(part, KEYS_DTYPE))
             held.close(is_whole=tasks == 1)
-            total = total.plus(held.found)
+            total = total.plus(held.superseded)
         found = list_files([place], lambda _: True, "is there") if runs else []
         for _, first, last in KeyWork.of(0, len(keys), 150):
             if runs > 1:

@@ -55,7 +55,7 @@ def rows_of(
     for table, batch in made.of([FileItem(file, one) for one in items]):
         batch.validate(full=True)
         found[table] += batch.to_pylist()
-    return found, made.told
+    return found, made.counts
 
 
 def bodies(release: str) -> dict[tuple[str, int], list[bytes]]:

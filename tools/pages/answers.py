@@ -80,7 +80,9 @@ def _section(answer: Answer) -> str:
         for column in answer.columns
     ]
     function = inspect.unwrap(answer.ask)
-    description = inspect.getdoc(function) or ""
+    # The first sentence of the docstring is about the function; here it is about the rows.
+    description = (inspect.getdoc(function) or "").removeprefix("Return ")
+    description = description[:1].upper() + description[1:]
     return "\n".join([
         f"\n## `{answer.name}`: {answer.question}",
         markdown(answer.meaning),
@@ -93,7 +95,7 @@ def _section(answer: Answer) -> str:
         "",
         f'ANSWER.ordered({answer.name}(open_tables(spark, "OUT"))).show()',
         "```",
-        f"One row {answer.row.removeprefix('One row ').removesuffix('.')}, ordered by "
+        f"One row is {answer.row}, ordered by "
         + ", ".join(f"`{name}`" for name in answer.order) + ".",
         "",
         "| column | type | what | null |",
@@ -104,8 +106,8 @@ def _section(answer: Answer) -> str:
 
 
 def _of_state(answer: Answer) -> str:
-    """Name the answer that says the same of a broker's logs."""
-    return f" Of a broker's logs, `{answer.of_state}` answers it." if answer.of_state else ""
+    """Name the answer to the same question about a broker's logs."""
+    return f" For a broker's logs, ask `{answer.of_state}`." if answer.of_state else ""
 
 
 if __name__ == "__main__":

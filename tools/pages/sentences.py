@@ -31,9 +31,11 @@ _README: Final = ("README.md", "docs/tutorial.md", "docs/cookbook.md")
 _CHANGES: Final = ("CHANGELOG.md", "docs/decisions.md")
 # Pages that repeat the help.
 _HELP_PAGES: Final = ("docs/cli.md",)
-_FEWEST_WORDS: Final = 5
+_FEWEST_WORDS: Final = 4
+# A word as English has it: paths, options and queries are made of others.
+_WORD = re.compile(r"(?<!\S)[(\"*`]*[A-Za-z][A-Za-z'-]*[)\"*`,.;:?!]*(?!\S)")
 _END = re.compile(r"(?<!\be\.g)(?<!\bi\.e)(?<!\bvs)[.!?][)*\"]*(?=\s+[A-Z`\"'(*\[{\d-])")
-_LIST_ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s+")
+_LIST_ITEM = re.compile(r"^\s*(?:[-*]|\d+\.)\s+")
 _NO_PROSE = re.compile(r"^\s*(#|>|<!--|<|\$ |\[.*\]: )")
 _DIRECTIVE = re.compile(r"^#!|^#:|\b(?:type: ignore|fmt:|ruff:|pragma|distutils:|cython:)")
 _NOQA = re.compile(r"noqa: [A-Z0-9, ]+ - ")
@@ -61,7 +63,7 @@ def split_sentences(text: str) -> list[str]:
     text = " ".join(text.split())
     ends = [0, *(match.end() for match in _END.finditer(text)), len(text)]
     sentences = (text[start:end].strip() for start, end in itertools.pairwise(ends))
-    return [one for one in sentences if len(re.findall(r"[A-Za-z]{2,}", one)) >= _FEWEST_WORDS]
+    return [one for one in sentences if len(_WORD.findall(one)) >= _FEWEST_WORDS]
 
 
 def page_paragraphs(text: str) -> Iterator[tuple[int, str]]:

@@ -1,4 +1,4 @@
-"""How leaders and the ISR changed, by the log of a cluster's metadata: `cluster_history`."""
+"""The history of leaders and ISR, by the log of a cluster's metadata: `cluster_history`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _INTS: Final = pa.list_(pa.int32())
 _FIRST: Final = "in the first row of a partition"
 VIEW_COLUMNS: Final = (
     *cluster_partitions.COLUMNS[:5],
-    Column("previous_leader", pa.int32(), "the leader before", f"where none led; {_FIRST}"),
+    Column("previous_leader", pa.int32(), "the leader before", f"if none led; {_FIRST}"),
     Column("isr", _INTS, "the ISR after the change", heading="ISR"),
     Column("previous_isr", _INTS, "the ISR before", _FIRST),
     Column("left_isr", _INTS, "those that left the ISR", _FIRST),
@@ -35,7 +35,7 @@ VIEW_COLUMNS: Final = (
     Column(
         "is_election",
         pa.bool_(),
-        "whether a leader was chosen, if only the same again; false where from then on none led",
+        "whether a leader was elected, even the same one again; false if nobody led from then on",
         heading="Elected",
     ),
     *CHANGE_COLUMNS,
@@ -43,10 +43,10 @@ VIEW_COLUMNS: Final = (
 
 
 def partition_history(state: ClusterState) -> DataFrame:
-    """A row a change of a partition's leader or ISR, and one for how it began.
+    """Return a row for each change of a partition's leader or ISR, and one for its beginning.
 
-    It begins with the snapshot or record that the state begins with, so take
-    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are there too.
+    The history begins with the snapshot or record that the state begins with. So use
+    ``cluster_state(…, oldest=True)``. Partitions of deleted topics are included.
     """
     rows = cluster_partitions.partition_changes(state)
     living = Window.partitionBy(*cluster_partitions.KEYS, "life").orderBy(*ORDER)
@@ -67,18 +67,18 @@ def partition_history(state: ClusterState) -> DataFrame:
 
 
 _VIEW: Final = {column.name: column for column in VIEW_COLUMNS}
-_NO_TIME: Final = "where it has none"
+_NO_TIME: Final = "if it has none"
 COLUMNS = (
     Column(
         "changed_time", TIME, "when it changed, by a controller's clock", _NO_TIME, heading="When"
     ),
-    Column("changed_offset", pa.int64(), "the offset of the record that says it"),
+    Column("changed_offset", pa.int64(), "the offset of the record"),
     *(_VIEW[name] for name in ("topic", "topic_id", "partition", "leader")),
     Column(
         "previous_leader",
         pa.int32(),
         "the leader before",
-        "where none led",
+        "if none led",
         heading="Before",
         kind="id",
     ),
@@ -95,10 +95,11 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_history(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each change of a partition's leader or ISR that the metadata's log still has.
+    """Return the changes of partitions' leaders or ISR that the metadata's log still has.
 
-    How a partition began is no change. It goes back to the oldest snapshot or record that a state
-    can be made from; partitions of topics that were deleted since are among them.
+    The beginning of a partition is no change. The history goes back to the oldest snapshot or
+    record from which a state can be made. Partitions of topics that were deleted since are
+    included.
     """
     state = tables.cluster(oldest=True)
     if state is None:
@@ -112,10 +113,10 @@ ANSWER = Answer(
     name="cluster_history",
     place=290,
     question="Who led when, and who fell out of the ISR?",
-    meaning="Changes of leaders and ISRs as the log of the cluster's metadata still has them, the "
+    meaning="Changes of leaders and ISRs that the log of the cluster's metadata still has, the "
     "latest first.",
-    advice="A broker that leaves many ISRs at once was restarted or cut off; one that leaves and "
-    "joins again and again is slow: look at its disks, network and replica.lag.time.max.ms.",
+    advice="A broker that leaves many ISRs at once was restarted or cut off. One that leaves and "
+    "joins again and again is slow: check its disks, its network and replica.lag.time.max.ms.",
     row="a change of a partition",
     columns=COLUMNS,
     order=("-changed_time", "-changed_offset", "topic", "partition"),

@@ -1,4 +1,4 @@
-"""Quotas of clients by the log of a cluster's metadata: `cluster_quotas`."""
+"""Quotas of clients in the log of a cluster's metadata: `cluster_quotas`."""
 
 from __future__ import annotations
 
@@ -29,15 +29,19 @@ VIEW_COLUMNS: Final = (
         "the default of its type",
     ),
     Column(
-        "quota", pa.string(), "which quota, as producer_byte_rate", heading="Quota", is_about=True
+        "quota",
+        pa.string(),
+        "the name of the quota, such as producer_byte_rate",
+        heading="Quota",
+        is_about=True,
     ),
-    Column("value", pa.float64(), "what it allows", heading="Value"),
+    Column("value", pa.float64(), "the limit", heading="Value"),
     *CHANGE_COLUMNS,
 )
 
 
 def client_quotas(state: ClusterState) -> DataFrame:
-    """A row a quota that is set."""
+    """Return a row for each quota that is set."""
     rows = state.typed(READS).withColumn(
         "entity",
         F.array_sort(
@@ -64,7 +68,7 @@ COLUMNS = (
 
 @returns(COLUMNS)
 def cluster_quotas(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each quota of users, client ids and addresses in the cluster's metadata."""
+    """Return the quotas of users, client ids and addresses in the cluster's metadata."""
     state = tables.cluster()
     if state is None:
         return None
@@ -79,9 +83,9 @@ ANSWER = Answer(
     name="cluster_quotas",
     place=350,
     question="Who is limited, and to what?",
-    meaning="Quotas of clients as the cluster's metadata has them.",
-    advice="Compare them with what clients take (chargeback), and with throttle times in "
-    "responses: a quota that is reached slows its client down.",
+    meaning="Quotas of clients in the cluster's metadata.",
+    advice="Compare them with what clients use (chargeback), and with throttle times in "
+    "responses: a client at its quota is slowed down.",
     row="a quota",
     columns=COLUMNS,
     order=("entity", "quota"),

@@ -23,22 +23,23 @@ from flexwire.tables.spec_places import CARRYING_RESPONSES
 if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
-# With these fields a request that asks for records says how long the broker may wait for some.
+# The fields of a request for records that tell how long the broker may wait for records.
 MAX_WAIT: Final = "max_wait_ms"
 MIN_BYTES: Final = "min_bytes"
 ACCURACY: Final = 10_000
-"""A percentile's rank is off by at most one in so many."""
+"""A percentile's rank is off by at most one in this many."""
 
 COLUMNS: Final = (
     Column("api_name", pa.string(), 'the API: "Fetch"', heading="API", is_about=True),
     Column("broker", pa.string(), "the broker's end of the connection",
            heading="Broker", is_about=True),
-    Column("client_id", pa.string(), "the client id", "where the client sent none",
+    Column("client_id", pa.string(), "the client id", "if the client sent none",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "the client's host"),
     Column(
-        "waited", pa.bool_(), "whether these are requests for records that were answered after "
-        "their max wait with fewer bytes than they asked for: the broker waited as it was told to",
+        "waited", pa.bool_(),
+           "whether these are requests for records that were answered after their max wait with "
+           "fewer bytes than they asked for, so that the broker waited as requested",
     heading="Waited for records",
 ),
     Column("responses", pa.int64(), "how many responses", heading="Responses"),
@@ -46,11 +47,11 @@ COLUMNS: Final = (
            heading="Half within"),
     *(
         Column(f"p{percent}_us", pa.int64(), f"{percent} in a hundred took no longer",
-               f"of fewer than {least_of(percent)} responses: it would be the slowest",
+               f"for fewer than {least_of(percent)} responses: it would be the slowest",
                heading=f"{percent} % within")
         for percent in (90, 99)
     ),
-    Column("max_us", pa.int64(), "the slowest one", heading="Slowest"),
+    Column("max_us", pa.int64(), "the slowest", heading="Slowest"),
     Column("slowest_connection", pa.string(), "the connection of the slowest",
            heading="Its connection"),
     Column("slowest_frame_index", pa.int64(), "the response's frame_index there",
@@ -58,8 +59,9 @@ COLUMNS: Final = (
     Column("slowest_time", MOMENT, "when its response was captured"),
     Column("throttled", pa.int64(), "how many of the requests waited because the broker had "
            "throttled the client on their connection", heading="Throttled"),
-    Column("throttled_us", pa.int64(), "how long these waited for it in all, which no latency "
-           "here includes", heading="Waited for that"),
+    Column("throttled_us", pa.int64(),
+           "how long these waited for it in total, which no latency here includes",
+           heading="Waited for that"),
     Column("pipelined", pa.int64(), "how many of them were sent before the throttled response "
            "came; their latency includes the wait for that response"),
 )  # fmt: skip
@@ -71,27 +73,28 @@ SLOWEST_COLUMNS: Final = (
     Column("frame_index", pa.int64(), "the response's frame_index there"),
     Column("time", MOMENT, "when its response was captured"),
     Column("throttled_us", pa.int64(), "how long its request waited because the broker had "
-           "throttled the client; 0 where it did not"),
+           "throttled the client; 0 if it had not"),
 )  # fmt: skip
 
 _BY: Final = tuple(column.name for column in COLUMNS[:5])
 
 
 def latency(tables: AnalysisTables) -> DataFrame:
-    """How long requests took, a row for each API, broker and client.
+    """Return how long requests took, for each API, broker and client.
 
-    A latency is from the request's last byte to the response's, where the capture was made.
-    Percentiles are latencies that were seen. The rank of each is off by at most one in `ACCURACY`;
-    count and maximum are exact. A percentile that would be the slowest response is null.
+    A latency is the time from the request's last byte to the response's, at the place of the
+    capture. Percentiles are latencies that really occurred. Their ranks are off by at most one in
+    `ACCURACY`. Count and maximum are exact. A percentile that would be the slowest response is
+    null.
 
-    Requests for records that a broker held for all of their max wait, because there were not
-    enough records, have rows of their own (``waited``). The answer does not know how long a broker
-    held other requests on purpose: a fetch that got its records late, a JoinGroup that waits for
-    other members, a Produce that waits for replicas.
+    If a broker held a request for records for its whole max wait, because there were too few
+    records, the request has a row of its own (``waited``). Other intentional waits are unknown: a
+    fetch that got its records late, a JoinGroup that waits for other members, a Produce that waits
+    for replicas.
 
     A broker that throttles a client responds at once, and then reads nothing from the connection
-    for the time that it said. A request that comes in that time waits. Its latency is told without
-    this wait, which is in ``throttled_us``.
+    for the throttle time. A request that arrives in that time waits. Its latency excludes this
+    wait, which is in ``throttled_us``.
     """
     slowest = F.max(F.struct("latency_us", "time", "connection", "frame_index"))
     percentiles = F.percentile_approx("latency_us", [0.5, 0.9, 0.99], ACCURACY)
@@ -125,7 +128,7 @@ def latency(tables: AnalysisTables) -> DataFrame:
 
 
 def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
-    """The slowest responses of each row of `latency`, up to so many, to be looked up."""
+    """Return the slowest responses of each row of `latency`, so that you can look them up."""
     order = (F.desc("latency_us"), "time", "connection", "frame_index")
     rank = F.row_number().over(Window.partitionBy(*_BY).orderBy(*order))
     ranked = _responses(tables).withColumn("rank", rank)
@@ -134,12 +137,12 @@ def slowest(tables: AnalysisTables, most: int = 5) -> DataFrame:
 
 
 def _responses(tables: AnalysisTables) -> DataFrame:
-    """The responses whose requests are known, with `_BY`, and how long the requests waited."""
+    """Return the responses to known requests, with `_BY`, and how long the requests waited."""
     key = frame_key(tables.frames.columns)
     responses = tables.frames.where(
         "direction = 'response' and latency_us is not null and api_name is not null"
     )
-    # A correlation id may come again on a connection; at that moment it does not.
+    # A connection may reuse a correlation id, but not at the same moment.
     sent_at = F.timestamp_micros(F.unix_micros("time") - F.col("latency_us"))
     responses = responses.select(
         *key, "api_name", "broker", "client_id", "client", "message", "latency_us", "time",
@@ -159,7 +162,7 @@ def _responses(tables: AnalysisTables) -> DataFrame:
 
 
 def _without_throttling(responses: DataFrame, tables: AnalysisTables) -> DataFrame:
-    """The responses with ``throttled_us``, which their ``latency_us`` leaves out."""
+    """Add ``throttled_us`` to responses, and subtract it from their ``latency_us``."""
     throttled = throttles(tables)
     nothing = F.lit(0).cast("bigint")
     if throttled is None:
@@ -173,7 +176,7 @@ def _without_throttling(responses: DataFrame, tables: AnalysisTables) -> DataFra
 
 
 def _fetches(frames: DataFrame, tables: AnalysisTables, message: str) -> DataFrame:
-    """The responses of an API that carries records, and whether the broker waited all of it."""
+    """Return the responses of an API that carries records, and whether the broker waited fully."""
     requests = tables.message(message.removesuffix("Response") + "Request")
     responses = tables.message(message)
     if requests is None or responses is None:
@@ -201,10 +204,10 @@ ANSWER: Final = Answer(
     name="latency",
     place=20,
     question="Which requests are slow, and whose?",
-    meaning="From the request's last byte to the response's, where the capture was made. Fetches "
-    "that waited for records as they were told to have rows of their own. Time in which a request "
+    meaning="From the request's last byte to the response's, at the place of the capture. Fetches "
+    "that waited for records, as requested, have rows of their own. The time for which a request "
     "waited because its client was throttled is left out.",
-    advice="Compare brokers for the same API and client; look up the slowest response by its "
+    advice="Compare brokers for the same API and client. To look up the slowest response, use its "
     "connection and frame in the table of frames.",
     row="an API, broker and client",
     columns=COLUMNS,

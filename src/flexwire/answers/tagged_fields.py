@@ -32,40 +32,42 @@ _READ: Final = ("direction", "client_id", "size", "body_version", _BODIES)
 
 COLUMNS: tuple[Column, ...] = (
     Column("message", pa.string(), 'the message: "FetchRequest"', heading="Message", is_about=True),
-    Column("is_header", pa.bool_(), "whether the field is in the header that stands before it",
+    Column("is_header", pa.bool_(), "whether the field is in the header of the message",
            heading="In the header"),
     Column("path", pa.string(), 'the structure that has it: "topics[]"; "" for the message or '
            "header itself", heading="In"),
     Column("tag", pa.int64(), "the tag", heading="Tag", kind="id", is_about=True),
-    Column("name", pa.string(), "the field's name", "where the catalog does not know the tag",
+    Column("name", pa.string(), "the field's name", "if the catalog does not know the tag",
            heading="Field", is_about=True),
     Column("is_known", pa.bool_(), "whether the catalog knows the tag there"),
     Column("sender", pa.string(), '"client" or "broker": who sends the message'),
-    Column("client_software_name", pa.string(), "what software the client of the connection is",
-           "where none told it", heading="Client software"),
-    Column("client_software_version", pa.string(), "its version", "where none told it",
+    Column("client_software_name", pa.string(), "the software of the connection's client",
+           "if nobody named it", heading="Client software"),
+    Column("client_software_version", pa.string(), "its version", "if nobody named it",
            heading="Version"),
     Column("clients", pa.int64(), "how many client ids of this software it was seen with"),
     Column("messages", pa.int64(), "how many messages have the field", heading="Messages"),
     Column("message_share", pa.float64(), "their share of all such messages with this software",
            heading="Of these"),
-    Column("times", pa.int64(), "how often it is there: once for each structure"),
-    Column("bytes", pa.int64(), "its values' bytes", "where it is known, as then it is decoded, "
-           "and where it is withheld", heading="Bytes"),
+    Column("times", pa.int64(), "how often it occurs: once for each structure"),
+    Column("bytes", pa.int64(), "its values' bytes",
+           "if it is null, because it is known and decoded, or because it is withheld",
+           heading="Bytes"),
     Column("byte_share", pa.float64(), "their share of all bytes of the messages that have the "
-           "field", "with ``bytes``", heading="Of the messages"),
+           "field", "if ``bytes`` is null", heading="Of the messages"),
     Column("message_bytes", pa.int64(), "all bytes of the messages that have the field"),
     Column("versions", pa.list_(pa.int32()), "the versions of these messages, ascending"),
 )  # fmt: skip
 
 
 def tagged_fields(tables: AnalysisTables) -> DataFrame:
-    """A row for each tagged field, where it stands, and the software of the client.
+    """Return each tagged field, its place, and the software of the client.
 
-    A known field is there where it has not its default: Kafka writes no others. ``bytes`` are those
-    of values, without tag and size. Tags that the catalog does not know are of newer releases, of
-    other software, or wrong. What a client's connection says of its software counts for all of its
-    messages. It does not know bodies that do not decode; fields in the headers before them count.
+    A known field is there if it does not have its default, because Kafka writes no others.
+    ``bytes`` are the bytes of values, without tag and size. Tags that the catalog does not know
+    come from newer releases or other software, or are wrong. The software that a client names on
+    its connection counts for all its messages. Bodies that do not decode are missing, but fields in
+    the headers before them count.
     """
     frames = tables.frames.where(OF_KAFKA.sql)
     key = connection_key(frames.columns)
@@ -83,7 +85,7 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
         F.sum("size").alias("message_bytes"),
         F.sort_array(F.collect_set("version")).alias("versions"),
     )
-    # Software that nobody told is null on both sides.
+    # If nobody named the software, it is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *_SOFTWARE)]
     rows = rows.join(
         F.broadcast(_messages_read(frames, software_names)), reduce(and_, same), "left"
@@ -100,7 +102,7 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
 
 
 def _with_uses(message: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The messages with tagged fields in their bodies, which are few of all."""
+    """Return the messages with tagged fields in their bodies, which are few."""
     for batch in batches:
         some = batch.filter(pc.greater(pc.list_value_length(batch[_BODIES]), 0))
         if some.num_rows:
@@ -115,12 +117,12 @@ def _uses_schema(key: tuple[str, ...]) -> pa.Schema:
 
 
 def _in_bodies(table: DataFrame) -> DataFrame:
-    """The uses of tagged fields in the bodies of messages, a row a message and field."""
+    """Return the uses of tagged fields in bodies, one row for each message and field."""
     return _uses(table, _BODIES, "body_version", is_header=False)
 
 
 def _in_headers(frames: DataFrame) -> DataFrame:
-    """The uses in headers: of tags that no release gives a meaning."""
+    """Return the uses in headers: tags to which no release gives a meaning."""
     each = _uses(frames, "header_unknown_tagged_fields", "api_version", is_header=True)
     shown = F.when(F.col("data") != F.lit(WITHHELD_BYTES), F.octet_length("data"))
     return each.select(
@@ -148,7 +150,7 @@ def _uses(rows: DataFrame, uses: str, version: str, *, is_header: bool) -> DataF
 
 
 def software(frames: DataFrame) -> DataFrame:
-    """What software the client of each connection is."""
+    """Return the software of the client of each connection."""
     with_names = frames.where("client_software_name is not null")
     key = connection_key(frames.columns)
     names = with_names.groupBy(*key).agg(F.max(F.struct(*_SOFTWARE)).alias("one"))
@@ -156,7 +158,7 @@ def software(frames: DataFrame) -> DataFrame:
 
 
 def _messages_read(frames: DataFrame, software_names: DataFrame) -> DataFrame:
-    """How many headers and bodies were read, by the message's name and software."""
+    """Return how many headers and bodies were read, by message and software."""
     key = connection_key(frames.columns)
     each = frames.groupBy(*key, "message").agg(
         F.count("header_version").alias("headers"), F.count_if(F.expr(READ.sql)).alias("bodies")
@@ -171,12 +173,12 @@ def _messages_read(frames: DataFrame, software_names: DataFrame) -> DataFrame:
 ANSWER = Answer(
     name="tagged_fields",
     place=80,
-    question="Which tagged fields are sent, and who sends tags that nobody knows?",
-    meaning="Each tagged field by message, place and client software, in how many messages it is, "
+    question="Which tagged fields are sent, and who sends unknown tags?",
+    meaning="Each tagged field by message, place and client software: how many messages have it, "
     "and how large it is there. A field without a name has a tag that the catalog does not know.",
-    advice="Ask the owners of a client that sends unknown tags what they are: another release may "
-    "give the tag another meaning.",
-    row="tagged field and client software",
+    advice="Ask the owners of a client that sends unknown tags what they are, because another "
+    "release may give the tag another meaning.",
+    row="a tagged field and client software",
     columns=COLUMNS,
     order=(
         "is_known",

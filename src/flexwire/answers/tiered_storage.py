@@ -35,15 +35,15 @@ COLUMNS = (
     Column("unknown", pa.int64(), "segments of which the log has only a later record",
            heading="State not known"),
     Column("oldest_time", _TIME, "the least of the segments' latest timestamps",
-           "where no segment has one", heading="Oldest"),
-    Column("newest_time", _TIME, "the latest timestamp of a segment", "with ``oldest_time``",
+           "if no segment has one", heading="Oldest"),
+    Column("newest_time", _TIME, "the latest timestamp of a segment", "if ``oldest_time`` is null",
            heading="Newest"),
 )  # fmt: skip
 
 
 @returns(COLUMNS)
 def tiered_storage(tables: AnalysisTables) -> DataFrame | None:
-    """Give a row for each topic with segments in tiered storage, as their log has them.
+    """Return the topics with segments in tiered storage, as their log has them.
 
     Only Kafka's own ``TopicBasedRemoteLogMetadataManager`` writes that log.
     """
@@ -70,10 +70,10 @@ ANSWER = Answer(
     name="tiered_storage",
     place=380,
     question="What is in tiered storage?",
-    meaning="Segments by topic, as the log of remote segments has them.",
-    advice="Copies that began and never finished take room that nobody counts: compare them with "
-    "the store. Set local.retention.ms where brokers keep much that is copied, but first see that "
-    "copies finish: what brokers delete then is in the store alone.",
+    meaning="Segments by topic, by the log of remote segments.",
+    advice="Copies that began and never finished take space that nobody counts: compare them with "
+    "the store. Set local.retention.ms if brokers keep much that is copied. But first check that "
+    "copies finish, because what brokers then delete is only in the store.",
     row="a topic",
     columns=COLUMNS,
     order=("-bytes", "-copying", "topic", "topic_id"),

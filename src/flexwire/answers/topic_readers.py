@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _TopicPlace(NamedTuple):
-    """Where a message names topics: an array in its body, and what a topic is called there."""
+    """Where a message names topics: an array in its body, and the topic's field in it."""
 
     message: str
     topics: str
@@ -32,7 +32,7 @@ class _TopicPlace(NamedTuple):
 
 
 _COUNTED: Final = ("requests", "responses", "commits")
-# In a fetch session a request names what changed, and a response what has something new (KIP-227).
+# In a fetch session, a request lists changes, and a response lists partitions with news (KIP-227).
 _PLACES: Final = (
     _TopicPlace("FetchRequest", "topics", "topic", "requests"),
     _TopicPlace("FetchResponse", "responses", "topic", "responses"),
@@ -45,26 +45,27 @@ _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
 
 COLUMNS: Final = (
-    Column("topic", pa.string(), "the topic", "where only its id is known",
+    Column("topic", pa.string(), "the topic", "if only its id is known",
            heading="Topic", is_about=True),
     Column(
-        "topic_id", pa.string(), "the topic's id, where its name is not known",
-        "where the name is known",
+        "topic_id", pa.string(), "the topic's id, if its name is unknown",
+        "if the name is known",
     ),
-    Column("client_id", pa.string(), "the client", "where it sent no client id",
+    Column("client_id", pa.string(), "the client", "if it sent no client id",
            heading="Client id", is_about=True),
     Column("address", pa.string(), "its host", heading="Host"),
     Column(
-        "is_follower", pa.bool_(), "whether it is a broker that follows the topic's leader; a "
-        "follower fetches every topic that it has a replica of",
+        "is_follower", pa.bool_(),
+           "whether it is a broker that follows the topic's leader; a follower fetches every "
+           "topic of which it has a replica",
     heading="Follower",
 ),
-    Column("groups", pa.list_(pa.string()), "the groups that it fetched or committed for",
+    Column("groups", pa.list_(pa.string()), "the groups for which it fetched or committed",
            heading="Groups"),
     Column("requests", pa.int64(), "fetches of the client that name the topic", heading="Fetches"),
     Column("responses", pa.int64(), "responses to fetches that have a partition of the topic",
            heading="Responses"),
-    Column("commits", pa.int64(), "requests of the client that commit an offset of it",
+    Column("commits", pa.int64(), "requests of the client that commit an offset for it",
            heading="Commits"),
     Column("first_time", MOMENT, "when the first of these was captured or logged"),
     Column("last_time", MOMENT, "when the last was", heading="Last"),
@@ -73,10 +74,10 @@ COLUMNS: Final = (
 
 @returns(COLUMNS)
 def topic_readers(tables: AnalysisTables) -> DataFrame | None:
-    """Return a row for each topic and client that fetches it, or commits an offset of it.
+    """Return each topic with each client that fetches it, or commits an offset of it.
 
-    A topic without a row may be read nevertheless: by a client that was not captured, at another
-    time, or in a fetch session that began before the capture and had nothing new.
+    A topic without a row may still have readers: a client that was not captured, or that reads at
+    another time, or whose fetch session began before the capture and had no news.
     """
     readers = [
         named_topics for place in _PLACES if (named_topics := _topics_of(tables, place)) is not None
@@ -99,13 +100,13 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
 
 
 def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
-    """Return the topics that a message's table names, a row each; None where there is no table."""
+    """Return the topics that a message's table names, one a row, or None without a table."""
     table = tables.message(place.message)
     if table is None:
         return None
     at = f"body.{place.topics}"
     names = place.name or "topic_id"
-    # So Spark reads these columns of the topics, and not their partitions.
+    # Spark then reads these columns of the topics, and not their partitions.
     pairs = F.arrays_zip(
         F.col(f"{at}.{names}").alias("named"), F.col(f"{at}.topic_id").alias("topic_id")
     )
@@ -123,13 +124,13 @@ def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
 
 
 def _followers(tables: AnalysisTables) -> DataFrame | None:
-    """Return the clients of which a fetch names a replica, which consumers never do."""
+    """Return the clients whose fetches name a replica, which consumers never do."""
     table = tables.message(_FOLLOWERS)
     if table is None:
         return None
     replica = F.greatest("body.replica_id", "body.replica_state.replica_id")
     followers = table.where(replica >= 0).select(*_who()).distinct()
-    # By other names: Spark takes columns of one table for each other when it joins them.
+    # New names are needed, because Spark confuses columns of one table when it joins them.
     return followers.select(
         F.col("client_id").alias("its_id"),
         F.col("address").alias("its_host"),
@@ -145,10 +146,10 @@ ANSWER: Final = Answer(
     name="topic_readers",
     place=130,
     question="Who reads which topic?",
-    meaning="Each client that fetches a topic or commits an offset of it, with its groups. Brokers "
-    "that follow leaders come last: they fetch what nobody else reads too.",
-    advice="Before a topic is given up, capture or log fetches for as long as its slowest reader "
-    "may wait, such as a month for a monthly job. A topic without a row is not proven unread.",
+    meaning="Each client that fetches a topic or commits an offset for it, with its groups. "
+    "Brokers that follow leaders come last, because they also fetch what nobody else reads.",
+    advice="Before you give up a topic, capture or log fetches for as long as its slowest reader "
+    "may pause, such as a month for a monthly job. A topic without a row is not proven unread.",
     row="a topic and client",
     columns=COLUMNS,
     order=("is_follower", "topic", "topic_id", "-requests", "-commits", "client_id", "address"),

@@ -1,4 +1,4 @@
-"""The part of the facts that one answer is: its first rows, and how they are shown."""
+"""The facts of one answer: its first rows, and how to show them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# What a value of a column is. "us": whole microseconds that something took; "moment": microseconds
-# since the epoch, UTC; "share": a float from 0 to 1; "setting": bytes as a configuration has them;
-# "id": a number that counts nothing.
+# The kind of a column's values. "us": a duration in whole microseconds. "moment": microseconds
+# since the epoch, UTC. "share": a float from 0 to 1. "setting": bytes as a configuration states
+# them. "id": a number that counts nothing.
 Kind = Literal["text", "count", "id", "bytes", "us", "moment", "share", "flag", "setting"]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownColumn:
-    """A column that the report shows: its name in the table, its heading and what its values are.
+    """A column that the report shows: its name in the table, its heading, and its kind of values.
 
-    Of a column of texts, ``kind`` "text", a value may be a list of them too. ``is_about`` marks
-    what tells rows apart, which the picture has as the label of a bar.
+    If ``kind`` is "text", a value may also be a list of texts. ``is_about`` marks the columns that
+    identify a row; a picture labels its bars with them.
     """
 
     name: str
@@ -32,10 +32,10 @@ class ShownColumn:
 class AnswerPicture:
     """The picture of an answer: bars of ``value``, one for each of the first rows.
 
-    ``parts`` are columns of one kind that ``value`` is the sum of, if the bar is to show them. With
-    ``over``, the name of a column of moments, it is ``value`` over time instead, summed over what
-    is shown of each moment. With ``across`` it has a bar of ``value`` and one of each of these, the
-    sums of what is shown, and how much more or less than ``value`` each is.
+    ``parts`` are columns of one kind that add up to ``value``, if the bar is to show them. ``over``
+    names a column of moments: the picture then shows ``value`` over time, summed over the rows of
+    each moment. ``across`` names further columns: the picture then has one bar for ``value`` and
+    one for each of these, as sums over the shown rows, with the difference from ``value``.
     """
 
     title: str
@@ -47,13 +47,12 @@ class AnswerPicture:
 
 @dataclass(frozen=True, slots=True)
 class AnswerFacts:
-    """An answer: its question, what it means and what to do, and the first of its ``rows`` rows.
+    """An answer: its question, its meaning, advice, and the first of its ``rows`` rows.
 
-    ``shown`` has a value for each of ``columns``, the most important row first. The whole is the
-    table and the CSV of the same ``name``, but for ``left_out`` rows that neither has. Where the
-    picture is over time, ``moments`` are the values that it shows, of all rows: a moment and its
-    ``picture.parts``, or else its ``picture.value``. State is ``as_of`` a moment, empty where that
-    is the end of logs.
+    ``shown`` has a value for each of ``columns``, the most important row first. The table and the
+    CSV with the same ``name`` hold all rows, except ``left_out`` rows. If the picture is over time,
+    ``moments`` has its values, from all rows: a moment, and its ``picture.parts`` or its
+    ``picture.value``. ``as_of`` is the moment of a state, and empty for the end of the logs.
     """
 
     name: str
@@ -70,16 +69,16 @@ class AnswerFacts:
 
 
 def moment_notes(answers: Iterable[AnswerFacts]) -> tuple[str, ...]:
-    """Say of which moment answers about state are, where that is not the end of logs."""
-    moments = sorted({one.as_of for one in answers if one.as_of})
-    return tuple(f"What is said of internal topics is as of {one}." for one in moments)
+    """Return notes with the moments that answers about state refer to, except the end of logs."""
+    moments = sorted({answer.as_of for answer in answers if answer.as_of})
+    return tuple(f"What is said of internal topics is as of {moment}." for moment in moments)
 
 
 @dataclass(frozen=True, slots=True)
 class UnansweredQuestion:
-    """A question that was asked and found no answer, because something failed; and what.
+    """A question that could not be answered, and the reason.
 
-    It ``can_ask`` the tables again where they have what it is about.
+    ``can_ask`` is true if the tables hold what the question needs, so it can be asked again.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The facts of an audit: which clients break on which release and why, and which are up to date."""
+"""The facts of an audit: which clients break on which release, and why."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from flexwire.parties import VERDICTS, AuditVerdict, Party, Role
 
 @dataclass(frozen=True, slots=True)
 class AuditFinding:
-    """What one release means to one client, and why.
+    """The verdict on one client for one release, with the reason.
 
-    ``evidence`` names what gave the verdict, ``reason`` says it with its figures, ``offered`` is
-    the range in the captured broker's ApiVersions response. A finding without ``api_key`` is about
-    the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us`` are of the finding's
-    version if it has one, else of all; ``connections``, ``apis``, ``groups`` and ``topics`` are the
-    client's. Only some groups and topics are named; their counts are of all. ``team`` is whose
-    client it is, if labels say so.
+    ``evidence`` names what led to the verdict, ``reason`` states it with its figures, and
+    ``offered`` is the range in the captured broker's ApiVersions response. A finding without
+    ``api_key`` is about the client as a whole. ``requests``, ``first_time_us`` and ``last_time_us``
+    belong to the finding's version, or to the client if there is none. ``connections``, ``apis``,
+    ``groups`` and ``topics`` belong to the client. Only some groups and topics are named; the
+    counts are complete. ``team`` owns the client, if labels say so.
     """
 
     release: str
@@ -49,10 +49,10 @@ class AuditFinding:
 
 @dataclass(frozen=True, slots=True)
 class NewestShare:
-    """Of the requests whose API a release has, how many are at its newest version there.
+    """Among the requests of APIs that a release has, how many use the release's newest version.
 
-    ``clients_at_newest`` counts the clients that send nothing older. What a connection begins with
-    (ApiVersions, SASL) is not counted, nor the requests of brokers and controllers.
+    ``clients_at_newest`` counts the clients that send nothing older. Requests that open a
+    connection (ApiVersions, SASL), and those of brokers and controllers, are not counted.
     """
 
     release: str
@@ -64,7 +64,7 @@ class NewestShare:
 
 @dataclass(frozen=True, slots=True)
 class PinningSetting:
-    """A setting of a client that keeps it at old versions."""
+    """A setting that keeps a client at old versions."""
 
     client: str
     setting: str
@@ -75,9 +75,9 @@ class PinningSetting:
 
 @dataclass(frozen=True, slots=True)
 class FirstRelease:
-    """The first release of a client library that works on Kafka 4, and where that is said.
+    """The first release of a client library that works on Kafka 4, with the source.
 
-    ``works_from`` is empty where no release is known to be the first; ``remark`` says what to do.
+    ``works_from`` is empty if no first release is known; ``remark`` then says what to do.
     """
 
     library: str
@@ -88,11 +88,11 @@ class FirstRelease:
 
 @dataclass(frozen=True, slots=True)
 class AuditOmissions:
-    """What an audit of very many clients leaves out.
+    """What an audit leaves out if there are too many clients.
 
-    ``clients``, of those with fewest requests, are not judged; they sent ``requests``. What
-    ``brokers`` offer is not known. ``findings`` are those of clients that are judged, the least
-    grave: each verdict, and how many.
+    ``clients`` are not judged; they sent the fewest requests, ``requests`` in all. The offers of
+    ``brokers`` are unknown. ``findings`` counts the least grave findings that were left out, by
+    verdict.
     """
 
     clients: int = 0
@@ -101,30 +101,30 @@ class AuditOmissions:
     findings: tuple[tuple[AuditVerdict, int], ...] = ()
 
     @property
-    def told(self) -> str:
-        """It in sentences; empty where nothing is left out.
+    def sentence(self) -> str:
+        """The omissions in sentences; empty if there are none.
 
-        >>> LeftOut(2, 3, findings=(("not judged", 1),)).told
+        >>> AuditOmissions(2, 3, findings=(("not judged", 1),)).sentence
         '2 clients were not judged: those with fewest requests, 3 in all. 1 finding was left out: \
 1 not judged.'
         """
-        told = []
+        parts = []
         if self.clients:
             of = "that with" if self.clients == 1 else "those with"
-            told.append(
+            parts.append(
                 f"{plural(self.clients, 'client')} {_was(self.clients)} not judged: {of} fewest "
                 f"requests, {count(self.requests)} in all."
             )
         if self.brokers:
-            told.append(
+            parts.append(
                 f"What {plural(self.brokers, 'broker')} offered was not looked at, so what depends "
                 "on it cannot be said."
             )
         if self.findings:
             findings = sum(number for _, number in self.findings)
             each = ", ".join(f"{count(number)} {verdict}" for verdict, number in self.findings)
-            told.append(f"{plural(findings, 'finding')} {_was(findings)} left out: {each}.")
-        return " ".join(told)
+            parts.append(f"{plural(findings, 'finding')} {_was(findings)} left out: {each}.")
+        return " ".join(parts)
 
 
 def _was(number: int) -> str:
@@ -136,10 +136,10 @@ NOTHING_LEFT_OUT: Final = AuditOmissions()
 
 @dataclass(frozen=True, slots=True)
 class ClusterGate:
-    """What one release means to the cluster as a whole, by one gate.
+    """The verdict of one gate on the cluster as a whole, for one release.
 
-    ``evidence`` names what gave the verdict, ``reason`` says it with its figures. ``names`` are the
-    first topics, brokers or APIs that it is about, ``count`` all of them.
+    ``evidence`` names what led to the verdict, and ``reason`` states it with its figures. ``names``
+    are the first topics, brokers or APIs concerned, and ``count`` counts all of them.
     """
 
     release: str
@@ -158,9 +158,9 @@ class ClusterGate:
 class Audit:
     """The audit of one capture.
 
-    ``asked``: the releases were asked for, and not chosen here. ``brokers`` are the releases that
-    the captured brokers may be, by what they offer. ``pins`` and ``libraries`` are there where a
-    finding gives reason to look for them. ``cluster`` are the gates of the cluster itself.
+    ``asked``: the user chose the releases. ``brokers`` are the releases that the captured brokers
+    may be, by what they offer. ``pins`` and ``libraries`` are filled if a finding calls for them.
+    ``cluster`` holds the gates of the cluster itself.
     """
 
     releases: tuple[str, ...] = ()
@@ -175,13 +175,13 @@ class Audit:
 
 
 def findings(audit: Audit) -> list[AuditFinding]:
-    """The findings, the gravest first, in an order that does not depend on theirs."""
+    """Return the findings, the gravest first, in an order that does not depend on theirs."""
     return sorted(
         audit.findings,
-        key=lambda one: (
-            VERDICTS.index(one.verdict),
-            -one.requests,
-            audit.releases.index(one.release) if one.release in audit.releases else -1,
-            repr(one),
+        key=lambda finding: (
+            VERDICTS.index(finding.verdict),
+            -finding.requests,
+            audit.releases.index(finding.release) if finding.release in audit.releases else -1,
+            repr(finding),
         ),
     )

@@ -1,4 +1,4 @@
-"""What the facts say of captures that hold a part of the frames, or tags that a tap added."""
+"""Facts about captures that hold only a part of the frames, or whose tap added header tags."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SHARES_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class SampledCaptures:
-    """Capture files that hold a ``share`` of all connections, above 0, and how many they are.
+    """Capture files that hold a ``share`` of all connections, above 0, and their number.
 
-    With ``only`` they hold some of these connections' frames: in words, those of which APIs, client
+    With ``only``, they hold only some frames of these connections; ``only`` names the APIs, client
     ids and topics.
     """
 
@@ -28,10 +28,10 @@ class SampledCaptures:
     only: str = ""
 
     @property
-    def told(self) -> str:
-        """Of what they hold which part, in words.
+    def sentence(self) -> str:
+        """The part that these files hold, in words.
 
-        >>> Sampled(0.1, 1).told, Sampled(1.0, 1, "topics orders").told
+        >>> SampledCaptures(0.1, 1).sentence, SampledCaptures(1.0, 1, "topics orders").sentence
         ('10 % of all connections', 'of all frames only those of topics orders')
         """
         share = f"{share_text(self.share)} of all connections"
@@ -42,7 +42,7 @@ class SampledCaptures:
 
 
 def sampled_files(parts: Iterable[tuple[float, str]]) -> tuple[SampledCaptures, ...]:
-    """The files of each share and filter, the smallest share first, and of many the smallest."""
+    """Return the files of each share and filter, the smallest share first, as far as listed."""
     every = sorted(Counter(parts).items())
     return tuple(
         SampledCaptures(share, files, only) for (share, only), files in every[:_SHARES_SHOWN]
@@ -54,55 +54,55 @@ _ONLY: Final = "only_frames_of"
 
 
 def part_columns(sampled: Iterable[SampledCaptures]) -> dict[str, float | str]:
-    """What rows that are sent round say in columns of their own: which part of all they are about.
+    """Return columns that say which part of all traffic some rows are about.
 
-    The smallest share of connections that any capture holds, and which frames; nothing where all
-    hold all.
+    These are the smallest share of connections in any capture, and which frames. There are none if
+    all captures are complete.
 
-    >>> part_columns([Sampled(0.1, 2), Sampled(0.5, 1)]), part_columns([])
+    >>> part_columns([SampledCaptures(0.1, 2), SampledCaptures(0.5, 1)]), part_columns([])
     ({'share_of_connections': 0.1}, {})
-    >>> part_columns([Sampled(1.0, 2, "topics orders")])
+    >>> part_columns([SampledCaptures(1.0, 2, "topics orders")])
     {'only_frames_of': 'topics orders'}
     """
-    given = list(sampled)
-    share = min((one.share for one in given), default=1.0)
-    only = " | ".join(dict.fromkeys(one.only for one in given if one.only))
+    captures = list(sampled)
+    share = min((captured.share for captured in captures), default=1.0)
+    only = " | ".join(dict.fromkeys(captured.only for captured in captures if captured.only))
     said: dict[str, float | str] = {_SHARE: share} if share < 1 else {}
     return said | ({_ONLY: only} if only else {})
 
 
 def sampled_notes(sampled: Iterable[SampledCaptures]) -> tuple[str, ...]:
-    """What a user should hear of them.
+    """Return notes for the user about captures that hold a part.
 
-    >>> sampled_notes([Sampled(0.1, 2)])[0][:45]
+    >>> sampled_notes([SampledCaptures(0.1, 2)])[0][:45]
     '2 captures hold 10 % of all connections: coun'
     """
     return tuple(
-        f"{plural(one.files, 'capture')} {'holds' if one.files == 1 else 'hold'} "
-        f"{one.told}: counts, bytes, the audit and all answers "
+        f"{plural(captured.files, 'capture')} {'holds' if captured.files == 1 else 'hold'} "
+        f"{captured.sentence}: counts, bytes, the audit and all answers "
         "are about these alone."
-        for one in sampled
+        for captured in sampled
     )
 
 
 MOST_SHOWN: Final = 20
-"""So many different sets of tags have facts of their own."""
+"""At most this many different sets of tags have facts of their own."""
 _MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class StampedCaptures:
-    """How many capture files are of taps that add these header tags, and the first of them."""
+    """Capture files of taps that add these header tags, with the first of them."""
 
     tags: tuple[int, ...]
     files: int
     first: tuple[str, ...]
 
     @property
-    def told(self) -> str:
-        """Which tags they added, and the names of the files.
+    def sentence(self) -> str:
+        """The tags that the taps added, and the names of the files.
 
-        >>> print(StampedCaptures((10042, 10043), 5, ("a", "b", "c")).told)
+        >>> print(StampedCaptures((10042, 10043), 5, ("a", "b", "c")).sentence)
         header tags 10042, 10043: a, b, c and 2 more
         """
         tags = f"header tag{'s' * (len(self.tags) > 1)} {', '.join(map(str, self.tags))}"
@@ -112,10 +112,11 @@ class StampedCaptures:
 
 @dataclass(frozen=True, slots=True)
 class AddedTags:
-    """The captures of taps that added header tags: of ``files`` the most that added the same ones.
+    """Captures of taps that added header tags; ``captures`` has the most frequent sets of tags.
 
-    They have what clients sent, without these tags. What was captured beyond such a tap has them,
-    as if clients had sent them. A capture that says nothing may be of a tap that is too old to.
+    The captures hold what clients sent, without these tags. Traffic captured behind such a tap has
+    the tags, as if clients had sent them. A capture without a statement may be from a tap that is
+    too old to make one.
     """
 
     captures: tuple[StampedCaptures, ...] = ()
@@ -123,19 +124,19 @@ class AddedTags:
 
     @property
     def others(self) -> int:
-        """How many files are left out of ``captures``."""
-        return self.files - sum(one.files for one in self.captures)
+        """The number of files that ``captures`` leaves out."""
+        return self.files - sum(capture.files for capture in self.captures)
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """The captures in sentences, and what they mean; nothing where there are none.
+    def sentences(self) -> tuple[str, ...]:
+        """Sentences about the captures and their meaning; empty if there are none.
 
-        >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).told[0]
+        >>> AddedTags((StampedCaptures((10042,), 1, ("tap-0.pcapng",)),), 1).sentences[0]
         'Captured of a tap that added header tag 10042: tap-0.pcapng.'
         """
         if not self.files:
             return ()
-        each = [f"Captured of a tap that added {one.told}." for one in self.captures]
+        each = [f"Captured of a tap that added {capture.sentence}." for capture in self.captures]
         if self.others:
             each.append(
                 f"{plural(self.others, 'more capture')} {'is' if self.others == 1 else 'are'} of "
@@ -145,7 +146,7 @@ class AddedTags:
 
 
 NO_ADDED_TAGS: Final = AddedTags()
-"""No capture says that its tap added any."""
+"""No capture says that its tap added tags."""
 
 _MEANING: Final = (
     "These captures have what clients sent, before tags were added. In any other capture such a "
@@ -154,11 +155,11 @@ _MEANING: Final = (
 )
 
 
-def added_tags(found: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
-    """The files that say which tags were added, by name, summed up: most files first."""
+def added_tags(stamps: Iterable[tuple[str, tuple[int, ...]]]) -> AddedTags:
+    """Return the sums of files that state the tags added, most files first."""
     named: dict[tuple[int, ...], list[str]] = {}
     files: dict[tuple[int, ...], int] = {}
-    for name, tags in found:
+    for name, tags in stamps:
         if not tags:
             continue
         files[tags] = files.get(tags, 0) + 1

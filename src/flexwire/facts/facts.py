@@ -1,9 +1,9 @@
-"""The facts of one analysis: everything the report says, and the only thing it reads.
+"""The facts of one analysis: everything that the report says, and its only input.
 
-Units are the same everywhere and stand in the names: ``…_us`` is whole microseconds (since the
-epoch, UTC, for a moment), ``…_ms`` is milliseconds as a float, ``…bytes`` is bytes, frames include
-their 4-byte length. A field that may be unknown is None, never an empty string or -1. Order does
-not matter: the report sorts what it shows.
+Units are part of the names. ``…_us`` is whole microseconds; for a moment, since the epoch in UTC.
+``…_ms`` is milliseconds as a float. ``…bytes`` is bytes; a frame's include the 4 bytes of its
+length. An unknown value is None, never an empty string or -1. Order has no meaning: the report
+sorts what it shows.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 class LogFacts:
     """The figures of all logs that were read; the answers say the rest.
 
-    ``damaged`` counts the runs of bytes that are not a batch or do not read; ``beyond_bounds`` how
-    many of these hold batches that inflate beyond a bound. ``directories`` may be
-    the first of ``directory_count``. ``left_out`` are directories of partitions that another
-    directory was read for, where the log ends later; they may be the first of ``left_out_count``.
-    Times are those of records, None where none has one.
+    ``damaged`` counts runs of bytes that are no batch or cannot be read. In ``beyond_bounds`` of
+    them, a batch inflates beyond a bound. ``directories`` may be the first of ``directory_count``.
+    ``left_out`` are directories of partitions for which another directory was read, because its log
+    ends later; they may be the first of ``left_out_count``. Times are those of records, and None if
+    no record has one.
 
-    Where tables grow, a log is read from the offset after the last one that is in them, up to its
-    last whole batch. ``known_partitions`` have nothing from there on, ``waiting_bytes`` come after
-    the last whole batches, and ``gone_partitions`` begin after that offset, as what was between has
-    been deleted. ``behind`` are those that end before it, as an older copy does, or a topic that
-    was deleted and made again; they may be the first of ``behind_count``.
+    If tables grow, a log is read from the offset after the last one in the tables, up to its last
+    whole batch. ``known_partitions`` have nothing new. ``waiting_bytes`` follow the last whole
+    batches. ``gone_partitions`` begin after the next offset, because the records between were
+    deleted. ``behind`` partitions end before it: an older copy, or a topic that was deleted and
+    created again. They may be the first of ``behind_count``.
     """
 
     topics: int
@@ -72,9 +72,9 @@ class LogFacts:
 
 @dataclass(frozen=True, slots=True)
 class ListenerFacts:
-    """A listener of brokers: the requests that came to it, and those of replicas that fetch.
+    """A broker's listener, with its requests and, among them, fetches by replicas.
 
-    ``name`` and ``security_protocol`` are None where lines were cut off before them.
+    ``name`` and ``security_protocol`` are None for lines that were cut off before them.
     """
 
     name: str | None
@@ -85,15 +85,15 @@ class ListenerFacts:
 
 @dataclass(frozen=True, slots=True)
 class RequestLogFacts:
-    """The figures of all request logs that were read; the rest of the facts says what is in them.
+    """The figures of all request logs that were read; the rest of the facts is what they contain.
 
-    ``requests`` are those that clients and brokers sent themselves, ``forwarded`` those that
-    brokers forwarded to the controller for clients. ``refused`` are requests that brokers' own logs
-    say they could not read. Of ``cut`` lines only the request's header is known; ``text`` lines are
-    those of 2.7 and earlier that do not surely say what was asked. ``left_out_fields`` are
-    mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a version
-    that is deprecated, as at the level INFO. ``listeners`` may be the first of ``listener_count``,
-    and ``requests_beyond`` are those of listeners that were too many to be told apart.
+    ``requests`` are those that clients and brokers sent themselves. ``forwarded`` are those that
+    brokers forwarded to the controller for clients. ``refused`` are requests that a broker could
+    not read, as its own log says. Of ``cut`` lines only the request's header is known. ``text``
+    lines, from 2.7 and earlier, do not surely say what was requested. ``left_out_fields`` are
+    mandatory fields that brokers left out of bodies. ``only_deprecated``: every line has a
+    deprecated version, as at the level INFO. ``listeners`` may be the first of ``listener_count``;
+    ``requests_beyond`` came to listeners beyond the limit.
     """
 
     files: int
@@ -114,13 +114,13 @@ class RequestLogFacts:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is a request log, and no line in it is a request."""
+        """True if request logs were read, and none of their lines is a request."""
         return bool(self.files) and not (self.requests + self.forwarded + self.cut + self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class TlsReason:
-    """Why connections were not opened, or not to their end, and how many."""
+    """A reason why connections were not decrypted, or not to their end, and their number."""
 
     reason: str
     connections: int
@@ -128,13 +128,13 @@ class TlsReason:
 
 @dataclass(frozen=True, slots=True)
 class TlsFacts:
-    """The TLS connections of all captures, by what became of them.
+    """The TLS connections of all captures, by outcome.
 
-    ``opened`` were opened from handshake to end, ``partly`` up to some record, ``unopened`` not at
-    all: these are in the tables as they were captured. The rarest of very many reasons are left
-    out, so ``partly_opened`` and ``not_opened`` say how many there are. ``lost_bytes`` of what was
-    sent are missing from the captures, ``unread_bytes`` of TLS came after the last record that
-    opened. ``sources`` may be the first of ``source_files``.
+    ``opened`` were decrypted from handshake to end, ``partly`` up to some record, and ``unopened``
+    not at all: tables show these as they were captured. The rarest reasons are left out if there
+    are too many, so ``partly_opened`` and ``not_opened`` have the full counts. ``lost_bytes`` are
+    missing from the captures. ``unread_bytes`` of TLS followed the last record that was decrypted.
+    ``sources`` may be the first of ``source_files``.
     """
 
     opened: int
@@ -151,15 +151,16 @@ class TlsFacts:
 
 
 SOURCES_SHOWN = 1000
-"""So many capture files the facts name, the first by path; the table of packets has them all."""
+"""The facts name at most this many capture files, the first by path; the table of packets has all.
+"""
 
-# What the audit says against a version, on whichever release it was asked about; else "read".
+# The audit's verdict on a version, for any release that was audited; "read" if there is none.
 Verdict = AuditVerdict | Literal["read"]
 Direction = Literal["request", "response"]
 Side = Literal["produce", "fetch"]
 
-# Four buckets per factor of ten, from 10 microseconds to 100 seconds: fine enough to tell a
-# broker's answer from a Fetch that waited, few enough to draw.
+# Four buckets per factor of ten, from 10 microseconds to 100 seconds. That is fine enough to tell a
+# broker's response from a Fetch that waited, and coarse enough to draw.
 LATENCY_EDGES_MS: tuple[float, ...] = tuple(10 ** (step / 4) for step in range(-8, 21))
 
 
@@ -175,7 +176,7 @@ class CaptureFileFacts:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """A file that could not be opened or is not a capture, and was left out; and why."""
+    """A file that was left out, because it could not be opened or is not a capture."""
 
     source: str
     reason: str
@@ -183,14 +184,14 @@ class UnreadableFile:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The figures of what is Kafka; those of all else are in `ConnectionFacts`.
+    """The figures of Kafka traffic; `ConnectionFacts` has those of other traffic.
 
-    ``clients`` counts different `Client` keys, ``brokers`` different addresses that answered;
-    ``bytes`` is that of all frames. An *unanswered request* expects a response that the capture
-    does not hold; an *unpaired response* has no request in it. ``lenient_frames`` decoded only
-    leniently (see `LenientUse`), and do not count as ``decode_failures``. ``skipped_packets`` were
-    not TCP or could not be read. ``batches_beyond_bounds`` are record batches that were left out
-    because they inflate beyond a bound; they count as ``decode_failures`` too.
+    ``clients`` counts different `Client` keys, and ``brokers`` different addresses that answered.
+    ``bytes`` is the size of all frames. An *unanswered request* expects a response that the capture
+    lacks; an *unpaired response* has no request in it. ``lenient_frames`` decoded only leniently
+    (see `LenientUse`), and are not ``decode_failures``. ``skipped_packets`` were not TCP or could
+    not be read. ``batches_beyond_bounds`` are record batches that were left out because they
+    inflate beyond a bound; they count as ``decode_failures`` too.
     """
 
     first_time_us: int | None = None
@@ -212,7 +213,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class TimelineBucket:
-    """The traffic of one slice of time, which starts at ``time_us`` (inclusive)."""
+    """The traffic of one slice of time, which begins at ``time_us``."""
 
     time_us: int
     request_bytes: int
@@ -222,7 +223,7 @@ class TimelineBucket:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Traffic over time in slices of ``bucket_us``; a slice without traffic may be left out."""
+    """Traffic over time, in slices of ``bucket_us``; a slice without traffic may be missing."""
 
     bucket_us: int = 1_000_000
     buckets: tuple[TimelineBucket, ...] = ()
@@ -231,9 +232,9 @@ class Timeline:
 def rebinned(
     parts: Mapping[int, Sequence[float]], step: int, most: int
 ) -> tuple[int, dict[int, list[float]]]:
-    """Return the width of at most so many slices of time, and their sums by start, in order.
+    """Return the width of at most ``most`` slices of time, and their sums by start, in order.
 
-    ``parts`` are sums of slices of ``step``, by their start.
+    ``parts`` are the sums of slices of ``step``, by their start.
 
     >>> rebinned({10: [1], 20: [2], 30: [4]}, 10, 2)
     (20, {10: [3], 30: [4]})
@@ -242,13 +243,13 @@ def rebinned(
     width = step * -(-((last - first) // step + 1) // most)
     summed: dict[int, list[float]] = {}
     for start, values in parts.items():
-        held = summed.setdefault(first + (start - first) // width * width, [0] * len(values))
-        held[:] = [before + value for before, value in zip(held, values, strict=True)]
+        sums = summed.setdefault(first + (start - first) // width * width, [0] * len(values))
+        sums[:] = [before + value for before, value in zip(sums, values, strict=True)]
     return width, dict(sorted(summed.items()))
 
 
 def least_of(percent: int) -> int:
-    """Return how many values a percentile needs so that it is not simply the greatest of them.
+    """Return how many values make a percentile differ from the maximum.
 
     >>> least_of(50), least_of(90), least_of(99)
     (2, 10, 100)
@@ -258,7 +259,7 @@ def least_of(percent: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LatencyBucket:
-    """How many latencies lay in ``[low_ms, high_ms)``; see `LATENCY_EDGES_MS`."""
+    """The number of latencies in ``[low_ms, high_ms)``; see `LATENCY_EDGES_MS`."""
 
     low_ms: float
     high_ms: float
@@ -267,9 +268,9 @@ class LatencyBucket:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From the request's last byte to the response's last byte, of ``count`` pairs.
+    """The time from a request's last byte to its response's last byte, over ``count`` pairs.
 
-    Of fewer than `least_of` pairs a percentile is simply the greatest latency.
+    With fewer than `least_of` pairs, a percentile equals the longest latency.
     """
 
     count: int
@@ -283,11 +284,11 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ApiFacts:
-    """One API; ``name`` is None when the catalog has no such api key.
+    """One API; ``name`` is None if the catalog lacks the api key.
 
-    ``failures`` counts the requests and responses whose body did not decode, ``versions`` the
-    api versions seen. ``latency`` is None when no request was paired with its response.
-    ``may_wait`` is true of an API whose requests say how long a broker may wait for records.
+    ``failures`` counts the requests and responses whose body did not decode. ``versions`` are the
+    api versions seen. ``latency`` is None if no request was paired with its response. ``may_wait``
+    is true if the API's requests say how long a broker may wait for records.
     """
 
     api_key: int
@@ -304,7 +305,7 @@ class ApiFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """The traffic of one client; ``apis`` counts the different APIs it used."""
+    """The traffic of one client; ``apis`` counts the different APIs that it used."""
 
     client: Client
     connections: int
@@ -318,8 +319,8 @@ class ClientFacts:
 class VersionUse:
     """One client used one version of one API ``requests`` times.
 
-    ``verdict`` is the gravest that the audit gives it, with the last release that reads the version
-    and the first that does not; "read" where the audit has nothing against it.
+    ``verdict`` is the gravest verdict of the audit, with the last release that reads the version
+    and the first that does not. It is "read" if the audit has no objection.
     """
 
     client: Client
@@ -334,7 +335,7 @@ class VersionUse:
 
 @dataclass(frozen=True, slots=True)
 class CompressionUse:
-    """The record batches that one compression type ("none", "gzip", …) was used for.
+    """The record batches with one compression type ("none", "gzip", …).
 
     ``bytes`` is the size of the batches on the wire.
     """
@@ -348,9 +349,9 @@ class CompressionUse:
 class TopicFacts:
     """The records of one topic on one side: written with Produce, or read with Fetch.
 
-    A record that was read twice counts twice. ``magic`` holds the record batch versions seen;
-    offsets are None where the producer does not know them yet. With ``is_id``, ``topic`` is the
-    topic's id, and its name is nowhere in the capture.
+    A record that was read twice counts twice. ``magic`` holds the versions of record batches that
+    were seen. Offsets are None if the producer does not know them yet. With ``is_id``, ``topic`` is
+    the topic's id, because the capture does not contain its name.
     """
 
     topic: str
@@ -374,9 +375,9 @@ class TopicFacts:
 class RecordHeaderFacts:
     """One record header key, over all topics that use it.
 
-    ``topics`` may be the first of ``topic_count``. Lengths are in bytes and None when every value
-    is null. ``distinct_values`` may be an estimate; ``utf8_share`` is the part of the values, 0 to
-    1, that reads as UTF-8.
+    ``topics`` may be the first of ``topic_count``. Lengths are in bytes, and None if every value is
+    null. ``distinct_values`` may be an estimate. ``utf8_share`` is the share of values, from 0 to
+    1, that are UTF-8.
     """
 
     key: str
@@ -394,10 +395,10 @@ class RecordHeaderFacts:
 
 @dataclass(frozen=True, slots=True)
 class TaggedFieldUse:
-    """A tagged field that was on the wire; ``name`` is None when the spec has no such tag.
+    """A tagged field that was on the wire; ``name`` is None if the spec has no such tag.
 
-    ``path`` is the struct that holds it ("" for the message itself), ``bytes`` the sum of the
-    field's sizes, None where it was not measured.
+    ``path`` is the struct that holds the field ("" for the message itself). ``bytes`` is the sum of
+    its sizes, and None if they were not measured.
     """
 
     message: str
@@ -411,11 +412,11 @@ class TaggedFieldUse:
 
 @dataclass(frozen=True, slots=True)
 class DecodeFailure:
-    """A frame that did not decode: where it was, why, and the hex of its first bytes.
+    """A frame that did not decode: its place, the reason, and its first bytes in hex.
 
-    ``size`` is that of the whole frame; ``message`` is None when not even the request header
-    could be read, or the response had no request. ``sample_hex`` is "withheld" where the
-    bytes may be credentials.
+    ``size`` is that of the whole frame. ``message`` is None if the request header could not be
+    read, or if the response had no request. ``sample_hex`` is "withheld" if the bytes may be
+    credentials.
     """
 
     time_us: int
@@ -430,7 +431,7 @@ class DecodeFailure:
 
 @dataclass(frozen=True, slots=True)
 class FailureCount:
-    """How many frames failed to decode for one reason (without offsets and figures in it)."""
+    """The number of frames that failed to decode for one reason, without its numbers."""
 
     reason: str
     count: int
@@ -438,10 +439,10 @@ class FailureCount:
 
 @dataclass(frozen=True, slots=True)
 class LenientUse:
-    """Frames that break their message's spec, and that Kafka's Java reads nevertheless.
+    """Frames that break their message's spec, but that Kafka's Java reads.
 
-    All are the same message at the same version, exchanged with one client, with one ``reason``.
-    They are a finding about their writer: the client of a request, the broker of a response.
+    All have the same message, version and client, and one ``reason``. They say something about
+    their writer: the client of a request, or the broker of a response.
     """
 
     client: Client
@@ -455,8 +456,8 @@ class LenientUse:
 class OtherConnection:
     """A connection that is not Kafka.
 
-    ``evidence`` says why not; ``looks_like`` names another protocol ("TLS"), or is None. The
-    ``request_bytes`` are those of the end that is taken for the client's.
+    ``evidence`` says why not. ``looks_like`` names another protocol ("TLS"), or is None.
+    ``request_bytes`` are those of the end that is taken for the client.
     """
 
     client: str
@@ -470,12 +471,12 @@ class OtherConnection:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFacts:
-    """How it was decided which connections are Kafka, and the figures of the others.
+    """How Kafka connections were recognised, and the figures of the others.
 
-    ``given`` are the ends that were given as brokers ("port 9092"); where none were, the content of
-    each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
-    ``not_kafka_bytes``, and ``others`` are those with most bytes. Over ``silent`` ones nothing was
-    sent. Of the Kafka connections, on ``unread`` ones nothing reads as Kafka.
+    ``given`` are the ends that the user named as brokers ("port 9092"). If there are none, the
+    content of each connection decided. ``not_kafka`` connections carried ``not_kafka_frames`` and
+    ``not_kafka_bytes``; ``others`` are those with most bytes. On ``silent`` connections nothing was
+    sent. On ``unread`` Kafka connections nothing reads as Kafka.
     """
 
     given: tuple[str, ...] = ()
@@ -492,16 +493,15 @@ class Facts:
     """The facts of one capture.
 
     ``releases`` are those of the catalog, oldest first, and end with ``newest_release``.
-    ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers them all.
-    ``lenient_uses`` covers ``totals.lenient_frames`` but for the rarest of very many.
-    ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
+    ``failures`` may be a sample of ``totals.decode_failures``; ``failure_counts`` covers all of
+    them. ``lenient_uses`` covers ``totals.lenient_frames``, without the rarest if there are too
+    many. ``withheld_credentials`` counts the frames whose body was kept out of tables and report.
     ``sources`` may be the first of ``source_files``, and ``unreadable`` the first of
-    ``unreadable_files``; of the others the facts say nothing else. ``left_out`` counts, by field,
-    what `flexwire.report.limits` has left out of very many. ``logs`` is None where no log segment
-    was given, ``request_logs`` where no broker's request log was; with some, sizes are not known.
-    ``tls`` is None where no key log was given.
-    ``sampled`` is empty where captures hold all connections: else every figure is of a part.
-    ``added_tags`` are of taps that say so.
+    ``unreadable_files``. ``left_out`` counts, by field, what `flexwire.report.limits` left out.
+    ``logs`` is None if no log segment was given. ``request_logs`` is None if no broker's request
+    log was given; otherwise sizes are unknown. ``tls`` is None if no key log was given. ``sampled``
+    is empty if the captures hold all connections; otherwise every figure describes a part.
+    ``added_tags`` describes taps that say that they added tags.
 
     >>> facts = Facts(title="demo", made_at_us=0, flexwire_version="0.1.0", newest_release="4.3")
     >>> Facts.from_json(facts.to_json()) == facts
@@ -542,17 +542,17 @@ class Facts:
 
     @property
     def has_traffic(self) -> bool:
-        """Whether the analysis was given a capture: else what is said of traffic means nothing."""
+        """True if the analysis read traffic; otherwise the facts about traffic mean nothing."""
         return self.logs is None or self.source_files > 0
 
     def to_json(self) -> dict[str, Any]:
-        """The facts as `json.dumps` takes them, with the attribute names as keys."""
+        """Return the facts as `json.dumps` takes them, with attribute names as keys."""
         built: dict[str, Any] = msgspec.to_builtins(self)
         return built
 
     @classmethod
     def from_json(cls, obj: object) -> Self:
-        """The facts again; `ValueError` with the path of what does not fit."""
+        """Return facts from their JSON form; raise `ValueError` with the path of a misfit."""
         try:
             return msgspec.convert(obj, cls)
         except msgspec.ValidationError as error:
@@ -560,17 +560,19 @@ class Facts:
 
 
 def marked(uses: Iterable[VersionUse], audit: Audit) -> tuple[VersionUse, ...]:
-    """The uses of versions with the gravest of what the audit says of each, on any release."""
+    """Return the uses of versions with the audit's gravest verdict on each, for any release."""
     gravest: dict[tuple[Client, int | None, int], AuditFinding] = {}
     apart: set[Client] = set()
-    for one in reversed(findings(audit)):
-        client = one.client.client
-        if one.verdict == "not judged":
+    for finding in reversed(findings(audit)):
+        client = finding.client.client
+        if finding.verdict == "not judged":
             apart.add(client)
-        if one.version is not None:
-            gravest[client, one.api_key, one.version] = one
-            # A connection that names no software got that of the client's other connections.
-            gravest.setdefault((Client(client.client_id), one.api_key, one.version), one)
+        if finding.version is not None:
+            gravest[client, finding.api_key, finding.version] = finding
+            # The audit gave a connection without software that of the client's other connections.
+            gravest.setdefault(
+                (Client(client.client_id), finding.api_key, finding.version), finding
+            )
     return tuple(_marked(use, gravest, apart) for use in uses)
 
 
@@ -579,12 +581,12 @@ def _marked(
     gravest: dict[tuple[Client, int | None, int], AuditFinding],
     apart: set[Client],
 ) -> VersionUse:
-    found = gravest.get((use.client, use.api_key, use.version))
-    if found is None:
+    finding = gravest.get((use.client, use.api_key, use.version))
+    if finding is None:
         return replace(use, verdict="not judged") if use.client in apart else use
     return replace(
         use,
-        verdict=found.verdict,
-        last_accepted_in=found.last_accepting_release,
-        removed_in=found.first_refusing_release,
+        verdict=finding.verdict,
+        last_accepted_in=finding.last_accepting_release,
+        removed_in=finding.first_refusing_release,
     )

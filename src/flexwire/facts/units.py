@@ -1,4 +1,4 @@
-"""Figures and foreign text as a person reads them. The exact value goes into a title beside it."""
+"""Figures and foreign text, written for a person. The exact value goes into a title beside it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from flexwire.printable import printable
 
 ELLIPSIS = "\u2026"
 DASH = "\u2013"
-# Long enough for any honest name; a client id may have 32767 bytes, a record header key more.
+# Long enough for any honest name. A client id may have 32767 bytes, and a record header key more.
 TEXT_LIMIT = 120
-# What any text of the facts may have at most, hex samples of 512 bytes included.
+# The longest text in the facts, including hex samples of 512 bytes.
 FACT_LIMIT = 1024
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -20,27 +20,27 @@ _THOUSAND = 1000
 
 
 def shorten(text: str, limit: int = TEXT_LIMIT) -> str:
-    """The text, or its beginning and how many characters are left out.
+    """Return the text, or its beginning and the number of characters left out.
 
     >>> shorten("a" * 5, 3), shorten("a" * 50, 3)
     ('aaaaa', 'aaa… (+47 characters)')
     """
-    # Leaving out less than the remark that says so would be no gain.
+    # Cutting less than the remark about it would save nothing.
     if len(text) <= limit + 18:
         return text
     return f"{text[:limit]}{ELLIPSIS} (+{count(len(text) - limit)} characters)"
 
 
 def safe(value: Any, limit: int = FACT_LIMIT) -> Any:
-    """Facts in JSON form, every string in them made `printable` and of bounded length."""
-    made: dict[str, str] = {}
+    """Return facts in JSON form, with every string made `printable` and of limited length."""
+    copy: dict[str, str] = {}
 
     def each(value: Any) -> Any:
         if isinstance(value, str):
-            # The same names come again and again.
-            if value not in made:
-                made[value] = shorten(printable(shorten(value, limit)), 2 * limit)
-            return made[value]
+            # The same names occur many times.
+            if value not in copy:
+                copy[value] = shorten(printable(shorten(value, limit)), 2 * limit)
+            return copy[value]
         if isinstance(value, dict):
             return {key: each(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
@@ -51,26 +51,26 @@ def safe(value: Any, limit: int = FACT_LIMIT) -> Any:
 
 
 def count(number: float) -> str:
-    """A whole number with separators: 12345 is "12,345"."""
+    """Return a whole number with separators: 12345 is "12,345"."""
     return f"{number:,.0f}"
 
 
 def share_text(share: float) -> str:
-    """A share in per cent: 0.1 is "10 %", and one millionth "0.0001 %"."""
+    """Return a share in per cent: 0.1 is "10 %", and one millionth "0.0001 %"."""
     return f"{share * 100:.6g} %"
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    """A number with its noun: "1 client", "5 clients", "2 record batches".
+def plural(number: int, singular: str, many: str = "") -> str:
+    """Return a number with its noun: "1 client", "5 clients", "2 record batches".
 
     >>> plural(2, "batch", "batches")
     '2 batches'
     """
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return f"{count(number)} {singular if number == 1 else many or singular + 's'}"
 
 
 def human_bytes(number: float) -> str:
-    """Bytes with three digits that count, in powers of 1000.
+    """Return bytes with three significant digits, in powers of 1000.
 
     >>> human_bytes(999), human_bytes(1500), human_bytes(999_999)
     ('999 B', '1.50 kB', '1.00 MB')
@@ -85,7 +85,7 @@ def human_bytes(number: float) -> str:
 
 
 def set_bytes(number: int) -> str:
-    """Bytes as configurations set them: in powers of 1024 where that says them exactly.
+    """Return bytes as configurations state them: in powers of 1024 if that is exact.
 
     >>> set_bytes(16384), set_bytes(1 << 20), set_bytes(1000), set_bytes(1_000_000)
     ('16 KiB', '1 MiB', '1.00 kB', '1.00 MB')
@@ -97,12 +97,12 @@ def set_bytes(number: int) -> str:
 
 
 def exact_bytes(number: int) -> str:
-    """What stands in the title beside `human_bytes`: "1,500 bytes"."""
+    """Return the title beside `human_bytes`: "1,500 bytes"."""
     return plural(number, "byte")
 
 
 def duration_ms(milliseconds: float) -> str:
-    """A latency with three digits that count.
+    """Return a latency with three significant digits.
 
     >>> duration_ms(0.0421), duration_ms(3.2), duration_ms(501.3), duration_ms(30000)
     ('42.1 µs', '3.20 ms', '501 ms', '30.0 s')
@@ -115,7 +115,7 @@ def duration_ms(milliseconds: float) -> str:
 
 
 def exact_ms(milliseconds: float) -> str:
-    """What stands in the title beside `duration_ms`, to the microsecond.
+    """Return the title beside `duration_ms`, to the microsecond.
 
     >>> exact_ms(3.2), exact_ms(30000)
     ('3.2 ms', '30,000 ms')
@@ -124,7 +124,7 @@ def exact_ms(milliseconds: float) -> str:
 
 
 def span(microseconds: int) -> str:
-    """How long a capture lasted.
+    """Return the duration of a capture.
 
     >>> span(2_500_000), span(125_000_000), span(7_380_000_000)
     ('2.50 s', '2 min 5 s', '2 h 3 min')
@@ -142,7 +142,7 @@ def span(microseconds: int) -> str:
 
 
 def moment_at(microseconds: int) -> datetime:
-    """Return the moment so many microseconds after 1970 began; `OverflowError` beyond 9999.
+    """Return the moment ``microseconds`` after 1970 began; raise `OverflowError` beyond 9999.
 
     >>> moment_at(1_700_000_000_123_456)
     datetime.datetime(2023, 11, 14, 22, 13, 20, 123456, tzinfo=datetime.timezone.utc)
@@ -151,7 +151,7 @@ def moment_at(microseconds: int) -> datetime:
 
 
 def microseconds_of(moment: datetime) -> int:
-    """Return the microseconds from the beginning of 1970 to a moment, in UTC without a time zone.
+    """Return the microseconds from the beginning of 1970 to a moment, in UTC without a zone.
 
     >>> microseconds_of(datetime(1970, 1, 1, 0, 0, 1)), microseconds_of(moment_at(-5))
     (1000000, -5)
@@ -161,7 +161,7 @@ def microseconds_of(moment: datetime) -> int:
 
 
 def moment(microseconds: int, *, exact: bool = False) -> str:
-    """A point in time, in UTC; a moment that no calendar holds is written as its number.
+    """Return a moment in UTC; a moment outside the calendar is written as its number.
 
     >>> moment(1_700_000_000_123_456), moment(1_700_000_000_123_456, exact=True)
     ('2023-11-14 22:13:20', '2023-11-14T22:13:20.123456Z')
@@ -176,7 +176,7 @@ def moment(microseconds: int, *, exact: bool = False) -> str:
 
 
 def period(first_us: int, last_us: int) -> str:
-    """From a moment to another, in UTC; the day is said once.
+    """Return a period in UTC; a day that is the same for both ends is written once.
 
     >>> period(1_700_000_000_000_000, 1_700_000_005_000_000)
     '2023-11-14 22:13:20 to 22:13:25'
@@ -189,7 +189,7 @@ def period(first_us: int, last_us: int) -> str:
 
 
 def share(part: float) -> str:
-    """A part of the whole; never "0 %" or "100 %" for what is not.
+    """Return a share of the whole, rounded, but never to "0 %" or "100 %".
 
     >>> share(0.256), share(0.0001), share(0.9999), share(1)
     ('26 %', '<1 %', '>99 %', '100 %')
@@ -202,7 +202,7 @@ def share(part: float) -> str:
 
 
 def ranges(numbers: tuple[int, ...]) -> str:
-    r"""Versions seen, with runs joined by an en dash.
+    r"""Return versions, with runs joined by an en dash.
 
     >>> ranges((0, 1, 2, 9)) == "0\u20132, 9"
     True

@@ -1,13 +1,29 @@
-"""The logs of partitions, read in bulk without a broker: which files they are, and their records.
+"""What brokers leave on disk, read without a broker: the logs of partitions, and request logs.
 
-A broker's directories hold more than its logs: what is about to be deleted, what a compaction has
-not finished, the same partition on another disk. `files` says what a file is, `finding` which of
-them are a log as a broker would take it when it starts, `planning` what of it is asked for and in
-which pieces it is read, and `reading` returns the records of a piece in columns. Indexes are
-trusted as far as the batch that they point to proves them. Planning reads indexes and headers. A
-piece is read alone, anywhere, and holds all that is needed for it.
+A broker's directories hold more than its logs: files that are about to be deleted, unfinished
+compactions, the same partition on another disk. So this room first decides which files are a log,
+as a broker decides when it starts. It then cuts the log into pieces that each carry everything
+needed to read them, so any machine can read any piece alone. `files` recognises a file by its name.
+`discovery` finds logs and chooses between replicas. `pieces` cuts a log into pieces, by indexes and
+headers. `records` reads a piece into columns. `metadata` reads the log of the cluster's metadata,
+and `request_log` what brokers log of requests. The meaning of a record's bytes is left to
+`flexwire.answers.state`, and tables are left to `flexwire.tables`.
 
-`metadata` is the log of the cluster's metadata, and `request_log` what brokers log of requests.
+Laws of this room:
+
+- **A log is read piece by piece, and never mapped into memory.** A broker may truncate a file while
+  it is read. `tests/capture/test_log_segment.py`
+- **The files of a log are those that a broker would load when it starts.** Otherwise records count
+  that are already deleted, or count twice. `tests/capture/test_logs_finding.py`,
+  `tests/capture/test_logs_choosing.py`
+- **An index entry counts only if the batch at its position confirms it,** because an index may be
+  stale or damaged. `tests/capture/test_log_segment.py`
+- **The columns of records are those of Spark's own Kafka source.** That source reads the same log
+  from a real broker, and is the judge. `tests/kafka/test_judged.py`
+- **A log does not say which release wrote it.** Only `protocol/record_types.py` knows the types of
+  control and metadata records. `tests/protocol/test_record_types.py`
+- **A log that is read again gives each batch, and each damage between batches, once.** Tables that
+  grow depend on it. `tests/tables/test_resumed_logs.py`
 """
 
 from __future__ import annotations
@@ -33,7 +49,7 @@ _IN_COLUMNS = {
 
 
 def __getattr__(name: str) -> object:
-    # Segments and request logs are read one by one without the extra.
+    # Segments and request logs can be read one by one without the extra.
     if name in _IN_COLUMNS:
         with needed_by("flexwire.logs", "columnar"):
             return getattr(import_module(_IN_COLUMNS[name]), name)

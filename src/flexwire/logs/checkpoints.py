@@ -1,12 +1,12 @@
-"""Files of a broker with an offset for each of its logs, in the directory of all these logs.
+"""A broker's checkpoint files: an offset for each log, in the directory that holds the logs.
 
-`log-start-offset-checkpoint` has where logs start. A broker moves the start when it is asked to
-(`DeleteRecords`), and when a tier has given up what is older. It removes whole segments later. It
-writes the file once a minute and when it stops, so that records may be read that were deleted
-within the last minute.
+`log-start-offset-checkpoint` holds where logs start. A broker moves the start when it is asked to
+(`DeleteRecords`), and when a remote tier has dropped older segments. It removes whole segments
+later. It writes the file once a minute and when it stops. So records that were deleted within the
+last minute may still be read.
 
-`replication-offset-checkpoint` has the high watermarks: what the replicas in the ISR all have, and
-consumers may read. A broker writes it every 5 seconds
+`replication-offset-checkpoint` holds the high watermarks: what all replicas in the ISR have, and
+consumers may read. A broker writes the file every 5 seconds
 (`replica.high.watermark.checkpoint.interval.ms`) and when it stops.
 """
 
@@ -22,7 +22,7 @@ from flexwire.storage.output_directory import OutputDirectory
 
 STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-# A broker writes it when it has stopped in order, and removes it when it starts.
+# A broker writes this file after a clean shutdown, and removes it when it starts.
 _CLEAN: Final = ".kafka_cleanshutdown"
 _PROPERTIES: Final = "meta.properties"
 _ID: Final = re.compile(r"^(?:node|broker)\.id=([0-9]{1,10})\s*$", re.MULTILINE)
@@ -33,9 +33,9 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 class HighWatermarks(NamedTuple):
-    """The high watermarks of a broker's logs, and whether it had stopped in order after them.
+    """The high watermarks of a broker's logs, and whether the broker shut down cleanly after them.
 
-    If it had not, they may be 5 seconds old.
+    After an unclean shutdown they may be 5 seconds old.
     """
 
     offsets: dict[Partition, int]
@@ -43,46 +43,47 @@ class HighWatermarks(NamedTuple):
 
 
 def log_starts(directory: str) -> dict[Partition, int]:
-    """Return the starts that are written down in a directory of logs, by partition.
+    """Return the log start offsets that a directory of logs has on file, by partition.
 
-    There are none where there is no such file, or where it is damaged, as a broker takes it then.
-    Raises `StorageError`.
+    The result is empty if the file is missing or damaged, as a broker treats it. Raises
+    `StorageError`.
     """
     return _offsets(OutputDirectory(directory), STARTS)
 
 
 def high_watermarks(directory: str) -> HighWatermarks:
-    """Return the high watermarks that are written down in a directory of logs.
+    """Return the high watermarks that a directory of logs has on file.
 
-    There are none where there is no such file, or where it is damaged. Raises `StorageError`.
+    There are none if the file is missing or damaged. Raises `StorageError`.
     """
     place = OutputDirectory(directory)
     return HighWatermarks(_offsets(place, HIGH_WATERMARKS), place.exists(_CLEAN))
 
 
 def broker_of(directory: str) -> int | None:
-    """Return the id of the broker whose logs are in a directory; None where no file says it."""
+    """Return the id of the broker whose logs are in a directory; None if no file names it."""
     place = OutputDirectory(directory)
     if not place.exists(_PROPERTIES):
         return None
-    found = _ID.search(place.read(_PROPERTIES).decode("utf-8", "replace"))
-    return None if found is None else int(found[1])
+    match = _ID.search(place.read(_PROPERTIES).decode("utf-8", "replace"))
+    return None if match is None else int(match[1])
 
 
 def _offsets(place: OutputDirectory, name: str) -> dict[Partition, int]:
     if not place.exists(name):
         return {}
-    found = parse_offsets(place.read(name).decode("utf-8", "replace"))
-    if found is None:
+    offsets = parse_offsets(place.read(name).decode("utf-8", "replace"))
+    if offsets is None:
         _LOGGER.warning("%s/%s: left alone, as it is damaged", shown(place.url), name)
-    return found or {}
+    return offsets or {}
 
 
 def parse_offsets(text: str) -> dict[Partition, int] | None:
-    r"""Return the offsets in the text of such a file; None where it is not as a broker writes it.
+    r"""Return the offsets in the text of a checkpoint; None if no broker would write such a text.
 
-    A line has 0, one the number of logs, and one for each of them follows. A broker makes the file
-    empty, and a file that ends after its first line has no entries either, as Kafka reads it.
+    The first line is 0, the second the number of logs, and each further line describes one log. A
+    broker creates the file empty. A file that ends after its first line has no entries either, as
+    Kafka reads it.
 
     >>> parse_offsets("0\n1\norders 3 1200\n")
     {Partition(topic='orders', partition=3): 1200}
@@ -92,8 +93,10 @@ def parse_offsets(text: str) -> dict[Partition, int] | None:
     lines = text.splitlines()
     if lines in ([], [_VERSION]):
         return {}
-    matches = [_LINE.fullmatch(one) for one in lines[2:]]
+    matches = [_LINE.fullmatch(line) for line in lines[2:]]
     if lines[:2] != [_VERSION, str(len(matches))]:
         return None
-    found = {Partition(one[1], int(one[2])): int(one[3]) for one in matches if one is not None}
-    return found if len(found) == len(matches) else None
+    offsets = {
+        Partition(match[1], int(match[2])): int(match[3]) for match in matches if match is not None
+    }
+    return offsets if len(offsets) == len(matches) else None

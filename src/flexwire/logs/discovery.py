@@ -1,12 +1,13 @@
-"""Which logs there are, and which of several replicas of a partition Kafka would go on with.
+"""Find logs, and choose the replica of a partition that Kafka would continue with.
 
-Kafka compares two logs by the epoch first and by the offset then, as records of an older epoch that
-another leader did not have are cut off (KIP-101).
+Kafka compares two logs by leader epoch first and by offset second. Records of an older epoch that
+the next leader did not have are cut off (KIP-101).
 
-The leader's log is the partition, and replicas in the ISR have all of it. The log of the cluster's
-metadata says who these are. Where it is not at hand, or older than the replicas, the log with the
-higher leader epoch is the newer one, and of two with the same epoch the longer one. The longest log
-may be that of a leader that died, and whose last records nobody else had.
+The leader's log is the partition, and replicas in the ISR hold all of it. The log of the cluster's
+metadata names the leader and the ISR. If that log is missing, or older than the replicas, the log
+with the higher leader epoch is the newer one. Of two logs with the same epoch it is the longer one.
+The longest log alone proves nothing: it may belong to a leader that died, and its last records may
+have been nowhere else.
 """
 
 from __future__ import annotations
@@ -39,42 +40,42 @@ if TYPE_CHECKING:
 
 
 def find_logs(paths: Iterable[str | Path], query: LogQuery) -> list[Replica]:
-    """Give the logs in ``paths`` that ``query`` wants, one for each partition unless it wants all.
+    """Return the logs in ``paths`` that ``query`` asks for: one per partition, or all replicas.
 
-    A path is a segment, a directory of a partition or one above such directories, a pattern, or
-    the URL of any of these. Raises `CaptureError` where there is no log, and `StorageError`.
+    A path is a segment, a partition's directory, a directory above those, a pattern, or the URL of
+    any of these. Raises `CaptureError` if there is no log, and `StorageError`.
     """
     return logs_among(list_files(paths, is_log_file, WORDS), query)
 
 
 def logs_among(sources: Iterable[InputFile], query: LogQuery) -> list[Replica]:
-    """Do the same with files that were listed."""
+    """Return the logs among files that were listed, as `find_logs` does."""
     listed = [*sources]
-    found = replicas_among(listed, query)
+    replicas = replicas_among(listed, query)
     if query.replicas == "all":
-        return found
-    return _one_each(found, {one.url.rpartition("/")[0] for one in listed})
+        return replicas
+    return _one_each(replicas, {source.url.rpartition("/")[0] for source in listed})
 
 
-def _one_each(found: list[Replica], directories: Iterable[str]) -> list[Replica]:
-    """Return one log of each partition, as Kafka would go on with it, and what a tier has more."""
+def _one_each(all_replicas: list[Replica], directories: Iterable[str]) -> list[Replica]:
+    """Return one log per partition, as Kafka would continue it, with older segments of a tier."""
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
-    for one in found:
-        by_partition[one.partition].append(one)
+    for replica in all_replicas:
+        by_partition[replica.partition].append(replica)
     several = [
-        one.directory
+        replica.directory
         for replicas in by_partition.values()
-        for one in replicas
-        if not one.is_tiered and sum(not other.is_tiered for other in replicas) > 1
+        for replica in replicas
+        if not replica.is_tiered and sum(not other.is_tiered for other in replicas) > 1
     ]
     leaders = leaders_beside(several, directories) if several else {}
     chosen = []
     for partition, replicas in by_partition.items():
-        brokers = [one for one in replicas if not one.is_tiered]
+        brokers = [replica for replica in replicas if not replica.is_tiered]
         log = best_of(brokers or replicas, leaders.get(partition))
-        tiers = [one for one in replicas if one.is_tiered and one is not log]
-        # A broker that does not lead may write it down later.
-        log = replace(log, start=max(one.start for one in replicas))
+        tiers = [replica for replica in replicas if replica.is_tiered and replica is not log]
+        # A broker that does not lead may record the new start later.
+        log = replace(log, start=max(replica.start for replica in replicas))
         chosen.append(_with_tier(log, best_of(tiers, None)) if tiers else log)
     return chosen
 
@@ -82,26 +83,26 @@ def _one_each(found: list[Replica], directories: Iterable[str]) -> list[Replica]
 def _with_tier(log: Replica, tier: Replica) -> Replica:
     first = log.segments[0].base_offset
     older = [
-        replace(one, below=first if one.below is None else min(first, one.below))
-        for one in tier.segments
-        if one.base_offset < first
+        replace(segment, below=first if segment.below is None else min(first, segment.below))
+        for segment in tier.segments
+        if segment.base_offset < first
     ]
     return replace(log, segments=(*older, *log.segments))
 
 
 UNKNOWN_EPOCH: Final = -1
-"""The leader epoch of a message set, which has none, and of a log without a batch."""
+"""The leader epoch of a message set, which has none, and of a log without batches."""
 
 
 class LogTip(NamedTuple):
-    """The end of a log: the leader epoch of its last batch, and the offset where it goes on."""
+    """The end of a log: the leader epoch of its last batch, and the next offset."""
 
     epoch: int
     end: int
 
 
 def tip_of(segments: Sequence[LogSegment]) -> LogTip:
-    """Return where a log ends, up to the last whole batch; its segments are in order."""
+    """Return where a log ends after its last whole batch; ``segments`` are in order."""
     end = segments[-1].base_offset
     for segment in reversed(segments):
         with open_file(segment.log) as log:
@@ -127,14 +128,14 @@ _METADATA: Final = f"{METADATA_TOPIC}-0"
 
 
 def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Replica:
-    """Return the replica that Kafka would go on with."""
+    """Return the replica that Kafka would continue with."""
     if len(replicas) == 1:
         return replicas[0]
-    tips = {one.directory: tip_of(one.segments) for one in replicas}
+    tips = {replica.directory: tip_of(replica.segments) for replica in replicas}
 
-    def by_tip(one: Replica) -> tuple[LogTip, int]:
-        # If two logs end alike, the one that begins first has more.
-        return tips[one.directory], -one.segments[0].base_offset
+    def by_tip(replica: Replica) -> tuple[LogTip, int]:
+        # If two logs end alike, the one that begins earlier holds more.
+        return tips[replica.directory], -replica.segments[0].base_offset
 
     return max(in_step(replicas, tips, leadership), key=by_tip)
 
@@ -142,46 +143,46 @@ def best_of(replicas: Sequence[Replica], leadership: Leadership | None) -> Repli
 def in_step(
     replicas: Sequence[Replica], tips: Mapping[str, LogTip], leadership: Leadership | None
 ) -> Sequence[Replica]:
-    """Return the leader's replica, else those in the ISR, else all of them.
+    """Return the leader's replica, else the replicas in the ISR, else all of them.
 
-    All of them too where the metadata is older than the last records of a replica.
+    All are returned too if the metadata is older than the last records of a replica.
     """
-    if leadership is None or leadership.epoch < max(one.epoch for one in tips.values()):
+    if leadership is None or leadership.epoch < max(tip.epoch for tip in tips.values()):
         return replicas
-    brokers = {one.directory: broker_of(one.beside) for one in replicas}
-    leader = [one for one in replicas if brokers[one.directory] == leadership.leader]
-    isr = [one for one in replicas if brokers[one.directory] in leadership.isr]
+    brokers = {replica.directory: broker_of(replica.beside) for replica in replicas}
+    leader = [replica for replica in replicas if brokers[replica.directory] == leadership.leader]
+    isr = [replica for replica in replicas if brokers[replica.directory] in leadership.isr]
     return leader or isr or replicas
 
 
 def leaders_beside(
     replicas: Iterable[str], directories: Iterable[str]
 ) -> dict[Partition, Leadership]:
-    """Return who leads each partition, by the newest log of the cluster's metadata.
+    """Return the leader of each partition, by the newest log of the cluster's metadata.
 
-    It is looked for among ``directories``, and beside those of ``replicas``. Empty where there is
-    none, or where its state at its end is not known.
+    The metadata log is searched among ``directories``, and beside those of ``replicas``. The result
+    is empty if there is none, or if its final state is unknown.
     """
-    beside = {one.rstrip("/").rpartition("/")[0] for one in replicas}
-    wanted = {one for one in directories if one.rpartition("/")[2] == _METADATA}
-    named = {f"{one}/{_METADATA}" for one in beside}
-    wanted |= {one for one in named if any(True for _ in OutputDirectory(one).entries())}
-    found: list[tuple[LogTip, str, Leaderships]] = []
-    for one in sorted(wanted):
-        made = _leaderships(one)
-        if made is not None:
-            found.append((made[0], one, made[1]))
-    return max(found, key=lambda one: one[:2])[2].by_partition() if found else {}
+    beside = {replica.rstrip("/").rpartition("/")[0] for replica in replicas}
+    metadata = {directory for directory in directories if directory.rpartition("/")[2] == _METADATA}
+    named = {f"{parent}/{_METADATA}" for parent in beside}
+    metadata |= {path for path in named if any(True for _ in OutputDirectory(path).entries())}
+    states: list[tuple[LogTip, str, Leaderships]] = []
+    for directory in sorted(metadata):
+        state = _leaderships(directory)
+        if state is not None:
+            states.append((state[0], directory, state[1]))
+    return max(states, key=lambda state: state[:2])[2].by_partition() if states else {}
 
 
 def _leaderships(directory: str) -> tuple[LogTip, Leaderships] | None:
-    """Read the metadata in a directory; None where what it adds up to is not known."""
+    """Read the metadata log in a directory; None if its final state is unknown."""
     try:
         files = find_metadata(directory)
         base, epoch = newest_base(files)
     except CaptureError:
         return None
-    made = Leaderships()
-    made.read(source for name, source in files.snapshots if name == base.snapshot)
-    made.read(files.segments, base.start)
-    return LogTip(epoch, base.end), made
+    leaderships = Leaderships()
+    leaderships.read(source for name, source in files.snapshots if name == base.snapshot)
+    leaderships.read(files.segments, base.start)
+    return LogTip(epoch, base.end), leaderships

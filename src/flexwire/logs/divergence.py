@@ -1,8 +1,8 @@
-"""Where replicas of a partition differ: the records that Kafka would cut off from one of them.
+"""Find where replicas of a partition differ: the records that Kafka would cut off from one.
 
-All records of a leader epoch come from one leader. So two logs are alike up to where the last epoch
-that both began at the same offset ends in one of them (KIP-101). What follows there is looked up in
-the headers of batches, as compaction may have removed whatever an epoch began with.
+All records of a leader epoch come from one leader. So two logs are alike up to the end of the last
+epoch that both began at the same offset (KIP-101). The rest is compared by the headers of batches,
+because compaction may have removed the beginning of an epoch.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _EPOCHS: Final = "leader-epoch-checkpoint"
 
 
 class Divergence(NamedTuple):
-    """Replicas of a partition that differ, and the one of them that is read.
+    """Replicas of a partition that differ; the replica that is read comes first.
 
-    ``brokers`` are those that `meta.properties` names. All have an entry for each replica; the one
-    that is read comes first. ``first_difference`` is the first offset at which two of them have a
-    record of another leader epoch.
+    ``brokers`` are the brokers that `meta.properties` names. Each tuple has an entry for each
+    replica. ``first_difference`` is the first offset at which two replicas have records of
+    different leader epochs.
     """
 
     partition: Partition
@@ -50,36 +50,36 @@ def divergences(sources: Sequence[InputFile]) -> list[Divergence]:
     Raises `StorageError` for files that are gone.
     """
     by_partition: dict[Partition, list[Replica]] = defaultdict(list)
-    for one in logs_among(sources, LogQuery(replicas="all")):
-        if not one.is_tiered:
-            by_partition[one.partition].append(one)
+    for replica in logs_among(sources, LogQuery(replicas="all")):
+        if not replica.is_tiered:
+            by_partition[replica.partition].append(replica)
     if all(len(replicas) == 1 for replicas in by_partition.values()):
         return []
-    read = {one.partition: one for one in logs_among(sources, LogQuery()) if not one.is_tiered}
-    found = []
+    read = {log.partition: log for log in logs_among(sources, LogQuery()) if not log.is_tiered}
+    differences = []
     for partition, replicas in sorted(by_partition.items()):
         first = read[partition]
-        others = [one for one in replicas if one.directory != first.directory]
+        others = [replica for replica in replicas if replica.directory != first.directory]
         offsets = [first_difference(first, other) for other in others]
-        known = [one for one in offsets if one is not None]
-        if known:
+        known_offsets = [offset for offset in offsets if offset is not None]
+        if known_offsets:
             ordered = [first, *others]
-            found.append(
+            differences.append(
                 Divergence(
                     partition,
-                    tuple(one.directory for one in ordered),
-                    tuple(broker_of(one.beside) for one in ordered),
-                    tuple(tip_of(one.segments) for one in ordered),
-                    min(known),
+                    tuple(replica.directory for replica in ordered),
+                    tuple(broker_of(replica.beside) for replica in ordered),
+                    tuple(tip_of(replica.segments) for replica in ordered),
+                    min(known_offsets),
                 )
             )
-    return found
+    return differences
 
 
-def first_difference(one: Replica, other: Replica) -> int | None:
-    """Return the first offset at which two logs have records of another epoch; None for none."""
-    start = max(_alike_to(one, other), one.first, other.first)
-    mine, theirs = _epochs_from(one, start), _epochs_from(other, start)
+def first_difference(log: Replica, other: Replica) -> int | None:
+    """Return the first offset at which two logs have records of different epochs; None if none."""
+    start = max(_alike_to(log, other), log.first, other.first)
+    mine, theirs = _epochs_from(log, start), _epochs_from(other, start)
     left, right = next(mine, None), next(theirs, None)
     while left is not None and right is not None:
         first = max(left.first, right.first)
@@ -92,9 +92,9 @@ def first_difference(one: Replica, other: Replica) -> int | None:
     return None
 
 
-def _alike_to(one: Replica, other: Replica) -> int:
-    """Return an offset below which two logs are alike; 0 where no checkpoint says it."""
-    mine, theirs = _began(one), _began(other)
+def _alike_to(first: Replica, other: Replica) -> int:
+    """Return an offset below which two logs are alike; 0 if no checkpoint says so."""
+    mine, theirs = _began(first), _began(other)
     common = [epoch for epoch, start in mine.items() if theirs.get(epoch) == start]
     if not common:
         return 0
@@ -103,21 +103,21 @@ def _alike_to(one: Replica, other: Replica) -> int:
         min((start for epoch, start in began.items() if epoch > last), default=None)
         for began in (mine, theirs)
     ]
-    tips = (tip_of(log.segments).end for log in (one, other))
+    tips = (tip_of(log.segments).end for log in (first, other))
     return min(tip if end is None else end for end, tip in zip(ends, tips, strict=True))
 
 
 def _began(log: Replica) -> dict[int, int]:
-    """Return where each leader epoch of a log begins; empty where no sound file says it."""
+    """Return where each leader epoch of a log begins; empty if no valid file says so."""
     try:
         [source] = list_files([f"{log.directory}/{_EPOCHS}"], _is_epochs, "is a checkpoint")
     except CaptureError:
         return {}
     with open_file(source) as file:
         entries = [*read_checkpoint(file)]
-    if any(isinstance(one, Damage) for one in entries):
+    if any(isinstance(entry, Damage) for entry in entries):
         return {}
-    return {one["epoch"]: one["startOffset"] for one in entries if isinstance(one, dict)}
+    return {entry["epoch"]: entry["startOffset"] for entry in entries if isinstance(entry, dict)}
 
 
 def _is_epochs(name: str) -> bool:
@@ -125,7 +125,7 @@ def _is_epochs(name: str) -> bool:
 
 
 class _BatchOffsets(NamedTuple):
-    """The offsets of a batch, and its leader epoch."""
+    """The offsets and the leader epoch of a batch."""
 
     first: int
     last: int
@@ -133,8 +133,8 @@ class _BatchOffsets(NamedTuple):
 
 
 def _epochs_from(log: Replica, offset: int) -> Iterator[_BatchOffsets]:
-    """Return the batches of a log from an offset on."""
-    following = [*(one.base_offset for one in log.segments[1:]), None]
+    """Yield the batches of a log from an offset on."""
+    following = [*(later.base_offset for later in log.segments[1:]), None]
     for segment, end in zip(log.segments, following, strict=True):
         if end is not None and end <= offset:
             continue

@@ -1,6 +1,6 @@
-"""The files of a log: their names, the segments that they are, and what is asked of them.
+"""The files of a log: their names, the segments that they form, and what can be asked of them.
 
-Of tiered storage the layout is that of Kafka's own `LocalTieredStorage`; other implementations
+For tiered storage the layout is that of Kafka's own `LocalTieredStorage`. Other implementations
 name and transform files as they like.
 """
 
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
     from flexwire.storage.input_file import InputFile
 
 
-# One request to a store costs as much as so many bytes.
+# A request to a store costs as much as reading this many bytes.
 _FETCHED: Final = 1 << 18
 _READ_AHEAD: Final = 1 << 16
 
 
 @contextmanager
 def open_file(source: InputFile) -> Iterator[LogFile]:
-    """Open a file for reading anywhere in it, as long as it was when it was listed.
+    """Open a file for random reading, with the length that it had when it was listed.
 
-    Raises `StorageError` where it is gone, or another one.
+    Raises `StorageError` if the file is gone, or is another one.
     """
     if scheme_of(source.url):
         store = io.BufferedReader(_StoreFile(source), _FETCHED)
         yield LogFile(Path(source.name), store, source.size)
         return
-    # It says whether this is the file that was listed.
+    # Opening the source checks that this is the file that was listed.
     source.open().close()
     with local_path(source.url).open("rb", buffering=_READ_AHEAD) as file:
         yield LogFile(Path(source.url), file, source.size)
 
 
 class _StoreFile(io.RawIOBase):
-    """A file of a store, a piece at a time."""
+    """A file in a store, read piece by piece."""
 
     def __init__(self, source: InputFile) -> None:
         self._source = source
@@ -83,9 +83,9 @@ LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX, SNAPSHOT = (
     "txnindex",
     "snapshot",
 )
-"""The kinds of files, by what their names end in."""
+"""The kinds of files, by the ending of their names."""
 DELETED, CLEANED, SWAP = "deleted", "cleaned", "swap"
-"""What is behind that in the name of a file that a broker is about to delete or to add."""
+"""A further ending, in the name of a file that a broker is about to delete or to add."""
 
 _UUID: Final = "[A-Za-z0-9_-]{22}"
 _FILE: Final = re.compile(
@@ -94,12 +94,12 @@ _FILE: Final = re.compile(
 )
 _DIRECTORY: Final = re.compile(r"(.+)-([0-9]{1,10})")
 _TIERED_DIRECTORY: Final = re.compile(rf"(.+)-([0-9]{{1,10}})-{_UUID}")
-# A broker removes the first, does not read the second, and has not finished copying the third.
+# A broker deletes the first, ignores the second, and has not finished copying the third.
 _SET_ASIDE: Final = re.compile(r".+\.[0-9a-f]{32}-(?:delete|stray|future)")
 
 
 class FileName(NamedTuple):
-    """The parts of a file's name; ``segment`` tells files of one base offset apart in a tier."""
+    """The parts of a file's name; in a tier, ``segment`` tells files of one base offset apart."""
 
     base_offset: int
     segment: str
@@ -118,7 +118,7 @@ class Partition(NamedTuple):
 
 
 def parse_file(name: str) -> FileName | None:
-    """Give the parts of a file's name; None for one that is not of a log.
+    """Return the parts of a file's name; None if the file is not part of a log.
 
     >>> parse_file("00000000000000000042.log.swap")
     FileName(base_offset=42, segment='', kind='log', state='swap')
@@ -130,12 +130,12 @@ def parse_file(name: str) -> FileName | None:
 
 
 def is_log_file(name: str) -> bool:
-    """Whether a file is a log segment or what belongs to one, by its name."""
+    """Return whether a file, by its name, is a log segment or belongs to one."""
     return parse_file(name) is not None
 
 
 def is_set_aside(directory: str) -> bool:
-    """Whether a broker would not read this directory: it deletes it, or has not copied all of it.
+    """Return whether a broker would skip this directory, to delete it or because a copy is partial.
 
     >>> is_set_aside("orders-0.00c04fd430c800c04fd430c800c04fd4-delete"), is_set_aside("orders-0")
     (True, False)
@@ -144,7 +144,7 @@ def is_set_aside(directory: str) -> bool:
 
 
 def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
-    """Give the partition that a directory is named for; None where the name is another.
+    """Return the partition that a directory is named after; None for any other name.
 
     >>> parse_directory("clicks-eu-12", is_tiered=False)
     Partition(topic='clicks-eu', partition=12)
@@ -159,7 +159,7 @@ def parse_directory(name: str, *, is_tiered: bool) -> Partition | None:
 
 @dataclass(frozen=True, slots=True)
 class LogSegment:
-    """A segment, and of its indexes those there are; what is at ``below`` or after is another's."""
+    """A segment with its indexes; offsets from ``below`` on belong to another segment."""
 
     base_offset: int
     log: InputFile
@@ -172,12 +172,12 @@ class LogSegment:
 Isolation = Literal["read_uncommitted", "read_committed"]
 Replicas = Literal["longest", "all"]
 PIECE_BYTES: Final = 128 << 20
-"""What one task reads, unless another size is asked for: as Spark's own file sources."""
+"""The bytes that one task reads by default, as in Spark's own file sources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and the most that a number may be, both included."""
+    """The lowest and highest allowed number, both included."""
 
     low: int = INT64_MIN
     high: int = INT64_MAX
@@ -187,12 +187,12 @@ class Bounds:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no number is within."""
+        """True if no number is allowed."""
         return self.low > self.high
 
     @property
     def ends(self) -> tuple[int | None, int | None]:
-        """Both ends, None where there is no end."""
+        """Both ends; None for an end that is open."""
         low = None if self.low == INT64_MIN else self.low
         return low, None if self.high == INT64_MAX else self.high
 
@@ -206,20 +206,23 @@ class LogQuery:
     """What is asked of logs.
 
     Attributes:
-        topics: names of topics; None for all there are, internal ones too.
+        topics: names of topics; None for all, internal topics included.
         partitions: numbers of partitions; None for all.
-        starting: the first offset by partition; where none is given, the log's first.
-        ending: the offset after the last by partition; where none is given, the log's end.
-        starting_timestamp: each partition begins at its first record that is as late, in ms.
-        ending_timestamp: each partition ends before its first record that is as late, in ms.
+        starting: the first offset by partition; a partition that is missing here starts with its
+            log.
+        ending: the offset after the last, by partition; one that is missing ends with its log.
+        starting_timestamp: each partition begins at its first record with this time or later, in
+            ms.
+        ending_timestamp: each partition ends before its first record with this time or later, in
+            ms.
         offsets: only records with these offsets.
         timestamps: only records with these timestamps, in ms.
-        isolation: "read_committed" leaves out what transactions aborted or have not ended.
-        replicas: which directory is read where several hold one partition. "longest" is the one
-            that Kafka would go on with: the leader's or one of the ISR, by the cluster's metadata
-            where that is there, else by leader epoch and then by end. "all" reads all of them.
-        includes_deleted: records before the start of a log too, where they are still in its files.
-        piece_bytes: about what one piece has.
+        isolation: "read_committed" leaves out records of aborted and of open transactions.
+        replicas: which directory is read if several hold one partition. "longest" is the one that
+            Kafka would continue with: the leader's or one of the ISR, by the cluster's metadata if
+            that is present, else by leader epoch and then by end. "all" reads all of them.
+        includes_deleted: also records before the start of a log that its files still hold.
+        piece_bytes: the approximate size of one piece.
     """
 
     topics: Collection[str] | None = None
@@ -236,6 +239,6 @@ class LogQuery:
     piece_bytes: int = PIECE_BYTES
 
     def wants(self, partition: Partition) -> bool:
-        """Whether a partition is asked for."""
+        """Return whether a partition is asked for."""
         is_topic = self.topics is None or partition.topic in self.topics
         return is_topic and (self.partitions is None or partition.partition in self.partitions)

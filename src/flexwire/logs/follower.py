@@ -1,9 +1,7 @@
-"""Logs that grow: from which offset to which one to read, and what is gone meanwhile.
+"""Logs that grow: which offsets to read next, and what was deleted meanwhile.
 
-The offset of a log is the next one, as a consumer's is: what was read ends right before it.
-
-The offset is the next one, as a consumer's is, so that it does not matter what files hold it by
-now: a segment that has grown, others that have come, or one that compaction has made of several.
+Progress is kept as the next offset, as a consumer keeps it. So it does not matter which files hold
+that offset now: a segment that has grown, new segments, or one that compaction made of several.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ class LogExtent(NamedTuple):
 
 
 class LogFollower:
-    """Reads the logs in some paths again and again, as they grow and others come.
+    """Reads the logs in some paths repeatedly, as they grow and new ones appear.
 
-    ``query`` says where each begins; it has no ends, and takes one replica of each. With
-    ``fails_on_loss`` it is a `CaptureError` where a log no longer has what is to be read next;
-    otherwise what is left of it is read.
+    ``query`` says where each log begins. It has no ends, and reads one replica of each partition.
+    With ``fails_on_loss`` a log that has lost the next records raises `CaptureError`. Otherwise the
+    rest of the log is read.
     """
 
     def __init__(
@@ -52,17 +50,17 @@ class LogFollower:
         self._fails_on_loss = fails_on_loss
 
     def first(self, *, latest: bool = False) -> Offsets:
-        """Give the offsets to begin with: the query's, those of the logs, or ``latest`` their ends.
+        """Return the first offsets: the query's, each log's first, or its end (``latest``).
 
-        Of a log that has no record as late as the query wants, only what comes is read.
+        If a log has no record as late as the query asks for, only future records are read.
         """
-        found = {}
+        offsets = {}
         for log in find_logs(self._paths, self._query):
             bounds = between(log, self._query)
             low = log.first if bounds == EVERY else bounds.low
             is_end = bounds.is_empty or (latest and bounds == EVERY)
-            found[log.partition] = self._extent(log).end if is_end else low
-        return found
+            offsets[log.partition] = self._extent(log).end if is_end else low
+        return offsets
 
     def latest(
         self,
@@ -71,18 +69,18 @@ class LogFollower:
         *,
         until: Mapping[Partition, int] | None = None,
     ) -> Offsets:
-        """Give the offsets to read until, those of ``most`` records after ``start`` at the most.
+        """Return the offsets to read up to, with at most ``most`` records after ``start``.
 
-        A log that is not in ``start`` has come since, and is read from its first offset on. With
-        ``until`` nothing after these is given, nor of other logs.
+        A log that is not in ``start`` is new, and is read from its first offset on. With ``until``
+        the result stays within these offsets, and other logs are left out.
         """
         ends = dict(start)
         begin = dict(start)
-        found = {log.partition: log for log in find_logs(self._paths, self._query)}
+        logs = {log.partition: log for log in find_logs(self._paths, self._query)}
         for partition, low in start.items():
             if self._fails_on_loss:
-                _refuse_loss(partition, found.get(partition), low, low)
-        for partition, log in found.items():
+                _refuse_loss(partition, logs.get(partition), low, low)
+        for partition, log in logs.items():
             if until is not None and partition not in until:
                 continue
             extent = self._extent(log)
@@ -100,12 +98,12 @@ class LogFollower:
     def tasks(
         self, start: Mapping[Partition, int], end: Mapping[Partition, int]
     ) -> list[list[LogPiece]]:
-        """Give the pieces with the offsets from ``start`` until before ``end``, by task."""
+        """Return the pieces with the offsets from ``start`` up to ``end``, grouped by task."""
         query = replace(self._query, starting={}, starting_timestamp=None)
-        found = {log.partition: log for log in find_logs(self._paths, query)}
+        logs = {log.partition: log for log in find_logs(self._paths, query)}
         pieces: list[LogPiece] = []
         for partition, last in sorted(end.items()):
-            log = found.get(partition)
+            log = logs.get(partition)
             low = start.get(partition)
             if low is not None and low >= last:
                 continue
@@ -118,40 +116,40 @@ class LogFollower:
 
 
 def _refuse_loss(partition: Partition, log: Replica | None, low: int | None, end: int) -> None:
-    """Refuse a log that does not have the offsets from ``low`` until before ``end``, or is gone."""
+    """Refuse a log that is gone, or lacks offsets from ``low`` up to ``end``."""
     if log is None:
-        raise CaptureError(f"{partition} is gone, and was read up to offset {low or 0}")
+        raise CaptureError(f"{partition} is gone; it had been read up to offset {low or 0}")
     first, last = log.first, end_offset(log.segments[-1])
     if low is not None and low < first:
-        raise CaptureError(f"{log} begins with offset {first}, and {low} is to be read next")
+        raise CaptureError(f"{log} begins with offset {first}, but offset {low} is to be read next")
     if last < end:
-        raise CaptureError(f"{log} ends before offset {last}, and had some up to {end}")
+        raise CaptureError(f"{log} ends before offset {last}, but had records up to {end}")
 
 
 def limit_offsets(begin: Mapping[Partition, int], end: Offsets, most: int) -> Offsets:
-    """Give offsets between two, ``most`` after the first in all, each log by its share."""
-    sizes = {one: last - begin[one] for one, last in end.items()}
+    """Return offsets between two, ``most`` records in all, shared out in proportion."""
+    sizes = {partition: last - begin[partition] for partition, last in end.items()}
     total = sum(sizes.values())
     if total <= most:
         return end
-    shares = {one: most * size // total for one, size in sizes.items()}
+    shares = {partition: most * size // total for partition, size in sizes.items()}
     left = most - sum(shares.values())
-    for one, size in sizes.items():
-        more = min(left, size - shares[one])
-        shares[one] += more
+    for partition, size in sizes.items():
+        more = min(left, size - shares[partition])
+        shares[partition] += more
         left -= more
-    return {one: begin[one] + share for one, share in shares.items()}
+    return {partition: begin[partition] + share for partition, share in shares.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class LogResumption:
-    """What of a log is new, and how it went on from the offset that was to be read ``first``.
+    """The new part of a log, and how the log continued from the offset ``first`` to be read.
 
     Attributes:
-        next_offset: the one to be read first after this.
-        waiting: the bytes after its last whole batch, which may be a part of one.
-        is_behind: whether the log ends before the offset, and has nothing from there on.
-        is_gone: whether the log begins after it: what was between has been deleted.
+        next_offset: the offset to read next.
+        waiting: bytes after the last whole batch, which may be part of a batch.
+        is_behind: true if the log ends before the offset that was to be read.
+        is_gone: true if the log begins after that offset: the records between were deleted.
     """
 
     pieces: tuple[LogPiece, ...]
@@ -162,7 +160,7 @@ class LogResumption:
 
 
 def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumption:
-    """Give what a log has from an offset on, or all of it, up to its last whole batch."""
+    """Return what a log holds from an offset on, or all of it, up to its last whole batch."""
     last = log.segments[-1]
     end = whole_end(last)
     waiting = last.log.size - end.position
@@ -175,12 +173,12 @@ def resume_log(log: Replica, first: int | None, piece_bytes: int) -> LogResumpti
 
 def _pieces(log: Replica, first: int | None, end: LogEnd, piece_bytes: int) -> Iterator[LogPiece]:
     starting, starts = first, {}
-    if first is not None and all(one.base_offset != first for one in log.segments):
-        # Headers say it exactly: an index may point to the first that is new, past damage before
-        # it, and damage before the last that is not was told when that was read.
+    if first is not None and all(segment.base_offset != first for segment in log.segments):
+        # Headers decide this exactly. An index may skip damage before the first new batch, and
+        # damage before the last old batch was already reported.
         starting = first - 1
-        older = [one for one in log.segments if one.base_offset < first]
-        starts = {one.log.url: end_before(one, first) for one in older[-1:]}
+        older = [segment for segment in log.segments if segment.base_offset < first]
+        starts = {segment.log.url: end_before(segment, first) for segment in older[-1:]}
     query = LogQuery(
         starting={} if starting is None else {log.partition: starting}, piece_bytes=piece_bytes
     )

@@ -1,9 +1,9 @@
-"""Offsets that a log has no record of: proof that records were removed from it.
+"""Offsets without a record: they prove that records were removed from a log.
 
-A leader gives each record the next offset, so a log without a gap has all records that it was ever
-given. Compaction leaves gaps between batches and within them, and deletion a gap at the start.
-`cleaner-offset-checkpoint` proves less: it says how far this broker compacted, and the log may be
-the copy of one that another broker compacted.
+A leader gives each record the next offset. So a log without a gap holds every record that it was
+ever given. Compaction leaves gaps between and within batches, and deletion leaves one at the start.
+`cleaner-offset-checkpoint` proves less: it says how far this broker compacted, but the log may be
+copied from another broker that compacted further.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class PieceOffsets(NamedTuple):
-    """What a piece of a log holds: its offsets from ``first`` to before ``end``, and its holes.
+    """The offsets in a piece of a log, from ``first`` up to ``end``, and the holes between them.
 
     The holes lie between ``first_hole``, the lowest offset that may be missing, and ``holes_end``,
-    the offset after the last one. Both are None where nothing is missing.
+    the offset after the last one. Both are None if nothing is missing.
     """
 
     first: int
@@ -38,9 +38,9 @@ class PieceOffsets(NamedTuple):
 
 
 class Holes(NamedTuple):
-    """Where a log has holes: below ``first`` it has all records, and from ``end`` on.
+    """The holes of a log: it is complete below ``first`` and from ``end`` on.
 
-    ``log_end`` is the offset after the log's last record. A log without a hole has 0 as ``end``.
+    ``log_end`` is the offset after the log's last record. A log without holes has ``end`` 0.
     """
 
     first: int
@@ -49,32 +49,32 @@ class Holes(NamedTuple):
 
 
 def offsets_of(piece: LogPiece) -> PieceOffsets | None:
-    """Return what a piece of a log holds, by the headers of its batches; None without a batch."""
+    """Return the offsets in a piece, by the headers of its batches; None if it has no batch."""
     heard = _OffsetListener(piece.offsets.low)
     read_headers(piece, heard)
     return heard.held
 
 
 def holes_of(log: Replica, pieces: Iterable[PieceOffsets]) -> Holes:
-    """Return the holes of a log from what its pieces hold, in any order."""
+    """Return the holes of a log, from the offsets of its pieces in any order."""
     firsts, ends, expected = [], [0], 0
     last = PieceOffsets(log.segments[-1].base_offset, log.segments[-1].base_offset)
-    for one in [*sorted(pieces, key=lambda piece: piece.first), last]:
-        if one.first > expected:
+    for offsets in [*sorted(pieces, key=lambda piece: piece.first), last]:
+        if offsets.first > expected:
             firsts.append(expected)
-            ends.append(one.first)
-        if one.first_hole is not None and one.holes_end is not None:
-            firsts.append(one.first_hole)
-            ends.append(one.holes_end)
-        expected = max(expected, one.end)
+            ends.append(offsets.first)
+        if offsets.first_hole is not None and offsets.holes_end is not None:
+            firsts.append(offsets.first_hole)
+            ends.append(offsets.holes_end)
+        expected = max(expected, offsets.end)
     return Holes(min(firsts, default=expected), max(ends), expected)
 
 
 class _OffsetListener:
-    """Hears of headers in order.
+    """Receives headers in order, and adds up their offsets.
 
     Attributes:
-        held: what the batches hold that were heard of.
+        held: the offsets of the batches so far.
     """
 
     def __init__(self, low: int) -> None:
@@ -86,23 +86,23 @@ class _OffsetListener:
         rows = headers.last_offsets >= self._low
         if not rows.any():
             return
-        # What lies before the start of the log was deleted.
+        # Offsets before the start of the log were deleted.
         bases = np.maximum(headers.base_offsets[rows], self._low)
         ends, counts = headers.last_offsets[rows] + 1, headers.counts[rows]
         expected = bases[0] if self.held is None else self.held.end
         before = np.maximum.accumulate(np.concatenate([[expected], ends]))[:-1]
-        # A message that wraps others does not say how many, so that some may be missing.
+        # A message that wraps others does not say how many, so some may be missing.
         is_holed = counts < headers.last_offsets[rows] + 1 - headers.base_offsets[rows]
         is_after_hole = bases > before
         firsts = np.concatenate([before[is_after_hole], bases[is_holed]]).tolist()
         lasts = np.concatenate([bases[is_after_hole], ends[is_holed]]).tolist()
-        held = self.held or PieceOffsets(int(bases[0]), int(bases[0]))
-        if held.first_hole is not None and held.holes_end is not None:
-            firsts.append(held.first_hole)
-            lasts.append(held.holes_end)
+        offsets = self.held or PieceOffsets(int(bases[0]), int(bases[0]))
+        if offsets.first_hole is not None and offsets.holes_end is not None:
+            firsts.append(offsets.first_hole)
+            lasts.append(offsets.holes_end)
         self.held = PieceOffsets(
-            held.first,
-            int(max(held.end, ends.max())),
+            offsets.first,
+            int(max(offsets.end, ends.max())),
             min(firsts, default=None),
             max(lasts, default=None),
         )

@@ -1,8 +1,8 @@
-"""Who led each partition, and which replicas had all of it, by the log of the cluster's metadata.
+"""The leader and the ISR of each partition, read from the log of the cluster's metadata.
 
-Only the end of that log is asked for, and only where several replicas of a partition are at hand.
-So records are read one by one here, without Spark; `answers/state/cluster_partitions.py`
-has the partitions as of any moment.
+Only the final state is needed, and only if several replicas of a partition are present. So records
+are read one by one here, without Spark. `answers/state/cluster_partitions.py` has the partitions as
+of any moment.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MADE, CHANGE, NAMED, REMOVED, BEGIN, END, ABORT = (
     "EndTransactionRecord",
     "AbortTransactionRecord",
 )
-# In a change: the leader stays. A change of leader raises the epoch (`PartitionRegistration`).
+# In a change: the leader stays. A new leader raises the epoch (`PartitionRegistration`).
 _SAME_LEADER: Final = -2
-# A frame begins with its version and the api key, of one byte each for the records of `_READS`.
+# A frame begins with its version and its api key. Each takes one byte in the records of `_READS`.
 _API_KEY_AT: Final = 1
 
 
 class Leadership(NamedTuple):
-    """The leader of a partition, -1 for none, its epoch, and the replicas in the ISR."""
+    """The leader of a partition (-1 for none), its epoch, and the replicas in the ISR."""
 
     leader: int
     epoch: int
@@ -47,22 +47,22 @@ class Leadership(NamedTuple):
 
 @dataclass(slots=True)
 class Leaderships:
-    """What the records of the metadata add up to, as they are read in order."""
+    """The leaders of all partitions, updated by metadata records in order."""
 
     _topics: dict[str, str] = field(default_factory=dict)
-    _found: dict[str, dict[int, Leadership]] = field(default_factory=dict)
+    _leaderships: dict[str, dict[int, Leadership]] = field(default_factory=dict)
     _waiting: list[tuple[str, Any]] | None = None
 
     def by_partition(self) -> dict[Partition, Leadership]:
-        """Return who leads each partition of a topic that was not deleted."""
+        """Return the leader of each partition whose topic still exists."""
         return {
-            Partition(name, number): one
+            Partition(name, number): leadership
             for topic, name in self._topics.items()
-            for number, one in self._found.get(topic, {}).items()
+            for number, leadership in self._leaderships.get(topic, {}).items()
         }
 
     def read(self, files: Iterable[InputFile], start: int = 0) -> None:
-        """Read the records of files from an offset on, up to what is damaged or not known."""
+        """Read the records of files from an offset on, up to the first damaged or unknown one."""
         read = _api_keys()
         for offset, value in _values(files):
             if offset < start or len(value) <= _API_KEY_AT or value[_API_KEY_AT] not in read:
@@ -79,34 +79,34 @@ class Leaderships:
             self._waiting = []
         elif name in {END, ABORT}:
             waiting, self._waiting = self._waiting or [], None
-            for one in waiting if name == END else ():
-                _TAKES[one[0]](self, one[1])
+            for change in waiting if name == END else ():
+                _TAKES[change[0]](self, change[1])
         elif self._waiting is not None:
             self._waiting.append((name, record))
         else:
             _TAKES[name](self, record)
 
     def _make(self, record: Any) -> None:
-        made = Leadership(record.leader, record.leader_epoch, (*record.isr,))
-        self._found.setdefault(str(record.topic_id), {})[record.partition_id] = made
+        leadership = Leadership(record.leader, record.leader_epoch, (*record.isr,))
+        self._leaderships.setdefault(str(record.topic_id), {})[record.partition_id] = leadership
 
     def _change(self, record: Any) -> None:
-        known = self._found.get(str(record.topic_id), {})
-        before = known.get(record.partition_id)
+        leaderships = self._leaderships.get(str(record.topic_id), {})
+        before = leaderships.get(record.partition_id)
         if before is None:
             return
         isr = before.isr if record.isr is None else (*record.isr,)
-        known[record.partition_id] = before._replace(isr=isr)
+        leaderships[record.partition_id] = before._replace(isr=isr)
         if record.leader != _SAME_LEADER:
             changed = Leadership(record.leader, before.epoch + 1, isr)
-            known[record.partition_id] = changed
+            leaderships[record.partition_id] = changed
 
     def _name(self, record: Any) -> None:
         self._topics[str(record.topic_id)] = record.name
 
     def _remove(self, record: Any) -> None:
         self._topics.pop(str(record.topic_id), None)
-        self._found.pop(str(record.topic_id), None)
+        self._leaderships.pop(str(record.topic_id), None)
 
 
 _TAKES: Final[dict[str, Callable[[Leaderships, Any], None]]] = {
@@ -134,6 +134,6 @@ def _values(files: Iterable[InputFile]) -> Iterator[tuple[int, bytes]]:
                     records = [] if batch.is_control else batch.records
                 except RecordError:
                     continue
-                for one in records:
-                    if one.value is not None:
-                        yield one.offset, one.value
+                for record in records:
+                    if record.value is not None:
+                        yield record.offset, record.value

@@ -1,14 +1,15 @@
-"""The log of a cluster's metadata and its snapshots: their files, and which states they cover.
+"""The log of the cluster's metadata and its snapshots: their files, and the states they cover.
 
-A snapshot's file is named for the offset that it is the state as of, and for the epoch of the last
-record before that; offsets within it begin at 0.
+A snapshot's file is named after two numbers: the offset whose state it holds, and the epoch of the
+last record before that offset. Offsets inside it begin at 0.
 
-A leader writes them between the records of the state, and a snapshot repeats the last. Voters are
-in records from kraft.version 1 on; before that they are in the configuration of each controller,
-and the ids of those that a leader has are in the record with which it begins.
+Control records describe the quorum. A leader writes them between the records of the state, and a
+snapshot repeats the last ones. From kraft.version 1 on, records name the voters. Before that, each
+controller's configuration names them, and the record that begins a leader's epoch lists the voters'
+ids.
 
-The state as of an offset is known where a snapshot or the log's offset 0 is followed by records up
-to there, without a gap.
+The state as of an offset is known if a snapshot, or offset 0 of the log, is followed by all records
+up to that offset.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class SnapshotName(NamedTuple):
-    """What the name of a snapshot says: the state as of ``offset``, whose last epoch this was."""
+    """The name of a snapshot: it holds the state as of ``offset``, and ends with ``epoch``."""
 
     offset: int
     epoch: int
@@ -63,11 +64,10 @@ class SnapshotName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetRun:
-    """Records of the log from ``start`` to before ``end``, without a gap.
+    """Records of the log from ``start`` up to ``end``, without a gap.
 
-    ``voters`` are how many the quorum had by the last record that says so, 0 where it cannot be
-    read, and ``later`` is the
-    first batch with a timestamp after the one asked for.
+    ``voters`` is the size of the quorum by the last record that states it, and 0 if that record
+    cannot be read. ``later`` is the first batch with a timestamp after the one asked for.
     """
 
     start: int
@@ -78,7 +78,7 @@ class OffsetRun:
 
 @dataclass(frozen=True, slots=True)
 class MetadataSnapshot:
-    """A snapshot: the time of its last record, in ms, and why it is not used, if it is not."""
+    """A snapshot, with the time of its last record in ms; ``problem`` says why it is not used."""
 
     name: SnapshotName
     timestamp: int | None
@@ -86,7 +86,7 @@ class MetadataSnapshot:
 
 
 class StateBase(NamedTuple):
-    """What a state is made from: a snapshot or offset 0, and the log from ``start`` to ``end``."""
+    """What a state is built from: a snapshot or offset 0, and the log from ``start`` to ``end``."""
 
     snapshot: SnapshotName | None
     start: int
@@ -95,45 +95,45 @@ class StateBase(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetadataCoverage:
-    """What the log and its snapshots cover."""
+    """The offsets that the log and its snapshots cover."""
 
     runs: tuple[OffsetRun, ...]
     snapshots: tuple[MetadataSnapshot, ...]
 
     @property
     def end(self) -> int:
-        """The offset after all that is there."""
-        ends = [one.end for one in self.runs]
-        return max([*ends, *(one.name.offset for one in self._usable())], default=0)
+        """The offset after everything that is present."""
+        ends = [run.end for run in self.runs]
+        return max([*ends, *(snapshot.name.offset for snapshot in self._usable())], default=0)
 
     def _usable(self) -> list[MetadataSnapshot]:
-        return [one for one in self.snapshots if one.problem is None]
+        return [snapshot for snapshot in self.snapshots if snapshot.problem is None]
 
     def spans(self) -> list[StateBase]:
-        """Give each offset that a state can begin with, in order, and how far it can go."""
+        """Return the offsets that a state can begin with, in order, and how far each can go."""
         bases: dict[int, SnapshotName | None] = {}
-        if any(one.start == 0 for one in self.runs):
+        if any(run.start == 0 for run in self.runs):
             bases[0] = None
-        bases |= {one.name.offset: one.name for one in self._usable()}
+        bases |= {snapshot.name.offset: snapshot.name for snapshot in self._usable()}
         return [
             StateBase(name, offset, self._reach(offset)) for offset, name in sorted(bases.items())
         ]
 
     def run_start(self, offset: int) -> int | None:
-        """Give where the log's run begins that goes on at ``offset``; None where there is none."""
-        starts = [one.start for one in self.runs if one.start <= offset <= one.end]
+        """Return the start of the run of records that reaches ``offset``; None if there is none."""
+        starts = [run.start for run in self.runs if run.start <= offset <= run.end]
         return max(starts, default=None)
 
     def _reach(self, offset: int) -> int:
-        ends = [one.end for one in self.runs if one.start <= offset <= one.end]
+        ends = [run.end for run in self.runs if run.start <= offset <= run.end]
         return max(ends, default=offset)
 
     def base(self, offset: int, *, oldest: bool = False) -> StateBase:
-        """Give what the state as of ``offset`` is made from: the newest base, or the oldest.
+        """Return what the state as of ``offset`` is built from: the newest base, or the oldest.
 
-        Raises `CaptureError` where that state is not known.
+        Raises `CaptureError` if that state is unknown.
         """
-        reaching = [one for one in self.spans() if one.start <= offset <= one.end]
+        reaching = [span for span in self.spans() if span.start <= offset <= span.end]
         if not reaching:
             reason = f"the state as of offset {offset} is not known; {self._known()}"
             raise CaptureError(reason, source=METADATA_TOPIC)
@@ -141,49 +141,49 @@ class MetadataCoverage:
         return chosen._replace(end=offset)
 
     def at_time(self, time: int) -> int:
-        """Give the offset of the first record after ``time``, in ms; the end where there is none.
+        """Return the offset of the first record after ``time``, in ms; the end if there is none.
 
-        Raises `CaptureError` where there may have been one before all that is known.
+        Raises `CaptureError` if an earlier record may exist outside the known offsets.
         """
-        timestamps = {one.name: one.timestamp for one in self._usable()}
-        later = [one.later for one in self.runs if one.later is not None]
+        timestamps = {snapshot.name: snapshot.timestamp for snapshot in self._usable()}
+        later = [run.later for run in self.runs if run.later is not None]
         first = min(later, default=self.end)
-        for one in self.spans():
-            said = None if one.snapshot is None else timestamps[one.snapshot]
-            if one.start <= first <= one.end and (said is None or said <= time):
+        for span in self.spans():
+            said = None if span.snapshot is None else timestamps[span.snapshot]
+            if span.start <= first <= span.end and (said is None or said <= time):
                 return first
         reason = f"the state as of {time} ms is not known; {self._known()}"
         raise CaptureError(reason, source=METADATA_TOPIC)
 
     def committed(self) -> int:
-        """Give an offset below which all records of the log are known to be committed.
+        """Return an offset below which all records of the log are certainly committed.
 
-        A snapshot holds nothing else, and a quorum of one voter commits what it writes.
+        A snapshot holds only committed records, and a quorum of one voter commits what it writes.
         """
         snapshots = [
-            one.name.offset
-            for one in self._usable()
-            if any(run.start <= one.name.offset <= run.end for run in self.runs)
+            snapshot.name.offset
+            for snapshot in self._usable()
+            if any(run.start <= snapshot.name.offset <= run.end for run in self.runs)
         ]
-        alone = [one.end for one in self.runs[-1:] if one.voters == 1]
+        alone = [last.end for last in self.runs[-1:] if last.voters == 1]
         return max([*snapshots, *alone], default=0)
 
     def _known(self) -> str:
         spans: list[tuple[int, int]] = []
-        for one in self.spans():
-            if spans and one.start <= spans[-1][1]:
-                spans[-1] = (spans[-1][0], max(spans[-1][1], one.end))
+        for span in self.spans():
+            if spans and span.start <= spans[-1][1]:
+                spans[-1] = (spans[-1][0], max(spans[-1][1], span.end))
             else:
-                spans.append((one.start, one.end))
-        known = ", ".join(
+                spans.append((span.start, span.end))
+        ranges = ", ".join(
             f"from {start} to {end}" if end > start else f"at {start}" for start, end in spans
         )
         unused = "".join(
-            f"; {one.name.file} is not used: {one.problem}"
-            for one in self.snapshots
-            if one.problem is not None
+            f"; {snapshot.name.file} is not used: {snapshot.problem}"
+            for snapshot in self.snapshots
+            if snapshot.problem is not None
         )
-        return f"it is known {known}{unused}" if known else f"no state of it is{unused}"
+        return f"it is known {ranges}{unused}" if ranges else f"no state is known{unused}"
 
 
 METADATA_PARTITION: Final = Partition(METADATA_TOPIC, 0)
@@ -197,9 +197,9 @@ _LEADER_CHANGE, _HEADER, _FOOTER, _VOTERS = (
 
 
 def parse_snapshot(name: str) -> SnapshotName | None:
-    """Give what a file's name says; None for one that a broker would not load as a snapshot.
+    """Return the offset and epoch in a file's name; None if a broker would not load the file.
 
-    It removes what ends in ``.deleted`` and ``.part``.
+    A broker removes files that end in ``.deleted`` or ``.part``.
 
     >>> parse_snapshot("00000000000000000186-0000000001.checkpoint")
     SnapshotName(offset=186, epoch=1)
@@ -220,32 +220,32 @@ class MetadataFiles:
 
 
 def find_metadata(path: str | Path) -> MetadataFiles:
-    """Find the one directory of the metadata's log that is ``path`` or below it.
+    """Find the one directory of the metadata log that is ``path`` or lies below it.
 
-    Raises `CaptureError` where there is none or several, and `StorageError`.
+    Raises `CaptureError` if there is none or more than one, and `StorageError`.
     """
-    found: dict[str, dict[SnapshotName, InputFile]] = {}
+    files: dict[str, dict[SnapshotName, InputFile]] = {}
     has_log = set[str]()
     for source in list_files([path], _is_wanted, "is a segment or snapshot of a log"):
         directory, _, name = source.url.rpartition("/")
         if directory.rpartition("/")[2] != str(METADATA_PARTITION) or is_set_aside(directory):
             continue
-        snapshots = found.setdefault(directory, {})
+        snapshots = files.setdefault(directory, {})
         parsed, snapshot = parse_file(name), parse_snapshot(name)
         if snapshot is not None:
             snapshots[snapshot] = source
         elif parsed is not None and parsed.kind == LOG:
             has_log.add(directory)
-    if len(found) != 1:
-        there = ", ".join(map(shown, sorted(found))) or "none"
+    if len(files) != 1:
+        there = ", ".join(map(shown, sorted(files))) or "none"
         reason = f"expected one directory {METADATA_PARTITION} at or below it, got {there}"
         raise CaptureError(reason, source=shown(str(path)))
-    [(directory, snapshots)] = found.items()
+    [(directory, snapshots)] = files.items()
     segments: tuple[InputFile, ...] = ()
     if directory in has_log:
         listed = list_files([directory], is_log_file, WORDS)
         logs = replicas_among(listed, LogQuery(topics={METADATA_TOPIC}))
-        segments = tuple(one.log for log in logs for one in log.segments)
+        segments = tuple(segment.log for log in logs for segment in log.segments)
     return MetadataFiles(directory, segments, tuple(sorted(snapshots.items())))
 
 
@@ -256,10 +256,10 @@ def _is_wanted(name: str) -> bool:
 def survey(
     files: MetadataFiles, time: int | None = None
 ) -> tuple[list[OffsetRun], list[MetadataSnapshot]]:
-    """Say what there is, by headers and control records alone: a pass over the log.
+    """Return the runs and snapshots that exist, by headers and control records, in one pass.
 
-    A log that ends within a batch, or with zeros, ends before it, as a broker cuts that off. With
-    ``time`` in ms a run says where its first later record is.
+    A log that ends within a batch, or with zeros, ends before that, because a broker cuts it off
+    there. With ``time`` in ms, a run says where its first later record is.
     """
     walked = _EpochRuns(time)
     for source in files.segments:
@@ -269,9 +269,9 @@ def survey(
 
 
 def newest_base(files: MetadataFiles) -> tuple[StateBase, int]:
-    """Say what the state at the end is made from, and the epoch of the last record.
+    """Return what the final state is built from, and the epoch of the last record.
 
-    Raises `CaptureError` where that state is not known.
+    Raises `CaptureError` if that state is unknown.
     """
     runs, snapshots = survey(files)
     covered = MetadataCoverage(tuple(runs), tuple(snapshots))
@@ -288,21 +288,21 @@ def _epochs(source: InputFile) -> Iterator[int]:
 
 
 class _EpochRuns:
-    """The runs of a log, and which epoch each of its offsets has."""
+    """The runs of a log, and the epoch of each of its offsets."""
 
     def __init__(self, time: int | None) -> None:
         self._time = time
         self._ended: list[OffsetRun] = []
         self._run: OffsetRun | None = None
-        # Where each epoch begins that is not the one before.
+        # Where each new epoch begins.
         self.epochs: list[tuple[int, int]] = []
 
     def runs(self) -> list[OffsetRun]:
-        """Give all of them in order; one without records says where the log begins."""
+        """Return all runs in order; an empty run says where the log begins."""
         return [*self._ended, *([] if self._run is None else [self._run])]
 
     def add(self, source: InputFile) -> None:
-        """Walk a segment."""
+        """Read the headers of a segment."""
         name = parse_file(source.url.rpartition("/")[2])
         base = 0 if name is None else name.base_offset
         with open_file(source) as log:
@@ -331,22 +331,23 @@ class _EpochRuns:
         self._run = OffsetRun(offset, offset)
 
     def epoch_at(self, offset: int) -> int | None:
-        """Give the epoch of a record; None where the log does not have it."""
-        if not any(one.start <= offset < one.end for one in self.runs()):
+        """Return the epoch of a record; None if the log lacks the record."""
+        if not any(run.start <= offset < run.end for run in self.runs()):
             return None
         return next(epoch for start, epoch in reversed(self.epochs) if start <= offset)
 
 
 def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
-    """Give the batches of a file in order with their epoch and attributes, past any damage."""
+    """Yield the batches of a file in order with their epoch and attributes, skipping damage."""
     position = 0
     while position < log.size:
         data = log.read(position, HEADER_SIZE)
         try:
             place = place_at(log, position)
         except RecordError:
-            found = (one for one in walk(log, position) if isinstance(one, BatchPlace))
-            after = next(found, None)
+            later = walk(log, position)
+            places = (item for item in later if isinstance(item, BatchPlace))
+            after = next(places, None)
             if after is None:
                 return
             position = after.position
@@ -357,24 +358,24 @@ def batch_headers(log: LogFile) -> Iterator[tuple[BatchPlace, int, int]]:
 
 
 def _voters(log: LogFile, place: BatchPlace) -> int | None:
-    """Give how many voters a control batch names; 0 where it cannot be read."""
+    """Return how many voters a control batch names; 0 if it cannot be read."""
     try:
         controls = controls_of(log, place)
     except FlexwireError:
         return 0
-    for one in controls:
-        if one.name in {_LEADER_CHANGE, _VOTERS} and one.message is not None:
-            voters: list[object] = one.message.voters  # type: ignore[attr-defined] # both have it
+    for control in controls:
+        if control.name in {_LEADER_CHANGE, _VOTERS} and control.message is not None:
+            voters: list[object] = control.message.voters  # type: ignore[attr-defined] # both have it
             return len(voters)
     return None
 
 
 def controls_of(log: LogFile, place: BatchPlace) -> Sequence[ControlRecord]:
-    """Read the records of a control batch; none of any other."""
+    """Read the records of a control batch; other batches give none."""
     batch = read_batch(log, place)
     if not batch.is_control:
         return []
-    return [decode_control_record(one.key, one.value) for one in batch.records]
+    return [decode_control_record(record.key, record.value) for record in batch.records]
 
 
 def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> MetadataSnapshot:
@@ -392,7 +393,7 @@ def _examined(name: SnapshotName, source: InputFile, walked: _EpochRuns) -> Meta
 
 
 def _ends(log: LogFile) -> tuple[int | None, str | None]:
-    """Give the time of a snapshot's last record, and what is wrong with its batches or ends."""
+    """Return the time of a snapshot's last record, and what is wrong with its batches or ends."""
     timestamp, last, end = None, None, 0
     for place, _, _ in batch_headers(log):
         if place.position != (0 if last is None else last.position + last.size):
@@ -410,15 +411,15 @@ def _ends(log: LogFile) -> tuple[int | None, str | None]:
 
 
 def _last_contained(log: LogFile, place: BatchPlace) -> int | None:
-    for one in controls_of(log, place)[:1]:
-        if one.name == _HEADER and one.message is not None:
-            said: int = one.message.last_contained_log_timestamp  # type: ignore[attr-defined] # of a header
+    for control in controls_of(log, place)[:1]:
+        if control.name == _HEADER and control.message is not None:
+            said: int = control.message.last_contained_log_timestamp  # type: ignore[attr-defined] # of a header
             return said
     return None
 
 
 def _is_footer(log: LogFile, place: BatchPlace) -> bool:
-    return [one.name for one in controls_of(log, place)][-1:] == [_FOOTER]
+    return [control.name for control in controls_of(log, place)][-1:] == [_FOOTER]
 
 
 LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS = "LEADER_CHANGE", "KRAFT_VERSION", "KRAFT_VOTERS"
@@ -434,7 +435,7 @@ class VoterEndpoint(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A voter; all but its id is null where only the leader's election names it."""
+    """A voter; only its id is known if the record of a leader's election names it."""
 
     voter: int
     directory_id: str | None = None
@@ -444,7 +445,7 @@ class Voter(NamedTuple):
 
 
 class QuorumRecord(NamedTuple):
-    """What a control record says: a version, or voters; or why it is not known what it says.
+    """What a control record says (a version, or voters), or why that is unknown.
 
     ``timestamp`` is in ms.
     """
@@ -460,9 +461,9 @@ class QuorumRecord(NamedTuple):
 def quorum_records(
     source: InputFile, start: int = 0, end: int | None = None
 ) -> Iterator[QuorumRecord]:
-    """Give those of a segment or snapshot from one offset to before another, in order.
+    """Yield the quorum records of a segment or snapshot between two offsets, in order.
 
-    A batch of which not all is before the ``end`` is left out, as it counts as a whole.
+    A batch that reaches beyond ``end`` is left out, because a batch counts as a whole.
     """
     with open_file(source) as log:
         for place, _, attributes in batch_headers(log):
@@ -475,36 +476,39 @@ def quorum_records(
             except FlexwireError as error:
                 yield QuorumRecord(*at, None, error=str(error))
                 continue
-            for number, one in enumerate(controls):
-                said = _said(at[0] + number, at[1], one)
+            for number, control in enumerate(controls):
+                said = _said(at[0] + number, at[1], control)
                 if said is not None:
                     yield said
 
 
 def _said(offset: int, timestamp: int, control: ControlRecord) -> QuorumRecord | None:
-    """Give what one says; None for one that is not about the quorum."""
-    told: dict[str, Any]
-    told = {} if control.message is None else control.message.to_json(control.version)
+    """Return what a control record says; None if it is not about the quorum."""
+    fields: dict[str, Any]
+    fields = {} if control.message is None else control.message.to_json(control.version)
     if control.name is None:
         error = f"control record type {control.type} is in no bundled release"
         return QuorumRecord(offset, timestamp, None, error=error)
     if control.name == KRAFT_VERSION:
-        return QuorumRecord(offset, timestamp, KRAFT_VERSION, told["kRaftVersion"])
+        return QuorumRecord(offset, timestamp, KRAFT_VERSION, fields["kRaftVersion"])
     if control.name == LEADER_CHANGE:
-        voters = tuple(Voter(one["voterId"]) for one in told["voters"])
+        voters = tuple(Voter(voter["voterId"]) for voter in fields["voters"])
         return QuorumRecord(offset, timestamp, LEADER_CHANGE, voters=voters)
     if control.name == KRAFT_VOTERS:
-        voters = tuple(map(_voter, told["voters"]))
+        voters = tuple(map(_voter, fields["voters"]))
         return QuorumRecord(offset, timestamp, KRAFT_VOTERS, voters=voters)
     return None
 
 
-def _voter(told: dict[str, Any]) -> Voter:
-    supported, directory = told["kRaftVersionFeature"], told["voterDirectoryId"]
+def _voter(fields: dict[str, Any]) -> Voter:
+    supported, directory = fields["kRaftVersionFeature"], fields["voterDirectoryId"]
     return Voter(
-        told["voterId"],
+        fields["voterId"],
         None if directory == _NO_ID else directory,
-        tuple(VoterEndpoint(one["name"], one["host"], one["port"]) for one in told["endpoints"]),
+        tuple(
+            VoterEndpoint(endpoint["name"], endpoint["host"], endpoint["port"])
+            for endpoint in fields["endpoints"]
+        ),
         supported["minSupportedVersion"],
         supported["maxSupportedVersion"],
     )

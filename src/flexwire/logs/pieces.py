@@ -1,9 +1,9 @@
-"""From paths and a query to the pieces that are read, and which transactions were aborted.
+"""Turn paths and a query into the pieces to read, with the transactions that were aborted.
 
-A broker keeps an index of aborted transactions beside each segment that has the end of one, and a
-segment without it has none; a segment that lies there without any index was copied alone, and its
-own control batches say it. What has not ended is what the newest producer snapshot has open and the
-batches after it do not end.
+A broker keeps an index of aborted transactions beside each segment in which one ends. A segment
+without that index has none. A segment without any index was copied alone, and its own control
+batches tell which transactions were aborted. A transaction is open if the newest producer snapshot
+has it open and no later batch ends it.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class TransactionOutcome(IntEnum):
     """What became of the transaction of a batch."""
 
     NONE = 0
-    """It is in no transaction, or is the control batch that ends one."""
+    """The batch is in no transaction, or is the control batch that ends one."""
     COMMITTED = 1
     ABORTED = 2
     OPEN = 3
-    """It had not ended where the log ends."""
+    """The transaction had not ended where the log ends."""
     UNKNOWN = 4
-    """An index, a snapshot or a control batch that says it is damaged."""
+    """The index, snapshot or control batch that would tell is damaged."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,8 @@ class Transactions:
 
     Attributes:
         aborted: the aborted transactions.
-        opened: the first offset of each transaction that has no end, by its producer.
-        is_known: false where what says it is damaged.
+        opened: the first offset of each open transaction, by its producer.
+        is_known: false if the file that would tell is damaged.
     """
 
     aborted: tuple[TransactionAbort, ...] = ()
@@ -87,23 +87,23 @@ class Transactions:
         return by_producer(self.aborted)
 
     def outcomes(self, attributes: Words, producers: Words, base_offsets: Words) -> Words:
-        """Return the `TransactionOutcome` of each of some batches."""
+        """Return the `TransactionOutcome` of each batch."""
         is_of_transaction = attributes & (TRANSACTIONAL_MASK | CONTROL_MASK) == TRANSACTIONAL_MASK
-        known = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
-        found: Words = np.where(
-            is_of_transaction, np.int64(known), np.int64(TransactionOutcome.NONE)
+        ended = TransactionOutcome.COMMITTED if self.is_known else TransactionOutcome.UNKNOWN
+        outcomes: Words = np.where(
+            is_of_transaction, np.int64(ended), np.int64(TransactionOutcome.NONE)
         )
         if not self.is_known or not (self.aborted or self.opened):
-            return found
+            return outcomes
         own = np.where(is_of_transaction, producers, -1)
-        found[in_aborted(own, base_offsets, self._by_producer)] = TransactionOutcome.ABORTED
+        outcomes[in_aborted(own, base_offsets, self._by_producer)] = TransactionOutcome.ABORTED
         for producer, first in self.opened.items():
-            found[(own == producer) & (base_offsets >= first)] = TransactionOutcome.OPEN
-        return found
+            outcomes[(own == producer) & (base_offsets >= first)] = TransactionOutcome.OPEN
+        return outcomes
 
 
 def transactions_if_sound(replica: Replica) -> Transactions:
-    """Return how the transactions of a log ended; not known where what says it is damaged."""
+    """Return how the transactions of a log ended; unknown if a file about them is damaged."""
     try:
         return read_transactions(replica)
     except CaptureError:
@@ -111,18 +111,18 @@ def transactions_if_sound(replica: Replica) -> Transactions:
 
 
 def transactions_of(replica: Replica) -> tuple[tuple[TransactionAbort, ...], int]:
-    """Give the aborted transactions, and the first offset that may be of one without an end.
+    """Return the aborted transactions, and the first offset that may be in an open one.
 
-    Raises `CaptureError` where an index or a snapshot is damaged.
+    Raises `CaptureError` if an index or a snapshot is damaged.
     """
-    found = read_transactions(replica)
-    return found.aborted, min(found.opened.values(), default=INT64_MAX)
+    transactions = read_transactions(replica)
+    return transactions.aborted, min(transactions.opened.values(), default=INT64_MAX)
 
 
 def read_transactions(replica: Replica) -> Transactions:
     """Return how the transactions of a log ended.
 
-    Raises `CaptureError` where an index, a snapshot or a control batch is damaged.
+    Raises `CaptureError` if an index, a snapshot or a control batch is damaged.
     """
     aborted = set[TransactionAbort]()
     ends = _TransactionListener({})
@@ -139,7 +139,7 @@ def read_transactions(replica: Replica) -> Transactions:
     for index in replica.later_transactions:
         aborted.update(_indexed(index))
     if is_alone:
-        # The walk began with the first segment, so it has heard of all.
+        # The pass began with the first segment, so it has met all aborted transactions.
         aborted.update(ends.aborted)
     return Transactions(tuple(sorted(aborted)), ends.open)
 
@@ -147,14 +147,14 @@ def read_transactions(replica: Replica) -> Transactions:
 def walked_segments(replica: Replica) -> tuple[LogSegment, ...]:
     """Return the segments whose headers `read_transactions` reads."""
     start = replica.snapshots[-1][0] if replica.snapshots and not _is_alone(replica) else 0
-    nexts = [*(one.base_offset for one in replica.segments[1:]), INT64_MAX]
+    nexts = [*(later.base_offset for later in replica.segments[1:]), INT64_MAX]
     both = zip(replica.segments, nexts, strict=True)
     return tuple(segment for segment, following in both if following > start)
 
 
 def _is_alone(replica: Replica) -> bool:
-    """Return whether a segment lies there without the indexes that a broker keeps beside it."""
-    return any(not (one.index or one.time_index) for one in replica.segments)
+    """Return whether a segment lacks the indexes that a broker keeps beside it."""
+    return any(not (segment.index or segment.time_index) for segment in replica.segments)
 
 
 def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
@@ -164,13 +164,13 @@ def _indexed(index: InputFile) -> Iterator[TransactionAbort]:
 
 
 def _open_in(snapshot: InputFile) -> dict[int, int]:
-    """Give the first offset of each transaction that a snapshot has open, by producer."""
+    """Return the first offset of each transaction that is open in a snapshot, by producer."""
     with open_file(snapshot) as file:
         entries = list(_sound(snapshot, read_producer_snapshot(file)))
     return {
-        one["producerId"]: one["currentTxnFirstOffset"]
-        for one in entries
-        if one["currentTxnFirstOffset"] >= 0
+        entry["producerId"]: entry["currentTxnFirstOffset"]
+        for entry in entries
+        if entry["currentTxnFirstOffset"] >= 0
     }
 
 
@@ -184,14 +184,14 @@ def _sound(
 
 
 class _TransactionListener:
-    """Hears of batches in order, and says what the transactions in them came to."""
+    """Receives batches in order, and works out how their transactions ended."""
 
     def __init__(self, first_offsets: dict[int, int]) -> None:
         self.open = first_offsets
         self.aborted: list[TransactionAbort] = []
 
     def walk(self, replica: Replica, segment: LogSegment, offset: int) -> None:
-        """Hear of the batches of a segment from an offset on."""
+        """Take in the batches of a segment from an offset on."""
 
         def hear(at: int, headers: BatchHeaders) -> None:
             rows = headers.attributes & TRANSACTIONAL_MASK != 0
@@ -199,7 +199,7 @@ class _TransactionListener:
             columns = (headers.positions, headers.base_offsets, headers.producer_ids)
             is_control = headers.attributes[rows] & CONTROL_MASK != 0
             for position, base, producer, ends in zip(
-                *(one[rows].tolist() for one in columns), is_control.tolist(), strict=True
+                *(column[rows].tolist() for column in columns), is_control.tolist(), strict=True
             ):
                 if not ends:
                     self.open.setdefault(producer, base)
@@ -221,67 +221,67 @@ def _is_abort(source: InputFile, position: int) -> bool:
     with open_file(source) as log:
         try:
             records = read_batch(log, place_at(log, position)).records
-            # Compaction may have removed the record of one whose transaction has none left.
-            kinds = [decode_control_record(one.key, one.value).type for one in records]
+            # Compaction may have removed the record, if the transaction has no records left.
+            kinds = [decode_control_record(record.key, record.value).type for record in records]
             return kinds[:1] == [_ABORT]
         except (RecordError, DecodeError) as error:
-            reason = f"a control batch that does not say whether it aborts: {error}"
+            reason = f"cannot tell whether this control batch aborts its transaction: {error}"
             raise CaptureError(reason, source=source.name, offset=position) from None
 
 
-# A file takes as long to open as so many bytes to read.
+# Opening a file takes as long as reading this many bytes.
 _OPENING: Final = 1 << 20
 
 
 def plan(paths: Iterable[str | Path], query: LogQuery) -> list[list[LogPiece]]:
-    """Give the pieces to read, those of one task together, in the order of the logs.
+    """Return the pieces to read, grouped by task, in the order of the logs.
 
     Raises `CaptureError` and `StorageError` for files that are not what they should be, and
-    `ArgumentError` for offsets of a partition that is not there.
+    `ArgumentError` for offsets of a partition that does not exist.
     """
     logs = find_logs(paths, query)
-    there = {one.partition for one in logs}
+    there = {replica.partition for replica in logs}
     for name, offsets in (("starting", query.starting), ("ending", query.ending)):
         for partition in offsets:
             if partition not in there:
-                known = ", ".join(map(str, sorted(there)[:20])) or "none"
-                raise refuse(f"{name} offsets", f"partitions that are there ({known})", partition)
+                names = ", ".join(map(str, sorted(there)[:20])) or "none"
+                raise refuse(f"{name} offsets", f"partitions that are there ({names})", partition)
     return tasks_of((piece for log in logs for piece in pieces_of(log, query)), query.piece_bytes)
 
 
 def check_topics(paths: Iterable[str | Path], topics: Collection[str]) -> None:
-    """Raise `ArgumentError` for a topic that no path has."""
-    there = {one.partition.topic for one in find_logs(paths, LogQuery(replicas="all"))}
+    """Raise `ArgumentError` for a topic that no path holds."""
+    there = {replica.partition.topic for replica in find_logs(paths, LogQuery(replicas="all"))}
     for topic in sorted(topics):
         if topic not in there:
-            known = ", ".join(sorted(there)[:20])
-            raise refuse("topic", f"topics that are there ({known})", topic)
+            names = ", ".join(sorted(there)[:20])
+            raise refuse("topic", f"topics that are there ({names})", topic)
 
 
 def tasks_of(pieces: Iterable[LogPiece], size: int) -> list[list[LogPiece]]:
-    """Give pieces together that have no more than ``size`` bytes in all."""
+    """Group pieces into tasks of at most ``size`` bytes."""
     tasks: list[list[LogPiece]] = []
     weight = 0
-    for one in pieces:
-        cost = one.stop - one.start + _OPENING
+    for piece in pieces:
+        cost = piece.stop - piece.start + _OPENING
         if not tasks or weight + cost > size + _OPENING:
             tasks.append([])
             weight = 0
-        tasks[-1].append(one)
+        tasks[-1].append(piece)
         weight += cost
     return tasks
 
 
 def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
-    """Give the pieces of a log with what is asked of it."""
+    """Yield the pieces of a log that the query asks for."""
     aborted: tuple[TransactionAbort, ...] = ()
-    wanted = query.offsets & between(log, query) & Bounds(low=log.start)
-    if query.isolation == "read_committed" and not wanted.is_empty:
+    offsets = query.offsets & between(log, query) & Bounds(low=log.start)
+    if query.isolation == "read_committed" and not offsets.is_empty:
         aborted, first_open = transactions_of(log)
-        wanted &= Bounds(high=first_open - 1)
+        offsets &= Bounds(high=first_open - 1)
     for segment, following in zip(log.segments, [*log.segments[1:], None], strict=True):
         last = segment is log.segments[-1]
-        bounds = wanted if segment.below is None else wanted & Bounds(high=segment.below - 1)
+        bounds = offsets if segment.below is None else offsets & Bounds(high=segment.below - 1)
         is_before = following is not None and following.base_offset <= bounds.low
         if bounds.is_empty or is_before or bounds.high < segment.base_offset:
             continue
@@ -289,9 +289,10 @@ def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
             continue
         end = None if following is None else following.base_offset
         mine = tuple(
-            one
-            for one in aborted
-            if one.last_offset >= segment.base_offset and (end is None or one.first_offset < end)
+            abort
+            for abort in aborted
+            if abort.last_offset >= segment.base_offset
+            and (end is None or abort.first_offset < end)
         )
         for start, stop in _ranges(segment, bounds, query.piece_bytes):
             yield LogPiece(
@@ -308,7 +309,7 @@ def pieces_of(log: Replica, query: LogQuery) -> Iterator[LogPiece]:
 
 
 def between(log: Replica, query: LogQuery) -> Bounds:
-    """Give the offsets that a log is to be read between."""
+    """Return the range of offsets to read of a log."""
     low = query.starting.get(log.partition, INT64_MIN)
     bounds = Bounds(low=low)
     if log.partition in query.ending:
@@ -325,14 +326,14 @@ def between(log: Replica, query: LogQuery) -> Bounds:
 def _first_as_late(log: Replica, timestamp: int) -> int | None:
     for segment in log.segments:
         if segment is log.segments[-1] or not _is_earlier(segment, timestamp):
-            found = first_as_late(segment, timestamp)
-            if found is not None:
-                return found
+            offset = first_as_late(segment, timestamp)
+            if offset is not None:
+                return offset
     return None
 
 
 def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
-    """Whether all records of a segment, which is not the last, are known to be earlier."""
+    """Return whether all records of a segment are known to be earlier; not for the last segment."""
     if timestamp == INT64_MIN:
         return False
     latest = latest_time(segment)
@@ -340,7 +341,7 @@ def _is_earlier(segment: LogSegment, timestamp: int) -> bool:
 
 
 def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[int, int]]:
-    """Give the ranges of a segment's bytes to read, which begin and end with a batch."""
+    """Yield the byte ranges of a segment to read; each begins and ends with a batch."""
     start, stop = 0, segment.log.size
     is_bounded = bounds.low > segment.base_offset or bounds.ends[1] is not None
     if not is_bounded and stop <= size:
@@ -351,5 +352,5 @@ def _ranges(segment: LogSegment, bounds: Bounds, size: int) -> Iterator[tuple[in
         if is_bounded:
             start = start_of(segment, index, log, bounds.low)
             stop = stop_of(segment, index, log, bounds.high)
-        found = cuts(segment, index, log, range(start, stop), size)
-    yield from zip([start, *found], [*found, stop], strict=True)
+        positions = cuts(segment, index, log, range(start, stop), size)
+    yield from zip([start, *positions], [*positions, stop], strict=True)

@@ -1,7 +1,7 @@
-"""Where in a segment an offset or a time stands, by its indexes and the headers of its batches.
+"""Find an offset or a time in a segment, by its indexes and the headers of its batches.
 
-An index says where to look; what it says of a batch counts where the header there says the same.
-Where it does not, or where there is none, headers are walked from the start.
+An index says where to look. Its entry counts only if the header at that position agrees. Otherwise,
+or without an index, headers are read from the start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _OFFSET_ENTRY: Final = np.dtype([("offset", ">i4"), ("position", ">i4")])
 _TIME_ENTRY: Final = np.dtype([("timestamp", ">i8"), ("offset", ">i4")])
-# An index is allocated whole and filled from its start, so its zeros need not be read.
+# An index is allocated at full size and filled from its start, so its zeros need not be read.
 _INDEX_PIECE: Final = 1 << 16
 
 
@@ -38,7 +38,7 @@ class OffsetIndex(NamedTuple):
 
 
 def offset_index(segment: LogSegment) -> OffsetIndex:
-    """Read the offset index of a segment; without entries where it is missing or out of order."""
+    """Read the offset index of a segment; it has no entries if it is missing or out of order."""
     entries = _entries(segment.index, _OFFSET_ENTRY)
     offsets = entries["offset"].astype(np.int64) + segment.base_offset
     positions = entries["position"].astype(np.int64)
@@ -49,7 +49,7 @@ def offset_index(segment: LogSegment) -> OffsetIndex:
 
 
 def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
-    """Read the time index of a segment, timestamps and offsets; None where it says nothing."""
+    """Read the timestamps and offsets of a segment's time index; None if it says nothing."""
     entries = _entries(segment.time_index, _TIME_ENTRY)
     timestamps = entries["timestamp"].astype(np.int64)
     if not len(timestamps) or not bool((np.diff(timestamps) > 0).all()):
@@ -58,7 +58,7 @@ def time_index(segment: LogSegment) -> tuple[Words, Words] | None:
 
 
 def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
-    """Give the entries of an index up to its zeros; a part of one at its end is left out."""
+    """Return the entries of an index before its zeros; a partial entry at the end is dropped."""
     if index is None:
         return np.empty(0, layout)
     pieces = []
@@ -69,8 +69,8 @@ def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
             piece = np.frombuffer(data[: len(data) - len(data) % layout.itemsize], layout)
             words = piece.view(np.uint8).reshape(len(piece), layout.itemsize)
             empty = np.flatnonzero(~words.any(axis=1))
-            # A record may be the first of its log and have the timestamp 0.
-            end = next((int(one) for one in empty if at or one), len(piece))
+            # The first record of a log may have the timestamp 0, so its entry may be all zeros.
+            end = next((int(entry) for entry in empty if at or entry), len(piece))
             pieces.append(piece[:end])
             if end < len(piece):
                 break
@@ -78,7 +78,7 @@ def _entries(index: InputFile | None, layout: np.dtype[Any]) -> Words:
 
 
 def is_batch(log: LogFile, position: int, last_offset: int) -> bool:
-    """Whether a batch begins at ``position`` that ends with ``last_offset``."""
+    """Return whether a batch that ends with ``last_offset`` begins at ``position``."""
     try:
         return place_at(log, position).last_offset == last_offset
     except RecordError:
@@ -86,7 +86,7 @@ def is_batch(log: LogFile, position: int, last_offset: int) -> bool:
 
 
 def start_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
-    """Give a position before which the segment has no record from ``offset`` on."""
+    """Return a position before which the segment has no record from ``offset`` on."""
     row = int(np.searchsorted(index.offsets, offset, side="right")) - 1
     if row < 0 or offset <= segment.base_offset:
         return 0
@@ -95,8 +95,8 @@ def start_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int)
 
 
 def stop_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) -> int:
-    """Give a position after which the segment has no record up to ``offset``."""
-    # The batch of the first entry after it may begin before it, the next one's does not.
+    """Return a position after which the segment has no record up to ``offset``."""
+    # The batch of the first later entry may begin before the offset; the next batch cannot.
     row = int(np.searchsorted(index.offsets, offset, side="right")) + 1
     if row >= len(index.offsets):
         return segment.log.size
@@ -107,45 +107,48 @@ def stop_of(segment: LogSegment, index: OffsetIndex, log: LogFile, offset: int) 
 def cuts(
     segment: LogSegment, index: OffsetIndex, log: LogFile, between: range, size: int
 ) -> list[int]:
-    """Give positions of batches that cut a range of a segment into pieces of about ``size``.
+    """Return positions of batches that cut a range of a segment into pieces of about ``size``.
 
-    Where no index is to be trusted, headers are walked, of files on this machine; a store would be
-    asked for all of it, so a file there stays whole.
+    If no index can be trusted, headers are read, but only of files on this machine. A file in a
+    store would have to be fetched whole, so it stays uncut.
     """
     count = len(between) // size
-    targets = [between.start + len(between) * one // (count + 1) for one in range(1, count + 1)]
+    targets = [
+        between.start + len(between) * number // (count + 1) for number in range(1, count + 1)
+    ]
     if not targets:
         return []
     rows = np.unique(np.searchsorted(index.positions, targets))
-    found: list[int] = []
+    positions: list[int] = []
     for row in rows[rows < len(index.positions)].tolist():
         position = int(index.positions[row])
         if not is_batch(log, position, int(index.offsets[row])):
-            found = []
+            positions = []
             break
-        found.append(position)
-    if not found and not scheme_of(segment.log.url):
-        found = _walked_cuts(log, between, targets)
-    return [one for one in found if between.start < one < between.stop]
+        positions.append(position)
+    if not positions and not scheme_of(segment.log.url):
+        positions = _walked_cuts(log, between, targets)
+    return [position for position in positions if between.start < position < between.stop]
 
 
 def _walked_cuts(log: LogFile, between: range, targets: list[int]) -> list[int]:
-    found: list[int] = []
+    positions: list[int] = []
     waiting = iter(targets)
     target = next(waiting, None)
     for place in walk(log, between.start):
         if target is None or isinstance(place, Damage):
-            # What follows damage was found by a search, which one who reads alone does again.
+            # Batches after damage were found by a search. A reader of that piece alone would have
+            # to repeat the search, so no cut lies there.
             break
         if place.position >= target:
-            found.append(place.position)
+            positions.append(place.position)
             while target is not None and target <= place.position:
                 target = next(waiting, None)
-    return found
+    return positions
 
 
 def end_offset(segment: LogSegment) -> int:
-    """Give the offset after the last whole batch, where a broker would go on."""
+    """Return the offset after the last whole batch, where a broker would continue."""
     end = segment.base_offset
     with open_file(segment.log) as log:
         for place in walk(log, last_indexed(segment, log)):
@@ -156,32 +159,32 @@ def end_offset(segment: LogSegment) -> int:
 
 
 def last_indexed(segment: LogSegment, log: LogFile) -> int:
-    """Give where the last batch stands that the index has."""
+    """Return the position of the last batch that the index knows."""
     index = offset_index(segment)
     position = int(index.positions[-1]) if len(index.positions) else 0
     return position if position and is_batch(log, position, int(index.offsets[-1])) else 0
 
 
 class LogEnd(NamedTuple):
-    """The offset after a batch, and the byte after it."""
+    """The offset after a batch, and the position after it."""
 
     offset: int
     position: int
 
 
 def whole_end(segment: LogSegment) -> LogEnd:
-    """Give where the last whole batch ends, past any damage before it."""
-    found = LogEnd(segment.base_offset, 0)
+    """Return where the last whole batch ends, past any damage before it."""
+    end = LogEnd(segment.base_offset, 0)
     with open_file(segment.log) as log:
         for place in walk(log, last_indexed(segment, log)):
             if isinstance(place, BatchPlace):
-                offset = max(found.offset, place.last_offset + 1)
-                found = LogEnd(offset, place.position + place.size)
-    return found
+                offset = max(end.offset, place.last_offset + 1)
+                end = LogEnd(offset, place.position + place.size)
+    return end
 
 
 def end_before(segment: LogSegment, offset: int) -> int:
-    """Give where the last batch ends whose records are all before ``offset``."""
+    """Return where the last batch ends whose records are all before ``offset``."""
     with open_file(segment.log) as log:
         start = end = start_of(segment, offset_index(segment), log, offset - 1)
         for place in walk(log, start):
@@ -193,13 +196,13 @@ def end_before(segment: LogSegment, offset: int) -> int:
 
 
 def latest_time(segment: LogSegment) -> int | None:
-    """Give the highest timestamp of a segment that a log has gone on after, by its time index."""
+    """Return the highest timestamp of a segment that is not the log's last, by its time index."""
     index = time_index(segment)
     return None if index is None else int(index[0][-1])
 
 
 def first_as_late(segment: LogSegment, timestamp: int) -> int | None:
-    """Give the offset of the first record that is as late as ``timestamp``; None if none is."""
+    """Return the offset of the first record with ``timestamp`` or later; None if there is none."""
     with open_file(segment.log) as log:
         start, times = 0, time_index(segment)
         if times is not None:

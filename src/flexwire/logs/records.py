@@ -1,15 +1,15 @@
-"""The records of a piece of a log segment in columns, or counted where they are read.
+"""The records of a piece of a log segment in columns, or counts and sums of them.
 
-The file is read a few MiB at a time into one room that is used again. Control batches are never
-records. What is damaged is an error, or is told in its place.
+A reader takes a few MiB at a time into one buffer, which is used again. Control batches are never
+records. Damage raises an error, or is reported in its place.
 
-The order and types are that source's. `RecordReader` gives most of them; what is made here is what
-the file's place says, the type of timestamps as a number, and record headers as that source has
-them: with texts for keys, and null where there are none.
+The order and types of the columns are those of Spark's Kafka source. `RecordReader` returns most of
+them. This file adds the file's place, the type of timestamps as a number, and record headers as
+that source has them: keys are texts, and a record without headers has null.
 
-A record on its way through Spark costs many times what its decoding does, so a question that only
-counts and adds is answered before. The rows are those of one piece: a caller that reads several
-adds them up.
+A record on its way through Spark costs many times what its decoding costs. So a query that only
+counts and adds is answered here. The sums are those of one piece: a caller that reads several
+pieces adds them up.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     Skips = Callable[[BatchHeaders], Words]
 
 
-# What is read at once, and given in about one batch: of four times as much every page is new memory
-# when it is written, and none is in a cache any more when Spark sends it.
+# This much is read at once, and returned in about one batch. With four times as much, every page
+# would be new memory, and nothing would be left in a cache when Spark sends the batch.
 _ROOM: Final = 4 << 20
 
 
 class TransactionAbort(NamedTuple):
-    """An aborted transaction: whose, from its first offset to that of its marker."""
+    """An aborted transaction of a producer, from its first offset to that of its marker."""
 
     producer_id: int
     first_offset: int
@@ -69,11 +69,11 @@ class TransactionAbort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LogPiece:
-    """Bytes of a segment that begin and end with a batch, and what of them is wanted.
+    """Bytes of a segment that begin and end with a batch, and which of their records are wanted.
 
     Attributes:
-        replica: the directory that the log was found in.
-        is_end: whether it ends with the log, which a broker that stopped may have torn.
+        replica: the directory in which the log was found.
+        is_end: true if the piece ends with the log, whose last batch may be torn.
         aborted: the transactions whose records are left out.
     """
 
@@ -89,10 +89,10 @@ class LogPiece:
 
 
 class BatchDamage(NamedTuple):
-    """Where in its file something is not a record batch, and why.
+    """A place in a file that holds no valid record batch, and the reason.
 
-    ``is_torn`` is what a broker cuts off when it starts: the log ends within a batch, or with zeros
-    that were set aside.
+    ``is_torn`` marks what a broker cuts off when it starts: a log that ends within a batch, or with
+    zeros that were allocated in advance.
     """
 
     position: int
@@ -109,16 +109,16 @@ def read_piece(
     of_transactions: bool = False,
     inflation: Inflation = INFLATION,
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Give the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
+    """Yield the records of a piece, with columns of `RECORD_COLUMNS` and `BATCH_COLUMNS`.
 
-    With ``sums`` most are counted there, and not given, as `RecordReader.count_into` says. With
-    ``of_transactions`` other batches than those of transactions are passed over by their header.
-    ``inflation`` bounds what each batch inflates to; one that inflates to more is damaged.
+    With ``sums``, most records are only counted there, as `RecordReader.count_into` says. With
+    ``of_transactions``, batches outside transactions are skipped by their header. ``inflation``
+    bounds what each batch inflates to; a batch beyond it is damage.
 
-    A torn end is `BatchDamage` in both modes, anything else only in ``PERMISSIVE``; otherwise it is
-    a `CaptureError`. Raises `StorageError` where the file is not the one that was listed.
+    A torn end is `BatchDamage` in both modes. Other damage is `BatchDamage` in ``PERMISSIVE``, and
+    a `CaptureError` otherwise. Raises `StorageError` if the file is not the one that was listed.
     """
-    wanted = RecordSelection(
+    request = RecordSelection(
         tuple(columns),
         piece.offsets.ends,
         piece.timestamps.ends,
@@ -126,13 +126,14 @@ def read_piece(
         max_ratio=inflation.ratio,
     )
     hidden = _HiddenBatches(piece.aborted, of_transactions=of_transactions)
-    yield from _PieceReader(piece, wanted, hidden, mode, sums)
+    yield from _PieceReader(piece, request, hidden, mode, sums)
 
 
 def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> None:
-    """Read the headers of all batches in a piece, past any damage.
+    """Read the headers of all batches in a piece, skipping damage.
 
-    ``hear`` is given some at a time, and the byte of the file that their positions count from.
+    ``hear`` is called with some headers at a time, and with the file position that their positions
+    count from.
     """
 
     def skip_all(headers: BatchHeaders) -> Words:
@@ -147,7 +148,7 @@ def read_headers(piece: LogPiece, hear: Callable[[int, BatchHeaders], None]) -> 
 def read_control_records(
     piece: LogPiece, columns: Sequence[str], *, mode: Mode = "FAILFAST"
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Give only the control records of a piece; columns, mode and errors as in `read_piece`."""
+    """Yield only the control records of a piece; columns, mode and errors as in `read_piece`."""
 
     def skip_others(headers: BatchHeaders) -> Words:
         skipped: Words = headers.attributes & CONTROL_MASK == 0
@@ -161,31 +162,32 @@ def read_control_records(
 def digest_piece(
     piece: LogPiece, digests: BatchDigests, inflation: Inflation = INFLATION
 ) -> Iterator[pa.RecordBatch | BatchDamage]:
-    """Digest all batches of a piece, control batches too, past any damage.
+    """Digest all batches of a piece, including control batches, and skip damage.
 
-    Gives what `BatchDigests.take` gives where there is no room for more; its positions, as those of
-    damage, are in the file. A batch that inflates beyond ``inflation`` is damage.
+    Yields what `BatchDigests.take` returns whenever there is no room for more. All positions, those
+    of damage too, count from the start of the file. A batch that inflates beyond ``inflation`` is
+    damage.
     """
 
     def skip_none(headers: BatchHeaders) -> Words:
-        # Which are found before any of them is read.
+        # Damage is found before any batch is read.
         digests.at = reading.at
         return np.zeros(len(headers.positions), bool)
 
-    wanted = RecordSelection(
+    request = RecordSelection(
         ("magic",),
         piece.offsets.ends,
         max_inflated=inflation.max_inflated,
         max_ratio=inflation.ratio,
     )
-    reading = _PieceReader(piece, wanted, skip_none, "PERMISSIVE", digests)
+    reading = _PieceReader(piece, request, skip_none, "PERMISSIVE", digests)
     yield from reading
 
 
 class _HiddenBatches:
-    """Says which batches no consumer sees: control batches, and those of aborted transactions.
+    """Decides which batches no consumer sees: control batches, and those of aborted transactions.
 
-    With ``of_transactions`` those of no transaction are hidden as well.
+    With ``of_transactions``, batches outside transactions are hidden as well.
     """
 
     def __init__(self, aborted: Iterable[TransactionAbort], *, of_transactions: bool) -> None:
@@ -204,10 +206,10 @@ class _HiddenBatches:
 
 def by_producer(aborted: Iterable[TransactionAbort]) -> dict[int, list[TransactionAbort]]:
     """Return the aborted transactions of each producer, in order."""
-    found: dict[int, list[TransactionAbort]] = {}
-    for one in sorted(aborted):
-        found.setdefault(one.producer_id, []).append(one)
-    return found
+    aborts: dict[int, list[TransactionAbort]] = {}
+    for abort in sorted(aborted):
+        aborts.setdefault(abort.producer_id, []).append(abort)
+    return aborts
 
 
 def in_aborted(
@@ -215,45 +217,45 @@ def in_aborted(
 ) -> Words:
     """Return which batches are in an aborted transaction of their producer.
 
-    ``aborted`` has the transactions of each producer in order. A batch of no transaction has the
-    producer -1.
+    ``aborted`` has the transactions of each producer in order. The producer is -1 for a batch
+    outside transactions.
     """
-    found: Words = np.zeros(len(producers), bool)
+    is_aborted: Words = np.zeros(len(producers), bool)
     for producer in np.unique(producers).tolist():
         own = aborted.get(producer)
         if own is not None:
             rows = np.flatnonzero(producers == producer)
-            found[rows] = _within(base_offsets[rows], own)
-    return found
+            is_aborted[rows] = _within(base_offsets[rows], own)
+    return is_aborted
 
 
 def _within(offsets: Words, aborted: Sequence[TransactionAbort]) -> Words:
-    """Give whether offsets are in one of a producer's aborted transactions."""
-    firsts = np.array([one.first_offset for one in aborted], np.int64)
-    lasts = np.array([one.last_offset for one in aborted], np.int64)
+    """Return whether offsets lie in one of a producer's aborted transactions."""
+    firsts = np.array([abort.first_offset for abort in aborted], np.int64)
+    lasts = np.array([abort.last_offset for abort in aborted], np.int64)
     rows = np.searchsorted(firsts, offsets, side="right") - 1
     is_within: Words = (rows >= 0) & (offsets <= lasts[rows])
     return is_within
 
 
 class _PieceReader:
-    """Reads a piece into its room, and gives the room to a `RecordReader` as often as it is full.
+    """Fills a buffer from a piece, and hands it to a `RecordReader` whenever it is full.
 
     Attributes:
-        at: the byte of the file that the room begins with.
+        at: the file position at which the buffer begins.
     """
 
     def __init__(
         self,
         piece: LogPiece,
-        wanted: RecordSelection,
+        request: RecordSelection,
         skips: Skips,
         mode: Mode,
         sums: RecordCounter | None = None,
     ) -> None:
         self.at = piece.start
         self._piece = piece
-        self._wanted = wanted
+        self._wanted = request
         self._skips = skips
         self._mode: Mode = mode
         self._sums = sums
@@ -270,7 +272,7 @@ class _PieceReader:
 
     def _fill(self, file: BufferedReader) -> None:
         if self._used == len(self._room):
-            # Not even one batch fits.
+            # The buffer does not hold even one batch.
             grown = np.empty(min(2 * self._used, self._used + self._left), np.uint8)
             grown[: self._used] = self._room
             self._room = grown
@@ -306,7 +308,7 @@ class _PieceReader:
         yield from self._damage(reader)
 
     def _damage(self, reader: RecordReader) -> Iterator[BatchDamage]:
-        """Tell what is damaged, and keep in the room what could not be read yet."""
+        """Yield the damage, and keep in the buffer what could not be read yet."""
         for error in reader.errors:
             if self._is_zero(error.offset):
                 yield self._zeros(error.offset)
@@ -329,7 +331,7 @@ class _PieceReader:
         self._used -= done
 
     def _is_zero(self, offset: int) -> bool:
-        """Whether zeros fill the file from here on, which no batch begins with."""
+        """Return whether only zeros follow in the file; no batch begins with zeros."""
         rest = self._room[offset : self._used]
         if len(rest) < LENGTH_END or rest.any() or self._piece.stop < self._piece.log.size:
             return False
@@ -357,10 +359,10 @@ KAFKA_COLUMNS: Final = {
     "timestampType": pa.int32(),
     HEADERS: pa.list_(pa.struct({"key": pa.string(), "value": pa.binary()})),
 }
-"""The columns of Spark's Kafka source; it has record headers where they are asked for."""
-# No record that is given is one of a control batch.
+"""The columns of Spark's Kafka source; record headers only if they are asked for."""
+# No record comes from a control batch.
 FACT_COLUMNS: Final = {name: kind for name, kind in BATCH_COLUMNS.items() if name != "is_control"}
-"""What a record has of its batch."""
+"""The columns of a record that describe its batch."""
 FILE, REPLICA, CORRUPT = "file", "replica", "_corrupt_record"
 LOG_COLUMNS: Final = {
     **KAFKA_COLUMNS,
@@ -369,54 +371,57 @@ LOG_COLUMNS: Final = {
     REPLICA: pa.string(),
     CORRUPT: pa.string(),
 }
-"""All columns that there are. ``_corrupt_record`` says why something is not a record batch; a row
-that has it has only the columns of its place."""
+"""All columns. ``_corrupt_record`` says why something is not a record batch. Such a row has no
+other columns than those of its place.
+"""
 
 _TIMESTAMP_TYPE = "timestampType"
 _LAST_ASCII: Final = 0x7F
-# By the lengths of their names.
+# Types of timestamps, by the length of their names.
 _TYPE_NUMBERS = np.zeros(1 + max(map(len, TimestampType)), np.int32)
 _TYPE_NUMBERS[len(TimestampType.NO_TIMESTAMP_TYPE)] = -1
 _TYPE_NUMBERS[len(TimestampType.LOG_APPEND_TIME)] = 1
 _FROM = {_TIMESTAMP_TYPE: "timestamp_type"}
-# A column of something, where nothing is asked for of the records but how many they are.
+# A small column to read if only the number of records is asked for.
 _LEAST = "magic"
 
 
 class LogRows:
-    """Makes rows of a schema: names of `LOG_COLUMNS`, with their types, in any order."""
+    """Builds rows of a schema: names of `LOG_COLUMNS`, with their types, in any order."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self.schema = schema
-        known = RECORD_COLUMNS | BATCH_COLUMNS
+        readable = RECORD_COLUMNS | BATCH_COLUMNS
         names = [_FROM.get(name, name) for name in schema.names]
-        self.read = tuple(name for name in names if name in known) or (_LEAST,)
+        self.read = tuple(name for name in names if name in readable) or (_LEAST,)
         """The columns to read."""
         self._repeated: dict[tuple[str, object], pa.Array] = {}
 
     def records(self, piece: LogPiece, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the rows of records that were read."""
+        """Return the rows of records that were read."""
         place = place_of(piece)
-        made = [
+        columns = [
             self._repeat(name, place[name], batch.num_rows)
             if name in place
             else _column(name, batch)
             for name in self.schema.names
         ]
-        return pa.RecordBatch.from_arrays(made, schema=self.schema)
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def _repeat(self, name: str, value: object, count: int) -> pa.Array:
-        """Give a value for each row, of which one piece's batches all have the same."""
-        known = self._repeated.get((name, value))
-        if known is None or len(known) < count:
-            known = pa.repeat(pa.scalar(value, LOG_COLUMNS[name]), count)
-            self._repeated = {key: one for key, one in self._repeated.items() if key[0] != name}
-            self._repeated[name, value] = known
-        return known.slice(0, count)
+        """Return one value for each row; all batches of a piece share it."""
+        repeated = self._repeated.get((name, value))
+        if repeated is None or len(repeated) < count:
+            repeated = pa.repeat(pa.scalar(value, LOG_COLUMNS[name]), count)
+            self._repeated = {
+                key: column for key, column in self._repeated.items() if key[0] != name
+            }
+            self._repeated[name, value] = repeated
+        return repeated.slice(0, count)
 
 
 def place_of(piece: LogPiece) -> dict[str, object]:
-    """Give the columns that all rows of a piece have alike."""
+    """Return the columns that are equal in all rows of a piece."""
     return {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -426,12 +431,12 @@ def place_of(piece: LogPiece) -> dict[str, object]:
     }
 
 
-def damaged_row(schema: pa.Schema, piece: LogPiece, found: BatchDamage) -> pa.RecordBatch:
-    """Give the one row that says what is damaged, and where."""
-    where = f"{piece.log.name}, byte {found.position}: {found.reason}"
+def damaged_row(schema: pa.Schema, piece: LogPiece, damage: BatchDamage) -> pa.RecordBatch:
+    """Return the one row that says where the damage is and why."""
+    where = f"{piece.log.name}, byte {damage.position}: {damage.reason}"
     place = {**place_of(piece), CORRUPT: where}
-    made = [pa.array([place.get(one.name)], one.type) for one in schema]
-    return pa.RecordBatch.from_arrays(made, schema=schema)
+    columns = [pa.array([place.get(field.name)], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
@@ -442,15 +447,15 @@ def _column(name: str, batch: pa.RecordBatch) -> pa.Array:
 
 
 def _type_numbers(types: pa.Array) -> pa.Array:
-    """Give types of timestamps as Kafka's Java numbers them: -1 for none, 0, 1."""
-    # No two have names of one length, and lengths are compared many times as soon.
+    """Return types of timestamps as Kafka's Java numbers them: -1 for none, 0, 1."""
+    # The names differ in length, and comparing lengths is many times faster.
     ends = np.frombuffer(types.buffers()[1], np.int32)[types.offset :][: len(types) + 1]
     numbers = _TYPE_NUMBERS[np.diff(ends)]
     return pa.Array.from_buffers(pa.int32(), len(types), [None, pa.py_buffer(numbers)])
 
 
 def _with_texts(headers: pa.Array) -> pa.Array:
-    """Give record headers with texts for keys, and null where a record has none."""
+    """Return record headers with texts as keys; null if a record has none."""
     offsets = headers.offsets
     numbers = offsets.to_numpy(zero_copy_only=True)
     items = headers.values
@@ -469,8 +474,8 @@ def _texts(keys: pa.Array) -> pa.Array:
     try:
         return keys.cast(pa.string())
     except pa.ArrowInvalid:
-        # As Java reads text that is not.
-        texts: list[Any] = [one.decode("utf-8", "replace") for one in keys.to_pylist()]
+        # Java replaces invalid UTF-8 in the same way.
+        texts: list[Any] = [key.decode("utf-8", "replace") for key in keys.to_pylist()]
         return pa.array(texts, pa.string())
 
 
@@ -496,36 +501,36 @@ SUM_COLUMNS: Final = {
 """All columns of sums."""
 
 
-# So many rows of sums are held, and then given.
+# After this many rows, sums are handed over.
 _MOST: Final = 1 << 16
 
 
 class LogSums:
-    """Counts records by some `GROUPS`, and gives the sums as rows of a schema."""
+    """Counts records by some `GROUPS`, and returns the sums as rows of a schema."""
 
     def __init__(self, schema: pa.Schema, groups: tuple[str, ...]) -> None:
         self.schema = schema
-        # What a place says is the same for all of a piece. There must be something to group by.
-        self._keys = [one for one in groups if one not in _OF_PLACE] or ["magic"]
+        # Columns of the place are equal in a whole piece. At least one column must remain.
+        self._keys = [group for group in groups if group not in _OF_PLACE] or ["magic"]
         self._sums = {name: size for name, size in _SUMS.items() if name in schema.names}
         self._sizes = {
-            one: _SIZES[one] for one in (*self._keys, *self._sums.values()) if one in _SIZES
+            name: _SIZES[name] for name in (*self._keys, *self._sums.values()) if name in _SIZES
         }
-        self._facts = [one for one in self._keys if one in _OF_BATCH]
+        self._facts = [name for name in self._keys if name in _OF_BATCH]
         self.read = (*self._sizes.values(), *self._facts)
         """The columns to read."""
         self.counted = RecordSizeSums(self._keys)
-        """What kernels count, for `read_piece`."""
+        """The counts of the kernels, for `read_piece`."""
         self._counted: list[pa.Table] = []
         self._rows = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether the sums are to be taken before more are added: a piece may have any number."""
+        """True if the sums must be taken before more are added, because a piece has no limit."""
         return self._rows > _MOST
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Count the records of a batch, or add sums, whichever a reader gave."""
+        """Count the records of a batch, or add the sums that a reader returned."""
         if is_sums(batch):
             counted = pa.Table.from_batches([batch]).select([*self._keys, *self._sums, RECORDS])
         else:
@@ -544,29 +549,29 @@ class LogSums:
         return _renamed(counted, names)
 
     def take(self, piece: LogPiece) -> pa.RecordBatch:
-        """Give the sums of what was added since the last time, all of one piece."""
+        """Return the sums of one piece, of everything added since the last call."""
         counted = self.counted.take()
         if counted.num_rows:
             self.add(counted)
-        made: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         if self._counted:
             sums = (*self._sums, RECORDS)
             grouped = pa.concat_tables(self._counted).group_by(self._keys, use_threads=False)
-            table = grouped.aggregate([(one, "sum") for one in sums])
-            table = _renamed(table, {f"{one}_sum": one for one in sums}).combine_chunks()
-            made = {name: table[name].combine_chunks() for name in table.column_names}
-            # Of nulls alone there is no sum.
-            made |= {one: pc.fill_null(made[one], 0) for one in sums}
+            table = grouped.aggregate([(name, "sum") for name in sums])
+            table = _renamed(table, {f"{name}_sum": name for name in sums}).combine_chunks()
+            columns = {name: table[name].combine_chunks() for name in table.column_names}
+            # A sum of nulls alone is null.
+            columns |= {name: pc.fill_null(columns[name], 0) for name in sums}
         self._counted.clear()
         self._rows = 0
-        count = len(made[RECORDS]) if made else 0
+        count = len(columns[RECORDS]) if columns else 0
         place = place_of(piece)
         arrays = [
-            made.get(one.name, pa.repeat(pa.scalar(place.get(one.name), one.type), count))
-            for one in self.schema
+            columns.get(field.name, pa.repeat(pa.scalar(place.get(field.name), field.type), count))
+            for field in self.schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
 def _renamed(table: pa.Table, names: dict[str, str]) -> pa.Table:
-    return table.rename_columns([names.get(one, one) for one in table.column_names])
+    return table.rename_columns([names.get(name, name) for name in table.column_names])

@@ -1,10 +1,11 @@
 """Log segments and the files beside them: indexes, producer snapshots and checkpoints.
 
-A KRaft snapshot is such a file too. Nothing is held but the batch that is read.
+A KRaft snapshot has the layout of a segment. Only the batch that is being read is held in memory.
 
-Offset and time indexes are allocated whole and filled from the start, so zeros end them.
+Offset and time indexes are allocated at full size and filled from the start, so zeros end them.
 
-The first two are binary, with messages that the catalog has; a checkpoint is text.
+Transaction indexes and producer snapshots are binary, and the catalog has their messages. A
+checkpoint is text.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ if TYPE_CHECKING:
 
 _READ_AHEAD = 1024 * 1024
 _SUFFIX = re.compile(r"\.(deleted|cleaned|swap)$")
-# Enough to see that no batch begins here: its length and magic.
+# The length and the magic are enough to see that no batch begins here.
 _LEAST_HEADER = MAGIC_AT + 1
 
 
 class Damage(NamedTuple):
     """Bytes of a file that are not what should be there.
 
-    ``size`` bytes from ``position`` on; what follows them was read again.
+    The damage is ``size`` bytes from ``position`` on. Reading continued after them.
     """
 
     position: int
@@ -52,10 +53,10 @@ class Damage(NamedTuple):
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch is in its file, and what its header alone says.
+    """The place of a batch in its file, and what its header alone says.
 
-    A wrapper (magic 0 and 1) has the last offset only, so it is its ``base_offset`` here too;
-    with magic 0 ``max_timestamp`` is -1.
+    A wrapper message (magic 0 and 1) has only its last offset, so ``base_offset`` is the last
+    offset too. With magic 0, ``max_timestamp`` is -1.
     """
 
     position: int
@@ -67,9 +68,10 @@ class BatchPlace(NamedTuple):
 
 
 class LogFile:
-    """A file that is read piece by piece; made by `open_log`.
+    """A file that is read piece by piece; `open_log` opens it.
 
-    It is not mapped into memory: a broker that truncates a mapped file would crash its reader.
+    The file is not mapped into memory: a broker that truncates a mapped file would crash its
+    reader.
     """
 
     def __init__(self, path: Path, file: BinaryIO, size: int) -> None:
@@ -78,9 +80,9 @@ class LogFile:
         self._file = file
 
     def read(self, position: int, size: int) -> bytes:
-        """Give ``size`` bytes, or as many as there are. Raises `CaptureError`."""
+        """Return ``size`` bytes, or fewer at the end. Raises `CaptureError`."""
         try:
-            # A seek within what is read ahead costs nothing.
+            # A seek within the buffered bytes costs nothing.
             self._file.seek(position)
             return self._file.read(max(0, min(size, self.size - position)))
         except OSError as error:
@@ -89,7 +91,7 @@ class LogFile:
             ) from error
 
     def is_zero(self, position: int) -> bool:
-        """Whether there is nothing but zeros from ``position`` on."""
+        """Return whether only zeros follow from ``position`` on."""
         while position < self.size:
             piece = self.read(position, _READ_AHEAD)
             if not piece or piece.count(0) != len(piece):
@@ -100,7 +102,7 @@ class LogFile:
 
 @contextmanager
 def open_log(path: Path) -> Iterator[LogFile]:
-    """Open a file for piecewise reading. Raises `CaptureError`."""
+    """Open a file for reading piece by piece. Raises `CaptureError`."""
     try:
         file = path.open("rb", buffering=_READ_AHEAD)
     except OSError as error:
@@ -110,7 +112,7 @@ def open_log(path: Path) -> Iterator[LogFile]:
 
 
 def base_offset_of(path: Path) -> int | None:
-    """Give the offset that a segment's files are named for; None for another name.
+    """Return the base offset in the name of a segment's file; None for any other name.
 
     >>> from pathlib import Path
     >>> base_offset_of(Path("orders-0/00000000000000000042.log.deleted"))
@@ -121,15 +123,15 @@ def base_offset_of(path: Path) -> int | None:
 
 
 def plain_name(path: Path) -> str:
-    """Give a file's name without what a broker adds to those it is about to add or delete."""
+    """Return a file's name without the ending of a file that is about to be added or deleted."""
     return _SUFFIX.sub("", path.name)
 
 
 def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
     """Find every batch from ``position`` on by headers alone; records and crcs are not read.
 
-    After damage the walk goes on at the next place where a whole batch of magic 2 with the right
-    crc stands. A part of a batch, or zeros, at the end of the file is damage too.
+    After damage, the search continues at the next whole batch of magic 2 with a correct crc. A
+    partial batch, or zeros, at the end of the file is damage too.
     """
     search = BatchSearch(log)
     while position < log.size:
@@ -140,9 +142,9 @@ def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
                 reason = "zeros to the end of the file: preallocated, or lost in a crash"
                 yield Damage(position, log.size - position, reason)
                 return
-            found = search.next_batch(position + 1)
-            yield Damage(position, found - position, error.reason)
-            position = found
+            next_position = search.next_batch(position + 1)
+            yield Damage(position, next_position - position, error.reason)
+            position = next_position
         else:
             yield place
             position += place.size
@@ -151,12 +153,12 @@ def walk(log: LogFile, position: int = 0) -> Iterator[BatchPlace | Damage]:
 def place_at(log: LogFile, position: int) -> BatchPlace:
     """Read the header of the batch at ``position``.
 
-    Raises `RecordError` where no batch begins, or where the file does not hold all of it.
+    Raises `RecordError` if no batch begins there, or if the file does not hold all of it.
     """
     data = log.read(position, HEADER_SIZE)
     try:
         batches = decode_batches(data[:_LEAST_HEADER])
-        # It ends before the batch does, so this gives the size or says what is wrong with it.
+        # The data ends before the batch does, so this returns the size or says what is wrong.
         next(batches, None)
     except RecordError as error:
         raise RecordError(error.reason, offset=position) from None
@@ -185,7 +187,7 @@ def read_batch(
 ) -> RecordBatch:
     """Read a whole batch, whose records inflate to at most ``max_inflated`` bytes.
 
-    Raises `RecordError` with its place in the file.
+    Raises `RecordError` with the position in the file.
     """
     data = log.read(place.position, place.size)
     try:
@@ -203,14 +205,14 @@ _TIME_ENTRY = struct.Struct(">qi")
 
 
 class OffsetEntry(NamedTuple):
-    """An entry of an offset index: where the batch that ends with ``offset`` begins."""
+    """An entry of an offset index: the batch that ends with ``offset`` begins at ``position``."""
 
     offset: int
     position: int
 
 
 class TimeEntry(NamedTuple):
-    """An entry of a time index: the batch that ends with ``offset`` has the highest one so far."""
+    """An entry of a time index: up to ``offset`` no batch has a higher timestamp than this."""
 
     timestamp: int
     offset: int
@@ -221,7 +223,7 @@ def read_offset_index(
 ) -> Iterator[OffsetEntry | Damage]:
     """Read the entries of an offset index; both numbers must ascend.
 
-    Where the ``log`` is given, the batch at an entry's position must end with its offset.
+    If ``log`` is given, the batch at an entry's position must end with the entry's offset.
     """
     last = OffsetEntry(base_offset - 1, -1)
     for read in _entries(index, _OFFSET_ENTRY):
@@ -245,21 +247,22 @@ def _offset_mismatch(log: LogFile, entry: OffsetEntry) -> Iterator[str]:
         yield f"position {entry.position} is beyond the {log.size} bytes of the log"
         return
     try:
-        found = place_at(log, entry.position).last_offset
+        last_offset = place_at(log, entry.position).last_offset
     except RecordError as error:
         yield f"no batch at position {entry.position} of the log: {error.reason}"
         return
-    if found != entry.offset:
-        yield f"offset {entry.offset}, but the batch at {entry.position} ends with {found}"
+    if last_offset != entry.offset:
+        yield f"offset {entry.offset}, but the batch at {entry.position} ends with {last_offset}"
 
 
 def read_time_index(
     index: LogFile, base_offset: int, log: LogFile | None
 ) -> Iterator[TimeEntry | Damage]:
-    """Read the entries of a time index; timestamps must ascend, offsets must not descend.
+    """Read the entries of a time index; timestamps must ascend, and offsets must not descend.
 
-    Where the ``log`` is given, the batch that ends with an entry's offset must have its timestamp
-    as the highest. An entry whose offset descends is not compared: the log is walked once.
+    If ``log`` is given, the batch that ends with an entry's offset must have the entry's timestamp
+    as its highest. An entry whose offset descends is not compared, because the log is read only
+    once.
     """
     last = TimeEntry(-1, base_offset - 1)
     compare = _TimeComparison(log) if log is not None else None
@@ -296,8 +299,8 @@ class _TimeComparison:
         elif place.last_offset != entry.offset:
             yield f"no batch ends with offset {entry.offset}; the next one's is {place.last_offset}"
         elif place.max_timestamp != entry.timestamp:
-            found = f"the batch that ends with {entry.offset} has {place.max_timestamp}"
-            yield f"timestamp {entry.timestamp}, but {found}"
+            difference = f"the batch that ends with {entry.offset} has {place.max_timestamp}"
+            yield f"timestamp {entry.timestamp}, but {difference}"
 
 
 def _entries(
@@ -312,7 +315,7 @@ def _entries(
         if not any(data):
             if index.is_zero(at):
                 return
-            # A record may be the first of its log and have the timestamp 0.
+            # The first record of a log may have the timestamp 0, so its entry may be all zeros.
             if at:
                 yield Damage(at, index.size - at, "zeros, but something follows them")
                 return
@@ -323,26 +326,26 @@ def _entries(
         yield Damage(whole, size, f"{size} bytes at the end, too few for an entry")
 
 
-def _descent(what: str, last: int, found: int, *, is_strict: bool) -> Iterator[str]:
-    if found < last or (is_strict and found == last):
-        yield f"{what} {found} after {last}"
+def _descent(what: str, last: int, number: int, *, is_strict: bool) -> Iterator[str]:
+    if number < last or (is_strict and number == last):
+        yield f"{what} {number} after {last}"
 
 
 MAX_STATE_BYTES = 64 * 1024 * 1024
-"""A producer snapshot or a checkpoint that is longer is refused: they are read whole."""
+"""A longer producer snapshot or checkpoint is refused, because these files are read whole."""
 
 _INT16_SIZE = 2
 _ABORTED_TXN = "AbortedTxn"
-# The version, and four int64.
+# A version, and four numbers of 8 bytes.
 _ABORTED_TXN_SIZE = 34
 _PRODUCER_SNAPSHOT = "ProducerSnapshot"
-# After the version and the crc itself.
+# The crc covers everything after the version and the crc itself.
 _CRC_START = 6
 _CHECKPOINT_VERSION = 0
 
 
 StateEntry: TypeAlias = dict[str, Any]
-"""One entry, in the form of JSON."""
+"""One entry, in its JSON form."""
 
 
 def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
@@ -355,7 +358,7 @@ def read_transaction_index(index: LogFile) -> Iterator[StateEntry | Damage]:
         try:
             fields = message(_ABORTED_TXN).decode(data[_INT16_SIZE:], version).to_json(version)
         except (DecodeError, UnknownMessageError) as error:
-            # A later version may have another size, so the place of the next entry is unknown.
+            # A later version may have another size, so the next entry cannot be found.
             yield Damage(at, index.size - at, str(error))
             return
         yield {"version": version, **fields}
@@ -394,17 +397,18 @@ _OFFSET_COLUMNS = ("topic", "partition", "offset")
 
 
 def is_checkpoint(path: Path) -> bool:
-    """Whether a file is a checkpoint of a broker, by its name; snapshots of KRaft are not."""
+    """Return whether a file name is that of a broker's checkpoint; KRaft snapshots are not."""
     name = plain_name(path)
     return name == _EPOCHS_NAME or name.endswith("-offset-checkpoint")
 
 
 def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
-    """Read a checkpoint: its version, the count of entries, and an entry a line.
+    """Read a checkpoint: its version, the number of entries, and one entry per line.
 
-    A broker makes the file empty, and writes entries when it has some, so a file without a line has
-    none, nor has one that ends after its version (Kafka's `CheckpointFile`). The position of damage
-    is a line. Those of leader epochs must ascend in both columns. Raises `CaptureError`.
+    A broker creates the file empty, and writes entries when it has some. So an empty file has no
+    entries, and neither has one that ends after its version (Kafka's `CheckpointFile`). The
+    position of damage is a line number. Both columns of leader epochs must ascend. Raises
+    `CaptureError`.
     """
     by_epoch = plain_name(checkpoint.path) == _EPOCHS_NAME
     columns = _EPOCH_COLUMNS if by_epoch else _OFFSET_COLUMNS
@@ -425,10 +429,18 @@ def read_checkpoint(checkpoint: LogFile) -> Iterator[StateEntry | Damage]:
             continue
         values = [*words[: len(words) - 2], *numbers]
         yield dict(zip(columns, values, strict=True))
-        found = [one for one in numbers if one is not None]
-        if by_epoch and last is not None and (found[0] <= last[0] or found[1] < last[1]):
-            yield Damage(number, 1, f"epoch {found[0]} at {found[1]} after {last[0]} at {last[1]}")
-        last = found
+        values_read = [value for value in numbers if value is not None]
+        if (
+            by_epoch
+            and last is not None
+            and (values_read[0] <= last[0] or values_read[1] < last[1])
+        ):
+            yield Damage(
+                number,
+                1,
+                f"epoch {values_read[0]} at {values_read[1]} after {last[0]} at {last[1]}",
+            )
+        last = values_read
     if len(lines) - 2 != count:
         yield Damage(2, 1, f"{count} entries declared, and {len(lines) - 2} lines follow")
 

@@ -1,4 +1,4 @@
-"""All that the report says of the tables, summed up, and the facts made of it."""
+"""All sums that the report needs from the tables, and the facts that they become."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _Fact = TypeVar("_Fact")
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """What `Facts` has of the tables, but for the audit; groups are in any order."""
+    """The parts of `Facts` that come from tables, except the audit; groups are in any order."""
 
     totals: Totals
     withheld_credentials: int
@@ -72,11 +72,11 @@ class TableFacts:
 
 
 def first_sources(packets: Mapping[str, int]) -> dict[str, int]:
-    """Of capture files and their packets those that the facts name, in order."""
+    """Return the first capture files that the facts name, in order, with their packets."""
     return {path: packets[path] for path in nsmallest(SOURCES_SHOWN, packets)}
 
 
-# The same captures should give the same file.
+# The same captures must give the same file, so these are sorted.
 _UNORDERED = (
     *("sources", "apis", "clients", "version_uses", "topics", "record_headers"),
     *("tagged_fields", "lenient_uses"),
@@ -84,10 +84,12 @@ _UNORDERED = (
 
 
 def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) -> Facts:
-    """Put the facts together, in an order that does not depend on how they were gathered."""
-    told: dict[str, Any] = {one.name: getattr(parts, one.name) for one in fields(parts)}
-    told["version_uses"] = marked(parts.version_uses, audit)
-    told |= {name: _ordered(told[name]) for name in _UNORDERED}
+    """Build the facts, in an order that does not depend on the order of gathering."""
+    facts_by_name: dict[str, Any] = {
+        field.name: getattr(parts, field.name) for field in fields(parts)
+    }
+    facts_by_name["version_uses"] = marked(parts.version_uses, audit)
+    facts_by_name |= {name: _ordered(facts_by_name[name]) for name in _UNORDERED}
     return Facts(
         title=title,
         made_at_us=made_at_us,
@@ -95,16 +97,16 @@ def facts_of(parts: TableFacts, audit: Audit, *, title: str, made_at_us: int) ->
         newest_release=catalog().newest_release,
         releases=catalog().releases,
         audit=audit,
-        **told,
+        **facts_by_name,
     )
 
 
-def _ordered(told: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
-    return tuple(sorted(told, key=repr))
+def _ordered(items: tuple[_Fact, ...]) -> tuple[_Fact, ...]:
+    return tuple(sorted(items, key=repr))
 
 
 _SLICES = 120
-# Slices of time that people count in, from a millisecond to a day.
+# Slices of time that people think in, from a millisecond to a day.
 _WIDTHS_US = [
     step * unit
     for unit, steps in (
@@ -118,14 +120,14 @@ _WIDTHS_US = [
 
 
 def bucket_us(span_us: int) -> int:
-    """Give how long a slice of a capture is, of which the last frame is so long after the first.
+    """Return the width of the timeline's slices for a capture that lasts ``span_us``.
 
-    There are about 120; captures of months are drawn in as many days as there are.
+    A capture has about 120 slices; one of several months has a slice for each day.
 
     >>> bucket_us(0), bucket_us(3_600_000_000)
     (1000, 60000000)
     """
-    return next((one for one in _WIDTHS_US if one * _SLICES > span_us), _WIDTHS_US[-1])
+    return next((width for width in _WIDTHS_US if width * _SLICES > span_us), _WIDTHS_US[-1])
 
 
 PACKETS: Final = "packets"
@@ -133,10 +135,10 @@ PACKETS: Final = "packets"
 
 
 class AnalysisSums:
-    """Sums of what one task wrote, or of all that were merged into it.
+    """The sums of one task's rows, or of all tasks that were merged into it.
 
-    ``span_us`` is the time from the first frame of the whole capture to the last. ``spills``: the
-    sums of all tasks are merged into it, and what does not fit in memory goes to disk.
+    ``span_us`` is the time from the first frame of the whole capture to the last. With ``spills``,
+    the sums of all tasks are merged here, and rows that exceed the memory go to disk.
     """
 
     def __init__(self, span_us: int, *, spills: bool = False) -> None:
@@ -148,10 +150,10 @@ class AnalysisSums:
         self._packets: dict[str, int] = {}
         self._skipped = 0
         self.audit = AuditSums(spills=spills)
-        """What the audit is made from."""
+        """The sums that the audit is made from."""
 
     def add(self, table: str, rows: Rows) -> None:
-        """Take in rows of a table, in the order in which they are written."""
+        """Add rows of a table, in the order in which they are written."""
         if table == RECORDS:
             self._records.add(rows)
             self._headers.add(rows)
@@ -162,7 +164,7 @@ class AnalysisSums:
         elif table == PACKETS:
             self._add_packets(rows)
         elif table != FORWARDED:
-            # What brokers forward they were sent, and that is in the other tables.
+            # Forwarded requests are left out here: brokers received them first, in other tables.
             self._tagged.add(rows)
             self.audit.add(table, rows)
             if table == FRAMES:
@@ -176,7 +178,7 @@ class AnalysisSums:
                 self._skipped += row["packets"]
 
     def merge(self, other: AnalysisSums) -> None:
-        """Take in the sums of the range that follows."""
+        """Add the sums of the range that follows."""
         self._frames.merge(other._frames)
         self._records.merge(other._records)
         self._headers.merge(other._headers)
@@ -186,8 +188,8 @@ class AnalysisSums:
         self._skipped += other._skipped
         self.audit.merge(other.audit)
 
-    def parts(self, given: BrokerEnds) -> TableFacts:
-        """What the facts have of all tables; ``given`` are the ends that were given as brokers."""
+    def parts(self, given_brokers: BrokerEnds) -> TableFacts:
+        """Return the facts of all tables; ``given_brokers`` are ends that the user named."""
         frames = self._frames
         undecodable = self._records.undecodable
         return TableFacts(
@@ -209,5 +211,5 @@ class AnalysisSums:
             failures=frames.failures.earliest(),
             failure_counts=frames.failures.counts(),
             lenient_uses=frames.lenient_uses(),
-            connections=self._connections.facts(given.named()),
+            connections=self._connections.facts(given_brokers.named()),
         )

@@ -1,10 +1,10 @@
-"""What an audit is made from, summed up over rows of tables: as they are written, or finished.
+"""The evidence of an audit, summed over rows of tables, while they are written or afterwards.
 
-Facts of a connection are joined by its name in the driver, part by part
-(`flexwire.measures.ownership`). The result is bounded by clients times versions and by brokers
-times APIs. So many of these are judged (`flexwire.measures.audit_rows`); the others are counted.
-For clients against which something is found, the result grows with the different names of their
-groups and topics.
+The driver joins the facts of a connection by its name, part by part
+(`flexwire.measures.ownership`). The size of the result is limited by clients times versions, and by
+brokers times APIs. `flexwire.measures.audit_rows` limits how many of these are judged; the others
+are counted. For clients with findings, the result also grows with the names of their groups and
+topics.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from flexwire.measures.audit_rows import (
     OF_LOG,
     REPLICA,
     SENT,
-    TOLD,
+    STATED,
     WHAT,
     Candidates,
     ChosenClients,
@@ -43,7 +43,7 @@ from flexwire.measures.audit_rows import (
     named_rows,
     offered,
     sent_rows,
-    told_rows,
+    stated_rows,
 )
 from flexwire.measures.cluster import CLUSTER_MESSAGES, ClusterSums, cluster_rows
 from flexwire.measures.counters import DistinctCounter, hash_of
@@ -76,59 +76,59 @@ if TYPE_CHECKING:
 
 _REQUEST = "Request"
 MOST_BROKERS = 10_000
-"""What so many brokers offer is known."""
-# Up to so many of the others are counted one by one, then about.
+"""The offers of at most this many brokers are kept."""
+# Other brokers are counted exactly up to this number, and estimated beyond it.
 _MOST_COUNTED = 10_000
 
 
 class AuditSums:
-    """Partial sums of the evidence; ``spills``: those that the sums of all ranges go to."""
+    """Partial sums of the evidence; with ``spills``, the sums of all ranges are merged here."""
 
     def __init__(self, *, spills: bool = False) -> None:
         self._rows = ConnectionRows(AUDITED, spills=spills)
-        # By broker and API what all responses offer: the highest of the lowest versions, and the
-        # lowest of the highest.
+        # By broker and API, the versions that all responses offer: the highest of the lowest
+        # versions, and the lowest of the highest.
         self._offers: _Ranges = {}
         self._others = DistinctCounter()
         self._cluster = ClusterSums()
-        # Which clients are judged, once that is known, where not all are.
+        # The clients that are judged, once they are chosen; None if all are.
         self._chosen: ChosenClients | None = None
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add rows of the table of frames, of connections or of a message, or of `NAMES`."""
+        """Add rows of the table of frames, of connections, of a message, or of `NAMES`."""
         own = by_analysis(rows)
         if table == FRAMES:
             self._rows.add(SENT, sent_rows(own))
         elif table == CONNECTIONS:
             self._rows.add(KAFKA, kafka_rows(own))
         elif table == NAMES:
-            for told in named_rows(own):
-                self._rows.add(TOLD, told)
+            for named in named_rows(own):
+                self._rows.add(STATED, named)
         else:
             self._add_message(table.removeprefix(f"{MESSAGES}/"), rows, own)
 
     def _add_message(self, message: str, rows: pa.RecordBatch, own: pa.RecordBatch) -> None:
-        # The name of a connection says its broker.
+        # The name of a connection contains its broker.
         if message in CLUSTER_MESSAGES:
             self._cluster.add(cluster_rows(message, rows))
         if message == OFFERS_MESSAGE:
-            for broker, *one in offered(rows):
-                self._offer(broker, *one)
+            for broker, *offer in offered(rows):
+                self._offer(broker, *offer)
             self._prune(2 * MOST_BROKERS)
         elif message.endswith(_REQUEST):
-            for told in told_rows(message, own):
-                self._rows.add(TOLD, told)
+            for row in stated_rows(message, own):
+                self._rows.add(STATED, row)
 
     def add_logged(self, rows: pa.RecordBatch) -> None:
-        """Add what lines of request logs say of connections, as `LOGGED` has it."""
+        """Add what lines of request logs say about connections, as rows of `LOGGED`."""
         self._rows.add(OF_LOG, logged_rows(rows))
 
     def logged(self) -> Iterator[pa.RecordBatch]:
-        """Give the rows of the table of connections for those of request logs."""
+        """Return the rows of the table of connections that request logs give."""
         return (logged_connections(rows[OF_LOG]) for rows in self._rows.parts())
 
     def merge(self, other: AuditSums) -> None:
-        """Add what another one has, which does not spill."""
+        """Add the sums of another task, which does not spill."""
         self._rows.merge(other._rows)
         for broker, ranges in other._offers.items():
             for api_key, (lowest, highest) in ranges.items():
@@ -138,74 +138,79 @@ class AuditSums:
         self._prune(2 * MOST_BROKERS)
 
     def _prune(self, most: int) -> None:
-        """Keep what some brokers offer where there are more than so ``most``.
+        """Keep the offers of at most ``most`` brokers.
 
-        Always the first in the alphabet: one that is left out of a part is left out of the whole.
+        The first in alphabetical order are kept, so a broker that a part drops is dropped from the
+        whole.
         """
         if len(self._offers) > most:
             others = sorted(self._offers)[MOST_BROKERS:]
-            for one in others:
-                del self._offers[one]
-            codes = np.array([hash_of(one.encode()) for one in others], np.uint64)
+            for name in others:
+                del self._offers[name]
+            codes = np.array([hash_of(name.encode()) for name in others], np.uint64)
             self._others.add(codes, _MOST_COUNTED)
 
     def _offer(self, broker: str, api_key: int, lowest: int, highest: int) -> None:
         ranges = self._offers.setdefault(broker, {})
-        known = ranges.get(api_key, (lowest, highest))
-        ranges[api_key] = max(lowest, known[0]), min(highest, known[1])
+        range_ = ranges.get(api_key, (lowest, highest))
+        ranges[api_key] = max(lowest, range_[0]), min(highest, range_[1])
 
     def evidence(self) -> AuditEvidence:
-        """Give what was seen of every client."""
+        """Return the evidence about every client."""
         self._prune(MOST_BROKERS)
         self._chosen = self._candidates()
         uses: dict[SeenUse, SeenUse] = {}
         clients: defaultdict[Key, SeenClient] = defaultdict(SeenClient)
         for part in self._parts():
             part.add_clients(clients)
-            for one in part.uses(self._offers):
-                # What differs by broker alone is one.
-                alike = one._replace(requests=0, first_us=0, last_us=0)
-                uses[alike] = _united(uses.get(alike, one._replace(requests=0)), one)
+            for use in part.uses(self._offers):
+                # Uses that differ only in the broker are one use.
+                alike = use._replace(requests=0, first_us=0, last_us=0)
+                uses[alike] = _united(uses.get(alike, use._replace(requests=0)), use)
         offers: Offers = {
-            broker: {api_key: Versions(*one) for api_key, one in ranges.items()}
+            broker: {api_key: Versions(*bounds) for api_key, bounds in ranges.items()}
             for broker, ranges in self._offers.items()
         }
-        # Another release may be among those that are not known.
-        known = offers if not self._others.count else {}
-        found = evidence_of(uses.values(), clients, known, self._cluster.told())
+        # If brokers were left out, one of them may be of another release.
+        offered_ranges = offers if not self._others.count else {}
+        evidence = evidence_of(uses.values(), clients, offered_ranges, self._cluster.evidence())
         if self._chosen is not None:
             _, clients_out, requests_out = self._chosen
-            found = replace(found, clients_left_out=clients_out, requests_left_out=requests_out)
-        return replace(found, brokers_left_out=self._others.count)
+            evidence = replace(
+                evidence, clients_left_out=clients_out, requests_left_out=requests_out
+            )
+        return replace(evidence, brokers_left_out=self._others.count)
 
     def _candidates(self) -> ChosenClients | None:
-        """Which clients are judged, where there are too many."""
+        """Return the clients that are judged if there are too many; None if all are."""
         if self._rows.count(SENT) <= min(MOST_CLIENTS, MOST_USES):
-            return None  # no more clients than rows, nor uses
+            return None  # there are no more clients or uses than rows
         every = Candidates()
-        offers = {broker: hash(frozenset(told.items())) for broker, told in self._offers.items()}
+        offers = {
+            broker: hash(frozenset(ranges.items())) for broker, ranges in self._offers.items()
+        }
         for part in self._parts():
             part.add_candidates(every, offers)
         return every.chosen()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
-        """Give which groups and topics these clients named in requests."""
+        """Return the groups and topics that these clients named in requests."""
         keys = set(map(key_of, parties))
         names: defaultdict[Key, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
         for part in self._parts():
-            for key, what, name in part.told(KINDS, keys):
+            for key, what, name in part.statements(KINDS, keys):
                 names[key][what].add(name)
-        return {key: _touched(**found) for key, found in names.items()}
+        return {key: _touched(**names) for key, names in names.items()}
 
     def _parts(self) -> Iterator[_ConnectionPart]:
         return (_ConnectionPart(rows, self._chosen) for rows in self._rows.parts())
 
 
-def _united(one: SeenUse, other: SeenUse) -> SeenUse:
-    return one._replace(
-        requests=one.requests + other.requests,
-        first_us=min(one.first_us, other.first_us),
-        last_us=max(one.last_us, other.last_us),
+def _united(use: SeenUse, other: SeenUse) -> SeenUse:
+    return use._replace(
+        requests=use.requests + other.requests,
+        first_us=min(use.first_us, other.first_us),
+        last_us=max(use.last_us, other.last_us),
     )
 
 
@@ -215,7 +220,7 @@ def _touched(groups: Collection[str] = (), topics: Collection[str] = ()) -> Name
 
 
 class _ConnectionPart:
-    """All that is known of some connections: those that are Kafka, and show who sends on them."""
+    """Everything known about some connections: those that are Kafka and whose client is known."""
 
     def __init__(self, rows: dict[str, pa.RecordBatch], chosen: ChosenClients | None) -> None:
         logged = rows[OF_LOG]
@@ -223,33 +228,33 @@ class _ConnectionPart:
         if len(logged):
             of_logs = kafka_rows(logged_connections(logged))
             self._kafka = pa.concat_batches([self._kafka, of_logs])
-        self._told, self._told_at = self._known(rows[TOLD])
-        sent, _ = self._known(rows[SENT])
-        self._sent, self._sent_at = self._known(attributed(sent, AUDITED[SENT]))
-        # One row of each connection, of the client that the connection counts for.
+        self._stated, self._stated_at = self._of_part(rows[STATED])
+        sent, _ = self._of_part(rows[SENT])
+        self._sent, self._sent_at = self._of_part(attributed(sent, AUDITED[SENT]))
+        # Marks one row of each connection, sent by the client that the connection counts for.
         self._counts = np.zeros(len(self._sent), np.bool_)
         self._counts[owning(self._sent)] = True
         self._address = self._fact("address")
-        # Captures tell no principal.
+        # Captures do not show the principal.
         self._principal = self._fact("principal")
         if chosen is not None:
             self._keep(np.isin(self._hashes(), chosen.clients))
 
     def _hashes(self) -> Numbers:
-        """Of each row of what was sent, which client sent it."""
+        """For each row of requests, the hash of the client that sent it."""
         named = self._sent["client_id"], self._address, self._principal
         return hashes(named, len(self._sent))
 
     def _keep(self, is_kept: Numbers) -> None:
-        """Forget the other rows of what was sent."""
-        kept = pa.array(is_kept)
-        self._sent, self._sent_at = self._sent.filter(kept), self._sent_at[is_kept]
+        """Drop the other rows of requests."""
+        mask = pa.array(is_kept)
+        self._sent, self._sent_at = self._sent.filter(mask), self._sent_at[is_kept]
         self._counts = self._counts[is_kept]
-        self._address, self._principal = self._address.filter(kept), self._principal.filter(kept)
+        self._address, self._principal = self._address.filter(mask), self._principal.filter(mask)
 
     @cached_property
     def _groups(self) -> tuple[list[Key], Numbers]:
-        """The clients, and by connection and client's number who sends on which, in order."""
+        """The clients, and in order which of them sends on which connection."""
         if not len(self._sent):
             return [], np.zeros((0, 2), np.int64)
         clients = RowGroups(
@@ -259,18 +264,18 @@ class _ConnectionPart:
         return [*clients.values()], members
 
     def add_candidates(self, every: Candidates, offers: Mapping[str, int]) -> None:
-        """Tell how much each client sent; of brokers ``offers`` says which offer the same."""
+        """Count what each client sent; ``offers`` tells which brokers offer the same versions."""
         sent, brokers = self._sent, self._fact("broker").dictionary_encode()
-        alike = [offers.get(one, 0) for one in brokers.dictionary.to_pylist()]
-        # An end that is not known has no broker.
+        alike = [offers.get(broker, 0) for broker in brokers.dictionary.to_pylist()]
+        # A connection whose ends are unknown has no broker.
         codes = np.asarray(brokers.indices.fill_null(len(alike)))
         offered_alike = np.array([*alike, 0], np.int64)[codes]
         flags = self._fact("from_start"), self._fact("is_closed_by_broker")
-        told = *(sent[one] for one in _OF_A_USE), *flags, pa.array(offered_alike)
-        every.add(self._hashes(), hashes(told, len(sent)), sent["requests"].to_numpy())
+        columns = *(sent[name] for name in _OF_A_USE), *flags, pa.array(offered_alike)
+        every.add(self._hashes(), hashes(columns, len(sent)), sent["requests"].to_numpy())
 
-    def _known(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
-        """Give the rows whose connection is Kafka, and of each which one it is."""
+    def _of_part(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, Numbers]:
+        """Return the rows whose connection is Kafka, and the number of each row's connection."""
         place = pc.index_in(rows[CONNECTION], value_set=self._kafka[CONNECTION])
         return rows.filter(place.is_valid()), place.drop_null().to_numpy().astype(np.int64)
 
@@ -278,15 +283,16 @@ class _ConnectionPart:
         return self._kafka[name].take(pa.array(self._sent_at))
 
     def uses(self, offers: _Ranges) -> Iterator[SeenUse]:
-        """Give every version that was sent, with the evidence of its connection around it."""
+        """Yield every version that was sent, with the evidence of its connections."""
         sent, at = self._sent, self._sent_at
         asked = np.zeros(len(self._kafka), np.bool_)
-        # Only ApiVersions says the software; of SASL's listeners request logs lack the request.
-        is_told = np.asarray(sent[SOFTWARE[0]].is_valid())
-        asked[at[is_told | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
-        # A version that was answered once on the connection is one that the broker reads.
+        # Only ApiVersions states the software, and request logs lack that request on SASL
+        # listeners.
+        is_stated = np.asarray(sent[SOFTWARE[0]].is_valid())
+        asked[at[is_stated | (sent["api_key"].to_numpy() == api_key_of(NEGOTIATES))]] = True
+        # If the connection got one answer to a version, the broker reads that version.
         is_unanswered = pc.equal(sent["answers"], 0)
-        found = {
+        computed = {
             "address": self._address,
             "principal": self._principal,
             "asked": pa.array(asked[at]),
@@ -294,10 +300,12 @@ class _ConnectionPart:
             "closed": pc.and_(self._fact("is_closed_by_broker"), is_unanswered),
             "broker": self._fact("broker"),
         }
-        columns = [found[one] if one in found else sent[one] for one in _USES.schema.names]
+        columns = [
+            computed[name] if name in computed else sent[name] for name in _USES.schema.names
+        ]
         rows = _USES.united(pa.RecordBatch.from_arrays(columns, schema=_USES.schema))
         each = (rows.slice(start, _AT_ONCE) for start in range(0, len(rows), _AT_ONCE))
-        for row in chain.from_iterable(one.to_pylist() for one in each):
+        for row in chain.from_iterable(batch.to_pylist() for batch in each):
             ranges = offers.get(row.pop("broker"))
             lowest, highest = (ranges or {}).get(row["api_key"], (None, None))
             yield SeenUse(
@@ -308,14 +316,14 @@ class _ConnectionPart:
             )
 
     def add_clients(self, clients: defaultdict[Key, SeenClient]) -> None:
-        """Tell what is known of clients besides their requests."""
+        """Add what is known about clients besides their requests."""
         from_start = self._kafka["from_start"].to_numpy(zero_copy_only=False)
         every, members = self._groups
         for connection, number in members.tolist():
             clients[every[number]].whole &= bool(from_start[connection])
         for key, software, count in self._owned():
             clients[key].connections[software] += count
-        for key, what, name in self.told({MECHANISM, REPLICA, CONFIGURATION}):
+        for key, what, name in self.statements({MECHANISM, REPLICA, CONFIGURATION}):
             if what == REPLICA:
                 clients[key].is_replica = True
             elif what == CONFIGURATION:
@@ -324,7 +332,7 @@ class _ConnectionPart:
                 clients[key].mechanisms.add(name)
 
     def _owned(self) -> Iterator[tuple[Key, Software, int]]:
-        """Yield each client, the software that it names, and how many connections count for it."""
+        """Yield each client and its software, with the number of connections that count for it."""
         own = pa.array(self._counts)
         rows, places = (
             self._sent.filter(own),
@@ -337,24 +345,24 @@ class _ConnectionPart:
         for values, count in zip(groups.values(), groups.counts(), strict=True):
             yield values[:3], values[3:], count
 
-    def told(
-        self, wanted: Collection[str], keys: Collection[Key] | None = None
+    def statements(
+        self, row_kinds: Collection[str], keys: Collection[Key] | None = None
     ) -> Iterator[tuple[Key, str, str]]:
-        """Give what requests told of the clients on their connection; of ``keys``, or of all."""
+        """Yield what requests say about the clients of their connections, for ``keys`` or all."""
         every, members = self._groups
         if keys is not None:
-            is_wanted = np.array([one in keys for one in every], np.bool_)
+            is_wanted = np.array([key in keys for key in every], np.bool_)
             members = members[is_wanted[members[:, 1]]]
-        codes = [WHAT.index(what) for what in wanted]
-        is_told = np.isin(self._told["what"].to_numpy(), codes)
-        told, at = self._told.filter(pa.array(is_told)), self._told_at[is_told]
+        codes = [WHAT.index(what) for what in row_kinds]
+        is_stated = np.isin(self._stated["what"].to_numpy(), codes)
+        rows, at = self._stated.filter(pa.array(is_stated)), self._stated_at[is_stated]
         first, last = (np.searchsorted(members[:, 0], at, side) for side in ("left", "right"))
         counts = last - first
-        row = np.repeat(np.arange(len(told)), counts)
-        # Of a connection on which several send, each is told of.
+        row = np.repeat(np.arange(len(rows)), counts)
+        # If several clients send on a connection, the statement counts for each of them.
         member = np.arange(len(row)) + np.repeat(first - (np.cumsum(counts) - counts), counts)
-        found = told.select(["what", "name"]).take(pa.array(row))
-        columns = coded(found["what"]), coded(found["name"])
+        named = rows.select(["what", "name"]).take(pa.array(row))
+        columns = coded(named["what"]), coded(named["name"])
         one_each = RowGroups(*columns, CodedColumn(members[member, 1], every))
         for what, name, key in one_each.values():
             yield key, WHAT[what], name
@@ -362,7 +370,7 @@ class _ConnectionPart:
 
 _SENT_KEYS = AUDITED[SENT].keys
 _OF_A_USE = (*SOFTWARE, "api_key", "api_version")
-# So many rows are objects at once.
+# At most this many rows become Python objects at once.
 _AT_ONCE = 10_000
 _USES = RowKind(
     pa.schema(

@@ -1,8 +1,9 @@
-"""What rows of tables say of clients and connections, and which clients of very many are judged.
+"""The rows that an audit is made from, and the choice of clients if there are too many.
 
-Clients name themselves, and a request log is read from whoever wrote it: each line may be another
-client. What an audit holds of one is a hundred times what is needed to choose. So all are counted
-first, by hashes, and evidence is gathered of those that were chosen. The others are counted.
+Clients choose their own names, and a request log may come from anybody, so each line may name a new
+client. The evidence about a client takes a hundred times the memory that choosing needs. So all
+clients are counted first, by hashes, and evidence is kept for the chosen ones. The others are only
+counted.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
 
 
-SENT, TOLD, KAFKA, OF_LOG = "sent", "told", "kafka", "of log"
+SENT, STATED, KAFKA, OF_LOG = "sent", "stated", "kafka", "of log"
 REPLICA, MECHANISM, CONFIGURATION, *_ = WHAT = ("replica", "mechanism", "configuration", *KINDS)
-"""What requests tell of the client that sends on their connection: the column ``what`` of `TOLD`.
+"""What a request says about the client of its connection: the column ``what`` of `STATED`.
 
-A replica has no name.
+The statement that a client is a replica has no name.
 """
 _TEXT = pa.string()
 LOGGED_SUMS: Final = {
@@ -60,7 +61,7 @@ AUDITED: Final = {
         ),
         {"requests": np.add, "first_us": np.minimum, "last_us": np.maximum, "answers": np.add},
     ),
-    TOLD: RowKind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
+    STATED: RowKind(pa.schema([(CONNECTION, _TEXT), ("what", pa.int8()), ("name", _TEXT)])),
     KAFKA: RowKind(
         pa.schema(
             [
@@ -71,19 +72,19 @@ AUDITED: Final = {
         )
     ),
     OF_LOG: RowKind(
-        pa.schema([one for one in LOGGED if one.name not in LOGGED_SUMS]),
+        pa.schema([field for field in LOGGED if field.name not in LOGGED_SUMS]),
         LOGGED_SUMS,
     ),
 }
-"""The rows that an audit is made from: what was sent, what that told, and connections.
+"""The rows that an audit is made from: requests, what they state, and connections.
 
-Those of request logs are told in parts, of which `logged_connections` makes whole ones.
+Request logs describe a connection in parts. `logged_connections` joins the parts.
 """
 
 CONNECTIONS: Final = "connections"
 """The table of connections."""
 NAMES: Final = "names"
-"""What is no table: rows of a connection, with the ``kind`` and ``name`` of what requests named."""
+"""Rows that are no table: a connection, with ``kind`` and ``name`` of what its requests named."""
 COLUMNS: Final = {
     FRAMES: (*AUDITED[SENT].keys.names, "direction", "time", "answered"),
     CONNECTIONS: (
@@ -91,18 +92,18 @@ COLUMNS: Final = {
         "principal",
     ),
 }
-"""The columns that are read of a table; earlier tables of connections lack the principal."""
+"""The columns that are read of each table; older tables of connections lack the principal."""
 EVIDENT: Final[dict[str, tuple[str, ...]]] = {
     REPLICAS_MESSAGE: ("replica_id", "replica_state"),
     **dict.fromkeys((OFFERS_MESSAGE, MECHANISMS_MESSAGE, DESCRIBED_MESSAGE, *CONFIGURING), ()),
 }
-"""The messages that tell more than names, with the fields of the body that do, if not all."""
+"""Messages that state more than names, with the body's fields that do; None for all fields."""
 
 
 def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows whose connections are named apart, where a table has those of several analyses.
+    """Return rows whose connections have unique names, even if several analyses share the table.
 
-    Each analysis names connections by their ends, so names repeat from one to the next.
+    Each analysis names connections by their ends, so names repeat between analyses.
     """
     if ANALYSIS not in rows.schema.names:
         return rows
@@ -111,58 +112,58 @@ def by_analysis(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def sent_rows(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what was sent, of rows of the table of frames."""
+    """Return the requests, from rows of the table of frames."""
     kind = AUDITED[SENT]
     is_said = pc.and_(pc.equal(frames["direction"], "request"), frames["api_key"].is_valid())
     said = frames.select([*kind.keys.names, "time", "answered"]).filter(is_said)
     time = said["time"].cast(pa.int64())
-    told = {
+    computed = {
         "requests": pa.array(np.ones(len(said), np.int64)),
         "first_us": time,
         "last_us": time,
         "answers": pc.fill_null(said["answered"], fill_value=False).cast(pa.int64()),
     }
-    columns = [told[name] if name in told else said[name] for name in kind.schema.names]
+    columns = [computed[name] if name in computed else said[name] for name in kind.schema.names]
     return kind.united(pa.RecordBatch.from_arrays(columns, schema=kind.schema))
 
 
 def kafka_rows(connections: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the connections that are Kafka, of rows of their table."""
-    known = connections.filter(connections["is_kafka"])
-    is_closed = pc.fill_null(pc.equal(known["closed_by"], "broker"), fill_value=False)
+    """Return the connections that are Kafka, from rows of their table."""
+    kafka = connections.filter(connections["is_kafka"])
+    is_closed = pc.fill_null(pc.equal(kafka["closed_by"], "broker"), fill_value=False)
     columns = [
-        known[CONNECTION],
-        pc.replace_substring_regex(known["client"], PORT, ""),
-        known["broker"],
-        known["seen_from_start"],
+        kafka[CONNECTION],
+        pc.replace_substring_regex(kafka["client"], PORT, ""),
+        kafka["broker"],
+        kafka["seen_from_start"],
         is_closed,
-        known["principal"],
+        kafka["principal"],
     ]
     return pa.RecordBatch.from_arrays(columns, schema=AUDITED[KAFKA].schema)
 
 
 def logged_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what lines of request logs say of connections, those that are alike as one."""
+    """Return what request logs say about connections, with equal rows joined."""
     kind = AUDITED[OF_LOG]
     return kind.united(rows.select(kind.schema.names))
 
 
 def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the rows of the table of connections for what request logs said of them, in parts.
+    """Return rows of the table of connections, from what request logs say in parts.
 
-    A broker's own log knows no principal of a connection that it closed; its request log does.
+    A broker's own log names no principal for a connection that it closed; its request log does.
     """
     texts = ("client", "broker", "principal", "listener", "security_protocol", "closed_by")
     how = {"first_us": "min", "last_us": "max", "requests": "sum", "responses": "sum"}
     asked = [*((name, "max") for name in texts), *how.items()]
-    found = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)
-    found = found.combine_chunks().sort_by(CONNECTION)
-    count = len(found)
-    whole = found.to_batches()[0] if count else pa.RecordBatch.from_pylist([], found.schema)
-    told = {name: whole[f"{name}_max"] for name in texts}
-    no, yes = (pa.repeat(pa.scalar(one), count) for one in (False, True))
+    grouped = pa.Table.from_batches([rows]).group_by(CONNECTION).aggregate(asked)
+    grouped = grouped.combine_chunks().sort_by(CONNECTION)
+    count = len(grouped)
+    whole = grouped.to_batches()[0] if count else pa.RecordBatch.from_pylist([], grouped.schema)
+    columns_by_name = {name: whole[f"{name}_max"] for name in texts}
+    no, yes = (pa.repeat(pa.scalar(flag), count) for flag in (False, True))
     moment = CONNECTIONS_TABLE.field("first_time").type
-    told |= {
+    columns_by_name |= {
         CONNECTION: whole[CONNECTION],
         "first_time": whole["first_us_min"].cast(moment),
         "last_time": whole["last_us_max"].cast(moment),
@@ -175,41 +176,43 @@ def logged_connections(rows: pa.RecordBatch) -> pa.RecordBatch:
         "evidence": pa.repeat("a broker's log says so", count),
     }
     columns = [
-        told[one.name] if one.name in told else pa.nulls(count, one.type)
-        for one in CONNECTIONS_TABLE
+        columns_by_name[field.name]
+        if field.name in columns_by_name
+        else pa.nulls(count, field.type)
+        for field in CONNECTIONS_TABLE
     ]
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
-def told_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Give what requests tell, of rows of their table."""
+def stated_rows(message: str, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield what requests state about their clients, from rows of a message's table."""
     body = rows["body"]
     if message == MECHANISMS_MESSAGE:
-        yield from _told(rows, MECHANISM, pc.struct_field(body, "mechanism"))
+        yield from _stated(rows, MECHANISM, pc.struct_field(body, "mechanism"))
     elif message == REPLICAS_MESSAGE:
         replicas = replica_rows(rows)
-        yield from _told(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
+        yield from _stated(replicas, REPLICA, pa.nulls(len(replicas), _TEXT))
     if message in CONFIGURING:
         sets = cluster_rows(message, rows)
-        yield from _told(sets, CONFIGURATION, sets["name"])
+        yield from _stated(sets, CONFIGURATION, sets["name"])
     for path, kind in entity_paths(message):
-        found = _at(body, path)
-        if found is not None:
-            names, of = found
-            yield from _told(
+        values = _at(body, path)
+        if values is not None:
+            names, of = values
+            yield from _stated(
                 rows if of is None else rows.select([CONNECTION]).take(of), kind, names
             )
 
 
 def named_rows(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Give what requests named, of rows of `NAMES`."""
+    """Yield the names that requests used, from rows of `NAMES`."""
     for kind in KINDS:
         some = rows.filter(pc.equal(rows["kind"], kind))
-        yield from _told(some, kind, some["name"])
+        yield from _stated(some, kind, some["name"])
 
 
 def replica_rows(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Give the requests of replicas that fetch, of rows of the table of `REPLICAS_MESSAGE`."""
+    """Return the fetches of replicas, from rows of the table of `REPLICAS_MESSAGE`."""
     older, newer = (pc.struct_field(rows["body"], path) for path in _REPLICAS)
     is_replica = pc.fill_null(pc.greater_equal(pc.max_element_wise(older, newer), 0), False)
     return rows.filter(is_replica)
@@ -219,9 +222,9 @@ _REPLICAS = ("replica_id", ["replica_state", "replica_id"])
 
 
 def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | None] | None:
-    """Give the values at a path, and of each the row that it stands in, unless that is its own.
+    """Return the values at a path, and the row of each value; None if each value has its own row.
 
-    None where no such column is: some versions call it otherwise.
+    The result is None if there is no such column: some versions name it differently.
     """
     of = None
     for name in path:
@@ -235,32 +238,32 @@ def _at(column: pa.Array, path: tuple[str, ...]) -> tuple[pa.Array, pa.Array | N
     return column, of
 
 
-def _told(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.RecordBatch]:
+def _stated(rows: pa.RecordBatch, what: str, names: pa.Array) -> Iterator[pa.RecordBatch]:
     if what != REPLICA and names.null_count:
         is_named = names.is_valid()
         rows, names = rows.filter(is_named), names.filter(is_named)
     if len(names):
-        kind = AUDITED[TOLD]
-        told = pa.array(np.full(len(names), WHAT.index(what), np.int8))
-        columns = [rows[CONNECTION], told, names]
+        kind = AUDITED[STATED]
+        whats = pa.array(np.full(len(names), WHAT.index(what), np.int8))
+        columns = [rows[CONNECTION], whats, names]
         yield kind.united(pa.RecordBatch.from_arrays(columns, schema=kind.schema))
 
 
 def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
-    """Give what brokers offer, of rows of their ApiVersions responses: API, lowest, highest."""
-    # An answer to a version that the broker does not know names ApiVersions alone (KIP-511).
-    is_told = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
-    told = rows.filter(is_told)
-    each = pc.struct_field(told["body"], "api_keys")
+    """Yield what brokers offer, from their ApiVersions responses: broker, API, lowest, highest."""
+    # A response to a version that the broker does not read names only ApiVersions (KIP-511).
+    is_answered = pc.fill_null(pc.equal(pc.struct_field(rows["body"], "error_code"), 0), False)
+    responses = rows.filter(is_answered)
+    each = pc.struct_field(responses["body"], "api_keys")
     apis = pc.list_flatten(each)
     if not len(apis):
         return
-    connections = coded(told[CONNECTION])
-    brokers = [ends_of(one)[1] for one in connections.values]
+    connections = coded(responses[CONNECTION])
+    brokers = [ends_of(connection)[1] for connection in connections.values]
     numbers = {broker: number for number, broker in enumerate(dict.fromkeys(brokers))}
-    # Each response offers some sixty, so its broker is looked up before they are counted.
-    of_response = np.array([numbers[one] for one in brokers])[connections.codes]
-    # What a broker left out of its request log is null.
+    # Each response offers some sixty APIs, so its broker is looked up before the APIs are counted.
+    of_response = np.array([numbers[broker] for broker in brokers])[connections.codes]
+    # A value is null if the broker left it out of its request log.
     offers = pa.RecordBatch.from_arrays(
         [
             pc.list_parent_indices(each),
@@ -268,11 +271,11 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
         ],
         ["row", "api_key", "lowest", "highest"],
     ).drop_null()
-    rows_of, keys, each_lowest, each_highest = (one.to_numpy() for one in offers.columns)
+    rows_of, keys, each_lowest, each_highest = (column.to_numpy() for column in offers.columns)
     of_api = of_response[rows_of]
     groups = RowGroups(CodedColumn(of_api, [*numbers]), coded_steps(keys.astype(np.int64), 1))
     lowest, highest = each_lowest[groups.first], each_highest[groups.first]
-    # What is taken in twice changes neither.
+    # Adding the same value twice changes neither sum.
     np.maximum.at(lowest, groups.of, each_lowest)
     np.minimum.at(highest, groups.of, each_highest)
     for (broker, api_key), *versions in zip(
@@ -282,19 +285,19 @@ def offered(rows: pa.RecordBatch) -> Iterator[tuple[str, int, int, int]]:
 
 
 MOST_CLIENTS: Final = 50_000
-"""So many clients are judged."""
+"""At most this many clients are judged."""
 MOST_USES: Final = 300_000
-"""So many different uses of versions they have, each with another evidence around it."""
+"""Together they have at most this many uses of versions that differ in their evidence."""
 MOST_USES_OF_ONE: Final = 20_000
-"""One with more is not judged: no client has a hundredth of that."""
+"""A client with more uses is not judged; no honest client has a hundredth of that."""
 
-# Any odd number: hashes of several columns are one after it.
+# Any odd number; the hashes of several columns are combined with it.
 _FOLD: Final = np.uint64(0x9E3779B97F4A7C15)
 _SHIFT: Final = np.uint64(29)
 
 
 class ChosenClients(NamedTuple):
-    """The hashes of the clients that are judged, ascending, and what is left out."""
+    """The hashes of the judged clients in ascending order, and what is left out."""
 
     clients: Numbers
     left_out: int
@@ -302,8 +305,8 @@ class ChosenClients(NamedTuple):
 
 
 def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
-    """A hash of what each row has in these columns of texts and whole numbers; null is a value."""
-    told = np.zeros(rows, np.uint64)
+    """Return a hash of each row's values in these columns; null counts as a value."""
+    codes = np.zeros(rows, np.uint64)
     for column in columns:
         if pa.types.is_string(column.type):
             each, _ = hashes_and_texts(pc.fill_null(column, "").cast(pa.binary()))
@@ -311,27 +314,27 @@ def hashes(columns: Iterable[pa.Array], rows: int) -> Numbers:
             each = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
             each = each.astype(np.int64).view(np.uint64)
         is_null = np.asarray(column.is_null()).astype(np.uint64)
-        told = (told ^ each) * _FOLD + is_null
-        told ^= told >> _SHIFT
-    return told
+        codes = (codes ^ each) * _FOLD + is_null
+        codes ^= codes >> _SHIFT
+    return codes
 
 
 class Candidates:
-    """All clients, and how many requests and different uses each has."""
+    """All clients, with the number of their requests and of their different uses."""
 
     def __init__(self) -> None:
         self._clients = _Counts()
         self._uses = _Counts()
 
     def add(self, clients: Numbers, uses: Numbers, requests: Numbers) -> None:
-        """Take in rows: of which client, by its hash, which use of its own, and how many."""
+        """Add rows: the hash of the client, the hash of its use, and the number of requests."""
         self._clients.add(clients, requests)
         self._uses.add(clients * _FOLD + uses, np.zeros(len(uses), np.int64), clients)
 
     def chosen(self) -> ChosenClients | None:
-        """Those that are judged; None where all are."""
+        """Return the clients that are judged; None if all are."""
         every, requests = self._clients.keys, self._clients.sums
-        # Each use is of a client that is there.
+        # Every use belongs to a client that is present.
         place = np.searchsorted(every, self._uses.others)
         uses = np.bincount(place, minlength=len(every))
         fits = uses <= MOST_USES_OF_ONE
@@ -340,13 +343,15 @@ class Candidates:
         order = np.lexsort((every, -requests))
         order = order[fits[order]]
         order = order[: np.searchsorted(np.cumsum(uses[order]), MOST_USES, "right")]
-        kept = order[:MOST_CLIENTS]
-        left_out = int(requests.sum() - requests[kept].sum())
-        return ChosenClients(np.sort(every[kept]), len(every) - len(kept), left_out)
+        first_clients = order[:MOST_CLIENTS]
+        left_out = int(requests.sum() - requests[first_clients].sum())
+        return ChosenClients(
+            np.sort(every[first_clients]), len(every) - len(first_clients), left_out
+        )
 
 
 class _Counts:
-    """The sum of numbers by key, and what else is known of a key."""
+    """Sums of numbers by key, with a further number for each key."""
 
     def __init__(self) -> None:
         self.keys = np.zeros(0, np.uint64)
@@ -354,11 +359,11 @@ class _Counts:
         self.others = np.zeros(0, np.uint64)
 
     def add(self, keys: Numbers, numbers: Numbers, others: Numbers | None = None) -> None:
-        """Take in rows."""
+        """Add rows."""
         every = np.concatenate([self.keys, keys])
         counts = np.concatenate([self.sums, numbers])
-        known = np.concatenate([self.others, keys if others is None else others])
+        other_keys = np.concatenate([self.others, keys if others is None else others])
         self.keys, first, of = np.unique(every, return_index=True, return_inverse=True)
         self.sums = np.zeros(len(self.keys), np.int64)
         np.add.at(self.sums, of, counts)
-        self.others = known[first]
+        self.others = other_keys[first]

@@ -1,9 +1,9 @@
-"""What messages tell of a cluster: configurations that some release lacks, and features.
+"""What messages say about a cluster: its features, and configurations that a release lacks.
 
-`cluster_rows` makes rows of a message's table; tasks sum them up, and queries over finished tables
-ask for them, so both know the same. `ClusterSums` adds rows up. What is held is bounded: the
-removed configurations (`configurations.removed_configurations`), with `SHOWN` names each, and the
-features of so many brokers.
+`cluster_rows` makes rows from a message's table. Tasks add them up, and queries over finished
+tables use the same rows, so both agree. `ClusterSums` adds rows up in bounded memory: the
+configurations that any release removed (`configurations.removed_configurations`) with `SHOWN` names
+each, and the features of a limited number of brokers.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ CLUSTER_MESSAGES: Final = (DESCRIBED_MESSAGE, OFFERS_MESSAGE)
 """The responses that say what a cluster has."""
 
 FEATURE, CONFIGURED, DESCRIBED, SETS = "feature", "configured", "described", "sets"
-"""What a row tells: see `CLUSTER_ROWS`."""
+"""The kind of a row: see `CLUSTER_ROWS`."""
 _TEXT: Final = pa.string()
 CLUSTER_ROWS: Final = pa.schema(
     [
         ("what", _TEXT),
-        # Of `SETS`: who sent it.
+        # For `SETS`: the connection that sent it.
         ("connection", _TEXT),
         ("kind", _TEXT),
-        # The configuration or the feature; of `SETS` as `evidence.configured_of` reads it. Null: a
-        # broker has none.
+        # The configuration or the feature; for `SETS`, in the form that `evidence.configured_of`
+        # reads. Null if a broker has none.
         ("name", _TEXT),
         # The topic or broker that has it.
         ("resource", _TEXT),
@@ -57,10 +57,11 @@ CLUSTER_ROWS: Final = pa.schema(
         ("level", pa.int64()),
     ]
 )
-"""Rows that say each thing once."""
-# Enumerations of Kafka's Java, which no spec has. To delete one that is gone is what mends it.
+"""Rows that state each fact once."""
+# Enumerations of Kafka's Java, which no spec has. Deleting a removed configuration is the cure, so
+# it is not counted.
 _DELETE: Final = 1
-# Who set it: of a topic itself; of a broker by itself, by all brokers, or in its file.
+# Who set it: for a topic, the topic itself; for a broker, the broker, all brokers, or its file.
 _OWN_SOURCES: Final[dict[ConfiguredKind, tuple[int, ...]]] = {"topic": (1,), "broker": (2, 3, 4)}
 _NUMBERS: Final = {kind: number for number, kind in RESOURCE_TYPES.items()}
 _MOST_BROKERS: Final = 10_000
@@ -68,33 +69,33 @@ _MOST_COUNTED: Final = 10_000
 
 
 def cluster_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return what the rows of a message's table tell of a cluster, each fact once."""
+    """Return what the rows of a message's table say about a cluster, each fact once."""
     if message == OFFERS_MESSAGE:
-        found = _features(rows)
+        tables = _features(rows)
     elif message == DESCRIBED_MESSAGE:
-        found = [one for kind in CONFIGURED_KINDS for one in _described(rows, kind)]
+        tables = [table for kind in CONFIGURED_KINDS for table in _described(rows, kind)]
     elif message in CONFIGURING:
-        found = _sets(message, rows)
+        tables = _sets(message, rows)
     else:
-        found = []
-    return _united(found)
+        tables = []
+    return _united(tables)
 
 
 def _rows(count: int, what: str, **columns: Any) -> pa.Table:
     arrays = [
         pa.repeat(pa.scalar(what, _TEXT), count)
-        if one.name == "what"
-        else columns.get(one.name, pa.nulls(count, one.type))
-        for one in CLUSTER_ROWS
+        if field.name == "what"
+        else columns.get(field.name, pa.nulls(count, field.type))
+        for field in CLUSTER_ROWS
     ]
-    cast = [array.cast(one.type) for array, one in zip(arrays, CLUSTER_ROWS, strict=True)]
+    cast = [array.cast(field.type) for array, field in zip(arrays, CLUSTER_ROWS, strict=True)]
     return pa.Table.from_arrays(cast, schema=CLUSTER_ROWS)
 
 
-def _united(found: list[pa.Table]) -> pa.RecordBatch:
-    if not any(map(len, found)):
+def _united(tables: list[pa.Table]) -> pa.RecordBatch:
+    if not any(map(len, tables)):
         return pa.RecordBatch.from_pylist([], CLUSTER_ROWS)
-    every = pa.concat_tables(found).group_by(CLUSTER_ROWS.names).aggregate([]).combine_chunks()
+    every = pa.concat_tables(tables).group_by(CLUSTER_ROWS.names).aggregate([]).combine_chunks()
     (batch,) = every.select(CLUSTER_ROWS.names).cast(CLUSTER_ROWS).to_batches()
     return batch
 
@@ -106,29 +107,29 @@ def _is(values: pa.Array, number: int) -> pa.Array:
 def _features(rows: pa.RecordBatch) -> list[pa.Table]:
     body = rows["body"]
     epochs = pc.struct_field(body, "finalized_features_epoch")
-    # Below 0 a broker knows of none: it does not know its cluster yet.
+    # A broker that does not know its cluster yet sends an epoch below 0.
     is_known = pc.fill_null(pc.greater_equal(epochs, 0), fill_value=False)
-    is_told = pc.and_(_is(pc.struct_field(body, "error_code"), 0), is_known)
-    body, epochs = body.filter(is_told), epochs.filter(is_told)
-    connections = rows["connection"].filter(is_told).dictionary_encode()
-    ends = [ends_of(one)[1] for one in connections.dictionary.to_pylist()]
+    is_answered = pc.and_(_is(pc.struct_field(body, "error_code"), 0), is_known)
+    body, epochs = body.filter(is_answered), epochs.filter(is_answered)
+    connections = rows["connection"].filter(is_answered).dictionary_encode()
+    ends = [ends_of(connection)[1] for connection in connections.dictionary.to_pylist()]
     brokers = pa.array(ends, _TEXT).take(connections.indices)
     each = pc.struct_field(body, "finalized_features")
     levels, of = pc.list_flatten(each), pc.list_parent_indices(each)
-    told = {
+    columns = {
         "name": pc.struct_field(levels, "name"),
         "level": pc.struct_field(levels, "max_version_level"),
         "resource": brokers.take(of),
         "epoch": epochs.take(of),
     }
     none = _rows(len(body), FEATURE, resource=brokers, epoch=epochs)
-    return [none, _rows(len(levels), FEATURE, **told)]
+    return [none, _rows(len(levels), FEATURE, **columns)]
 
 
 def _described(rows: pa.RecordBatch, kind: ConfiguredKind) -> Iterator[pa.Table]:
     # The first version does not say who set a configuration.
-    is_told = pc.fill_null(pc.greater_equal(rows["body_version"], 1), fill_value=False)
-    results = pc.list_flatten(pc.struct_field(rows["body"].filter(is_told), "results"))
+    is_answered = pc.fill_null(pc.greater_equal(rows["body_version"], 1), fill_value=False)
+    results = pc.list_flatten(pc.struct_field(rows["body"].filter(is_answered), "results"))
     is_whole = _is(pc.struct_field(results, "error_code"), 0)
     is_kind = _is(pc.struct_field(results, "resource_type"), _NUMBERS[kind])
     results = results.filter(pc.and_(is_whole, is_kind))
@@ -160,26 +161,26 @@ def _sets(message: str, rows: pa.RecordBatch) -> list[pa.Table]:
     if configs.type.get_field_index("config_operation") >= 0:
         is_set = pc.invert(_is(pc.struct_field(configs, "config_operation"), _DELETE))
     api_key = catalog().entry(message).api_key
-    found = []
+    tables = []
     for kind in CONFIGURED_KINDS:
-        is_told = pc.and_(is_set, pc.is_in(names, value_set=_gone_names(kind)))
+        is_gone = pc.and_(is_set, pc.is_in(names, value_set=_gone_names(kind)))
         if message == CREATING:
             is_kind = pa.repeat(pa.scalar(kind == "topic"), len(configs))
         else:
             is_kind = _is(pc.struct_field(owners, "resource_type").take(of_owner), _NUMBERS[kind])
-        is_told = pc.and_(is_told, is_kind)
-        told = names.filter(is_told)
-        prefix = pa.repeat(pa.scalar(f"{kind}:{api_key}:", _TEXT), len(told))
-        found.append(
+        is_gone = pc.and_(is_gone, is_kind)
+        set_names = names.filter(is_gone)
+        prefix = pa.repeat(pa.scalar(f"{kind}:{api_key}:", _TEXT), len(set_names))
+        tables.append(
             _rows(
-                len(told),
+                len(set_names),
                 SETS,
-                connection=connections.filter(is_told),
-                kind=pa.repeat(pa.scalar(kind, _TEXT), len(told)),
-                name=pc.binary_join_element_wise(prefix, told, ""),
+                connection=connections.filter(is_gone),
+                kind=pa.repeat(pa.scalar(kind, _TEXT), len(set_names)),
+                name=pc.binary_join_element_wise(prefix, set_names, ""),
             )
         )
-    return found
+    return tables
 
 
 @cache
@@ -188,7 +189,7 @@ def _gone_names(kind: ConfiguredKind) -> pa.Array:
 
 
 class _Names:
-    """The first names in alphabetical order, and how many there are: about, beyond 10,000."""
+    """The first names in alphabetical order, and their number, which is estimated above 10,000."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
@@ -197,7 +198,7 @@ class _Names:
     def add(self, names: Iterable[str]) -> None:
         some = {*names}
         self._first = sorted({*self._first, *some})[:SHOWN]
-        codes = np.array([hash_of(one.encode()) for one in some], np.uint64)
+        codes = np.array([hash_of(name.encode()) for name in some], np.uint64)
         self._every.add(codes, _MOST_COUNTED)
 
     def merge(self, other: _Names) -> None:
@@ -210,16 +211,16 @@ class _Names:
 
 
 class ClusterSums:
-    """Partial sums of `CLUSTER_ROWS`; what is added twice counts once."""
+    """Partial sums of `CLUSTER_ROWS`; adding a row twice changes nothing."""
 
     def __init__(self) -> None:
-        # By broker: the highest epoch that it told, and the levels that it had then.
+        # By broker: the highest epoch that it sent, and its levels at that epoch.
         self._features: dict[str, tuple[int, dict[str, int]]] = {}
         self._configured: dict[tuple[ConfiguredKind, str], _Names] = {}
         self._described: dict[ConfiguredKind, _Names] = {}
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Add rows; those of `SETS` are about clients and leave this as it is."""
+        """Add rows; rows of `SETS` are about clients, and are ignored here."""
         every = pa.Table.from_batches([rows])
         for row in every.filter(pc.equal(rows["what"], FEATURE)).to_pylist():
             levels = {} if row["name"] is None else {row["name"]: row["level"]}
@@ -233,21 +234,21 @@ class ClusterSums:
             gone = own.filter(pc.equal(own["what"], CONFIGURED)).group_by(["name"])
             for row in gone.aggregate([("resource", "distinct")]).to_pylist():
                 names = self._configured.setdefault((kind, row["name"]), _Names())
-                names.add(one or "" for one in row["resource_distinct"])
+                names.add(name or "" for name in row["resource_distinct"])
 
     def _feature(self, broker: str, epoch: int, levels: Mapping[str, int]) -> None:
-        known, having = self._features.get(broker, (epoch, {}))
-        if epoch >= known:
-            self._features[broker] = epoch, {**(having if epoch == known else {}), **levels}
+        epoch_seen, having = self._features.get(broker, (epoch, {}))
+        if epoch >= epoch_seen:
+            self._features[broker] = epoch, {**(having if epoch == epoch_seen else {}), **levels}
 
     def _prune(self, most: int) -> None:
-        """Keep the first brokers in the alphabet, where there are more than so ``most``."""
+        """Keep the first ``most`` brokers in alphabetical order."""
         if len(self._features) > most:
-            for one in sorted(self._features)[_MOST_BROKERS:]:
-                del self._features[one]
+            for broker in sorted(self._features)[_MOST_BROKERS:]:
+                del self._features[broker]
 
     def merge(self, other: ClusterSums) -> None:
-        """Add what another one has."""
+        """Add the sums of another task."""
         for broker, (epoch, levels) in other._features.items():
             self._feature(broker, epoch, levels)
         self._prune(2 * _MOST_BROKERS)
@@ -256,13 +257,13 @@ class ClusterSums:
         for kind, names in other._described.items():
             self._described.setdefault(kind, _Names()).merge(names)
 
-    def told(self) -> ClusterEvidence:
+    def evidence(self) -> ClusterEvidence:
         """Return the facts in an order that does not depend on the order of adding."""
         self._prune(_MOST_BROKERS)
         return ClusterEvidence(
             {
-                one: dict(sorted(levels.items()))
-                for one, (_, levels) in sorted(self._features.items())
+                broker: dict(sorted(levels.items()))
+                for broker, (_, levels) in sorted(self._features.items())
             },
             {key: names.named for key, names in sorted(self._configured.items())},
             {kind: names.named.count for kind, names in sorted(self._described.items())},
@@ -270,4 +271,4 @@ class ClusterSums:
 
 
 def _texts(names: pa.ChunkedArray) -> Iterator[str]:
-    return (one or "" for one in names.unique().to_pylist())
+    return (name or "" for name in names.unique().to_pylist())

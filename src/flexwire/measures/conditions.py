@@ -1,13 +1,13 @@
-"""Which frames count: each condition once, for Arrow batches and for queries.
+"""The conditions under which a frame counts, each written once for Arrow batches and for SQL.
 
-A frame has one outcome (docs/tables.md). Three questions are asked of it, and each has one answer:
+A frame has one outcome (docs/tables.md). Three conditions test it:
 
-- `OF_KAFKA`: is the frame of a connection that is Kafka? Frames, bytes and clients are of these.
-- `READ`: was the message in it read, strictly or leniently? Shares of messages are of these.
-- `UNBROKEN`: was it read strictly? What messages would cost in another encoding is of these.
+- `OF_KAFKA`: the connection is Kafka. Frames, bytes and clients are counted with it.
+- `READ`: the message was read, strictly or leniently. Shares of messages are counted with it.
+- `UNBROKEN`: the message was read strictly. Costs in other encodings are computed with it.
 
-A tag in a header counts in every frame of Kafka whose header was read, whatever became of the body
-behind it. It is of the header: its version is ``header_version``, and that of the body is another.
+A tag in a header counts in every Kafka frame whose header was read, even if the body was not. Such
+a tag has the version ``header_version``; the version of the body is another number.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FrameOutcomes:
-    """Frames with one of these outcomes; with ``others`` those with any other one.
+    """Frames with one of these outcomes, or with ``others`` those with any other outcome.
 
-    A frame without an outcome is not among them.
+    A frame without an outcome never matches.
     """
 
     values: Sequence[str]
     others: bool = False
 
     def of(self, frames: pa.RecordBatch) -> pa.BooleanArray:
-        """Return of each row whether it is one of them; never null."""
+        """Return for each row whether it matches; never null."""
         outcome = frames["outcome"]
-        found = pc.is_in(outcome, pa.array(self.values, pa.string()))
-        return pc.and_(pc.invert(found), outcome.is_valid()) if self.others else found
+        is_listed = pc.is_in(outcome, pa.array(self.values, pa.string()))
+        return pc.and_(pc.invert(is_listed), outcome.is_valid()) if self.others else is_listed
 
     @property
     def sql(self) -> str:
-        """The same as a condition of SQL over the table of frames.
+        """The condition in SQL, over the table of frames.
 
         >>> print(OF_KAFKA.sql, READ.sql, sep=" | ")
         outcome not in ('not Kafka') | outcome in ('decoded', 'lenient')
         """
-        some = ", ".join(f"'{one}'" for one in self.values)
+        some = ", ".join(f"'{value}'" for value in self.values)
         return f"outcome {'not ' * self.others}in ({some})"
 
 
@@ -57,5 +57,5 @@ OF_KAFKA: Final = FrameOutcomes((NOT_KAFKA,), others=True)
 READ: Final = FrameOutcomes((DECODED, LENIENT))
 UNBROKEN: Final = FrameOutcomes((DECODED,))
 
-CARRYING_APIS: Final = tuple(one.removesuffix("Response") for one in CARRYING_RESPONSES)
+CARRYING_APIS: Final = tuple(name.removesuffix("Response") for name in CARRYING_RESPONSES)
 """The APIs whose responses carry records. A broker may wait for records before it responds."""

@@ -1,4 +1,4 @@
-"""The facts of all connections but those that the totals are about."""
+"""The facts of all connections that the totals leave out."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 SHOWN = 200
-"""So many connections that are not Kafka are listed in the report; the table has them all."""
+"""The report lists at most this many connections that are not Kafka; the table has all of them."""
 
 _SHOWN_COLUMNS = (
     "client",
@@ -34,7 +34,7 @@ class ConnectionSums:
     def __init__(self) -> None:
         self._silent = self._unread = 0
         self._others = self._other_frames = self._other_bytes = 0
-        # With what orders them: the most bytes first.
+        # With the sort key: the most bytes first.
         self._largest: list[tuple[tuple[int, str], OtherConnection]] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
@@ -58,7 +58,7 @@ class ConnectionSums:
         self._keep([_other(row) for row in _with_micros(others.take(first)).to_pylist()])
 
     def merge(self, other: ConnectionSums) -> None:
-        """Add what another one has."""
+        """Add the sums of another task."""
         self._silent += other._silent
         self._unread += other._unread
         self._others += other._others
@@ -66,25 +66,25 @@ class ConnectionSums:
         self._other_bytes += other._other_bytes
         self._keep(other._largest)
 
-    def facts(self, given: tuple[str, ...] = ()) -> ConnectionFacts:
-        """Give the facts; ``given`` are the ends that were given as brokers."""
+    def facts(self, given_brokers: tuple[str, ...] = ()) -> ConnectionFacts:
+        """Return the facts; ``given_brokers`` are ends that the user named as brokers."""
         return ConnectionFacts(
-            given=given,
+            given=given_brokers,
             not_kafka=self._others,
             not_kafka_frames=self._other_frames,
             not_kafka_bytes=self._other_bytes,
             silent=self._silent,
             unread=self._unread,
-            others=tuple(one for _, one in self._largest),
+            others=tuple(connection for _, connection in self._largest),
         )
 
     def _keep(self, more: list[tuple[tuple[int, str], OtherConnection]]) -> None:
-        self._largest = sorted(self._largest + more, key=lambda one: one[0])[:SHOWN]
+        self._largest = sorted(self._largest + more, key=lambda item: item[0])[:SHOWN]
 
 
 def _other(row: dict[str, Any]) -> tuple[tuple[int, str], OtherConnection]:
-    told = {name: row[name] for name in _SHOWN_COLUMNS if name != "first_time"}
-    other = OtherConnection(**told, first_time_us=row["first_time"])
+    columns = {name: row[name] for name in _SHOWN_COLUMNS if name != "first_time"}
+    other = OtherConnection(**columns, first_time_us=row["first_time"])
     return (-row["carried"], row["connection"]), other
 
 

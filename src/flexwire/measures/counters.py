@@ -1,7 +1,7 @@
-"""What is counted in bounded memory: names, how often a number occurs, how many values differ.
+"""Counters in bounded memory: names, occurrences of numbers, and distinct values.
 
-What is counted does not depend on the order in which parts are merged. Of names so many are kept,
-no longer than so long: those that come first in the alphabet. The others are counted as one.
+The result does not depend on the order in which parts are merged. A limited number of names is
+kept, each up to a limited length: the first in alphabetical order. All others share one counter.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import numpy as np
 
-from flexwire.columnar import value_hash as L  # noqa: N812 - a word in front of some ten
+from flexwire.columnar import value_hash as L  # noqa: N812 - it precedes ten constants
 from flexwire.kernels import load_kernel
 from flexwire.measures.groups import changes
 
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 
 MOST_DIFFERENT: Final = 10_000
-"""So many different numbers are counted exactly; with more, all have four significant digits."""
+"""Up to this many different numbers are counted exactly; beyond it, four significant digits count.
+"""
 _DIGITS = 4
 
 
 def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """Give the different numbers in order, and how often there is each."""
+    """Return the different numbers in order, and how often each occurs."""
     if len(numbers) and numbers.min() >= 0 and numbers.max() <= 4 * len(numbers):
-        # Sooner than sorting them.
+        # This is faster than sorting.
         counts = np.bincount(numbers)
         different = np.flatnonzero(counts)
         return different, counts[different]
@@ -40,32 +41,32 @@ def occurring(numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 @dataclass(slots=True)
 class ValueCounts:
-    """The different ``values`` in order, and how often there is each."""
+    """The different ``values`` in order, and how often each occurs."""
 
     values: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     counts: Numbers = field(default_factory=lambda: np.zeros(0, np.int64))
     is_rounded: bool = False
 
     def add(self, values: Numbers, counts: Numbers) -> None:
-        """Take in numbers, as `occurring` gives them."""
+        """Add numbers, in the form that `occurring` returns."""
         self._unite(
             np.concatenate([self.values, values.astype(np.int64)]),
             np.concatenate([self.counts, counts.astype(np.int64)]),
         )
-        # Once rounded, all that follows is: so the order of merging means nothing.
+        # Once rounded, all later numbers are rounded too. So the order of merging does not matter.
         self.is_rounded |= len(self.values) > MOST_DIFFERENT
         if self.is_rounded:
             self._unite(_rounded(self.values), self.counts)
 
     def merge(self, other: ValueCounts) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of another counter."""
         self.is_rounded |= other.is_rounded
         self.add(other.values, other.counts)
 
     def at_ranks(self, ranks: Sequence[int]) -> Numbers:
-        """Give the numbers at ranks, counted from 1 for the least."""
-        found: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
-        return found
+        """Return the numbers at these ranks; rank 1 is the smallest."""
+        numbers: Numbers = self.values[np.searchsorted(np.cumsum(self.counts), ranks)]
+        return numbers
 
     @property
     def total(self) -> int:
@@ -79,7 +80,7 @@ class ValueCounts:
 
 
 def _rounded(values: Numbers) -> Numbers:
-    """Give numbers with four significant digits; those that have no more stay as they are."""
+    """Return numbers with four significant digits; shorter numbers stay as they are."""
     sizes = np.abs(values)
     unit = np.ones(len(values), np.int64)
     while (is_longer := sizes // unit >= 10**_DIGITS).any():
@@ -89,14 +90,14 @@ def _rounded(values: Numbers) -> Numbers:
 
 
 LONGEST_NAME = 1000
-"""Of a longer name so many characters are kept."""
+"""A longer name is cut to this many characters."""
 
 
 class Mergeable(Protocol):
-    """What is counted of one name."""
+    """The counts of one name."""
 
     def merge(self, other: Self) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of another counter."""
 
 
 _Name = TypeVar("_Name", bound="Hashable")
@@ -104,38 +105,38 @@ _Counted = TypeVar("_Counted", bound=Mergeable)
 
 
 def shortened(name: str) -> str:
-    """A name that is not too long to be kept; the same names are the same afterwards."""
+    """Return a name that is short enough to keep; equal names stay equal."""
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}…"
 
 
 def prune(
-    held: dict[_Name, _Counted],
+    counted: dict[_Name, _Counted],
     most: int,
     rest: Callable[[_Name], _Counted],
     *,
     order: Callable[[_Name], Any],
 ) -> None:
-    """Keep ``most`` of the names held, and merge what was counted of each other into its rest."""
-    if len(held) > most:
-        for name in sorted(held, key=order)[most:]:
-            rest(name).merge(held.pop(name))
+    """Keep ``most`` names, and merge the counts of each other name into its rest."""
+    if len(counted) > most:
+        for name in sorted(counted, key=order)[most:]:
+            rest(name).merge(counted.pop(name))
 
 
 def merge_all(
-    held: dict[_Name, _Counted], others: dict[_Name, _Counted], make: Callable[[], _Counted]
+    counted: dict[_Name, _Counted], others: dict[_Name, _Counted], make: Callable[[], _Counted]
 ) -> None:
-    """Take in what was counted elsewhere, name by name; what ``others`` hold stays as it is."""
-    for name, one in others.items():
-        if name not in held:
-            held[name] = make()
-        held[name].merge(one)
+    """Add the counts of ``others``, name by name; ``others`` stay unchanged."""
+    for name, counts in others.items():
+        if name not in counted:
+            counted[name] = make()
+        counted[name].merge(counts)
 
 
 _WORD = (1 << 64) - 1
 
 
 def hash_of(value: bytes) -> int:
-    """A hash of 64 bits, all of them even: the same in every process.
+    """Return an evenly distributed hash of 64 bits, the same in every process.
 
     >>> hash_of(b"") == 0, 0 < hash_of(b"a") < 2**64
     (True, True)
@@ -151,7 +152,7 @@ def hash_of(value: bytes) -> int:
 
 
 def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
-    """Give the hash of each value, and whether it is UTF-8; of a null anything."""
+    """Return the hash of each value, and whether it is UTF-8; for null, any result."""
     hashing = load_kernel("hashing")
     if hashing is None:
         return _by_objects(values)
@@ -160,7 +161,7 @@ def hashes_and_texts(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     if rows:
         _, offsets, data = values.buffers()
         at = np.frombuffer(offsets, np.int32)[values.offset :]
-        # Nothing may have been allocated for values that are all empty.
+        # Values that are all empty may have no buffer.
         bytes_of = np.frombuffer(data or bytes(1), np.uint8)
         hashing.hash_values(bytes_of, at[: rows + 1], hashes, texts.view(np.uint8))
     return hashes, texts
@@ -170,8 +171,8 @@ def _by_objects(values: pa.BinaryArray) -> tuple[Numbers, Numbers]:
     encoded = values.dictionary_encode()
     different = encoded.dictionary.to_pylist() or [b""]
     codes = np.asarray(encoded.indices.fill_null(0))
-    hashes = np.array([hash_of(one) for one in different], np.uint64)
-    texts = np.array([_is_text(one) for one in different], np.bool_)
+    hashes = np.array([hash_of(value) for value in different], np.uint64)
+    texts = np.array([_is_text(value) for value in different], np.bool_)
     return hashes[codes], texts[codes]
 
 
@@ -187,50 +188,51 @@ def _is_text(value: bytes) -> bool:
 class DistinctCounter:
     """How many different values there are, from their hashes.
 
-    The smallest hashes are kept. While all are, the number is exact; from then on it follows from
-    how near to 0 they lie, and is off by about one part in the root of how many are kept.
+    The smallest hashes are kept. While all hashes are kept, the count is exact. Beyond that, it is
+    estimated from how close to 0 the kept hashes lie. The error is about one divided by the square
+    root of how many are kept.
     """
 
     hashes: Numbers = field(default_factory=lambda: np.zeros(0, np.uint64))
     is_cut: bool = False
 
     def add(self, hashes: Numbers, most: int) -> None:
-        """Take in the hashes of values; ``most`` of all are kept."""
+        """Add the hashes of values; at most ``most`` are kept."""
         if self.is_cut:
             hashes, most = hashes[hashes < self.hashes[-1]], min(most, len(self.hashes))
         if not len(hashes):
             return
-        # Values that repeat mostly do so one after the other.
+        # Equal values mostly follow one another.
         self.hashes = _different(self.hashes, hashes[changes(hashes)])
         self.keep(most)
 
     def keep(self, most: int) -> None:
-        """Keep at most so many from now on; never more than before."""
+        """Keep at most ``most`` hashes from now on, and never more than before."""
         if len(self.hashes) > most:
             self.hashes, self.is_cut = self.hashes[:most].copy(), True
 
     def merge(self, other: DistinctCounter, most: int) -> None:
-        """Take in what was counted elsewhere."""
-        for one in (self, other):
-            if one.is_cut:
-                # Beyond its last hash a part does not know them all.
-                most = min(most, len(one.hashes))
+        """Add the values of another counter."""
+        for part in (self, other):
+            if part.is_cut:
+                # A part does not know all hashes beyond its last one.
+                most = min(most, len(part.hashes))
         self.hashes = _different(self.hashes, other.hashes)
         self.is_cut |= other.is_cut
         self.keep(most)
 
     @property
     def count(self) -> int:
-        """The number, an estimate where not all hashes were kept."""
+        """The count; an estimate if not all hashes were kept."""
         if not self.is_cut:
             return len(self.hashes)
         return round((len(self.hashes) - 1) * 2**64 / int(self.hashes[-1]))
 
 
 def _different(some: Numbers, others: Numbers) -> Numbers:
-    """Give the different numbers of both, in order."""
+    """Return the different numbers of both, in order."""
     both = np.concatenate([some, others])
-    # Sooner than np.unique, which is made for numbers that repeat more.
+    # This is faster than np.unique, which suits numbers that repeat more.
     both.sort()
     return both[changes(both)]
 
@@ -239,13 +241,13 @@ class LengthCounts(ValueCounts):
     """How often each length occurs."""
 
     def add_all(self, lengths: Numbers) -> None:
-        """Take in lengths, one for each time that it occurs."""
+        """Add lengths; a length occurs once for each time that it is given."""
         if len(lengths):
             self.add(*occurring(lengths))
 
     @property
     def median(self) -> float | None:
-        """The least length that half of all do not exceed, as Spark takes it."""
+        """The smallest length that at least half of all lengths do not exceed, as in Spark."""
         if not len(self.values):
             return None
         return float(self.at_ranks([-(-self.total // 2)])[0])

@@ -1,4 +1,4 @@
-"""What an audit knows of clients, put together from the uses of versions that were summed up."""
+"""The evidence of an audit, built from summed uses of versions."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ if TYPE_CHECKING:
     from flexwire.protocol.audit import NegotiationEvidence
     from flexwire.protocol.configurations import ConfiguredKind
 
-# Where brokers say what they read, where clients say how they authenticate, and who fetches.
+# The messages in which brokers offer versions, clients choose a mechanism, and replicas fetch.
 OFFERS_MESSAGE: Final = "ApiVersionsResponse"
 MECHANISMS_MESSAGE: Final = "SaslHandshakeRequest"
 REPLICAS_MESSAGE: Final = "FetchRequest"
 SOFTWARE: Final = ("client_software_name", "client_software_version")
 PORT: Final = r":\d+$"
-"""What an end has after its address. An IPv6 address stands in brackets, and has colons too."""
+"""The part of an end after its address. An IPv6 address stands in brackets, because it has colons.
+"""
 SHOWN: Final = 20
-"""The names of a client's groups, and of its topics, that are kept; all are counted."""
+"""At most this many names of a client's groups, and of its topics, are kept; all are counted."""
 
 Key = tuple[str | None, str | None, str | None]
-"""What tells clients apart: the client id, the address and the principal.
+"""What distinguishes clients: the client id, the address and the principal.
 
-Software is per connection, and a client that never asks has none.
+Software is known per connection, and a client that never sends ApiVersions has none.
 """
 Software = tuple[str | None, str | None]
 Offers = dict[str, dict[int, Versions]]
-"""By broker and API: what all of its ApiVersions responses offer, so that no doubt is left."""
+"""By broker and API, the versions that all of the broker's ApiVersions responses offer."""
 
 
 class SeenUse(NamedTuple):
-    """How often a client sent a version, on connections with the same evidence around it.
+    """How often a client sent a version, on connections with equal evidence.
 
-    ``asked``: it asked for ApiVersions on them; ``closed``: the broker closed them, and answered
-    no such request. ``lowest`` and ``highest`` are what the broker offers of the API, null where
-    it does not; ``is_range_seen``: whether it was seen to offer anything.
+    ``asked``: the client sent ApiVersions on them. ``closed``: the broker closed them, and answered
+    no such request. ``lowest`` and ``highest`` are the versions that the broker offers, null if it
+    lacks the API. ``is_range_seen``: whether the broker's offer was seen at all.
     """
 
     client_id: str | None
@@ -71,37 +72,37 @@ class SeenUse(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """Which client it is."""
+        """The client's key."""
         return self.client_id, self.address, self.principal
 
     @property
     def software(self) -> Software:
-        """What the client says that it is, on these connections."""
+        """The software that the client names on these connections."""
         return self.client_software_name, self.client_software_version
 
 
 @dataclass(slots=True)
 class SeenClient:
-    """What is known of a client besides its requests.
+    """What is known about a client besides its requests.
 
-    ``connections`` are those that count for it, by the software that it names on them: each
-    connection counts for one client. ``whole``: all on which it sends were seen from their start.
+    ``connections`` counts the connections of the client by the software named on them; each
+    connection counts for one client. ``whole``: all its connections were seen from their start.
     """
 
     connections: Counter[Software] = field(default_factory=Counter)
     whole: bool = True
     mechanisms: set[str] = field(default_factory=set)
     is_replica: bool = False
-    # Each as `configured_of` reads it.
+    # Each in the form that `configured_of` reads.
     configured: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
 class AuditEvidence:
-    """What was seen of every client, and of which releases the brokers may be.
+    """The evidence about every client, and the releases that the brokers may be.
 
-    Of very many clients ``clients_left_out`` are not among them, which sent ``requests_left_out``,
-    and what ``brokers_left_out`` offer is not.
+    If there are too many clients, ``clients_left_out`` are missing here, which sent
+    ``requests_left_out``. The offers of ``brokers_left_out`` are missing too.
     """
 
     conducts: dict[Party, Conduct]
@@ -113,13 +114,15 @@ class AuditEvidence:
 
     @property
     def clients(self) -> dict[Party, Conduct]:
-        """Those that are neither brokers nor controllers."""
-        return {one: seen for one, seen in self.conducts.items() if seen.role == "client"}
+        """The parties that are neither brokers nor controllers."""
+        return {
+            party: conduct for party, conduct in self.conducts.items() if conduct.role == "client"
+        }
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvidence:
-    """What was told of a cluster, as `ClusterSeen` has it."""
+    """What messages said about a cluster, in the form of `ClusterSeen`."""
 
     features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     configured: Mapping[tuple[ConfiguredKind, str], NameSample] = field(default_factory=dict)
@@ -128,7 +131,7 @@ class ClusterEvidence:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntities:
-    """The groups and topics a client named: the first in alphabetical order, and how many."""
+    """The groups and topics that a client named: the first in alphabetical order, and how many."""
 
     groups: tuple[str, ...] = ()
     group_count: int = 0
@@ -137,31 +140,31 @@ class NamedEntities:
 
 
 class AuditSource(Protocol):
-    """What an audit is made from."""
+    """A source of an audit: the sums of an analysis, or finished tables."""
 
     def evidence(self) -> AuditEvidence:
-        """What was seen of every client."""
+        """Return the evidence about every client."""
 
     def touched(self, parties: Collection[Party]) -> Mapping[Key, NamedEntities]:
-        """Which groups and topics these clients named in requests."""
+        """Return the groups and topics that these clients named in requests."""
 
 
 def evidence_of(
     uses: Iterable[SeenUse],
     clients: Mapping[Key, SeenClient],
     offers: Offers,
-    told: ClusterEvidence,
+    cluster_evidence: ClusterEvidence,
 ) -> AuditEvidence:
-    """Put the evidence together, in an order that does not depend on how it was gathered."""
-    seen = sorted(uses, key=repr)
+    """Build the evidence, in an order that does not depend on the order of gathering."""
+    seen_uses = sorted(uses, key=repr)
     highest: defaultdict[Key, dict[int, int]] = defaultdict(dict)
-    for one in seen:
-        sent = highest[one.key]
-        sent[one.api_key] = max(one.api_version, sent.get(one.api_key, one.api_version))
+    for use in seen_uses:
+        sent = highest[use.key]
+        sent[use.api_key] = max(use.api_version, sent.get(use.api_key, use.api_version))
     conducts = {}
-    alone = _named_alone(seen)
+    alone = _named_alone(seen_uses)
     connections = _connections(clients, alone)
-    for party, own in _uses(seen, alone).items():
+    for party, own in _uses(seen_uses, alone).items():
         key = key_of(party)
         client = clients[key]
         conducts[party] = Conduct(
@@ -173,54 +176,54 @@ def evidence_of(
             configured=frozenset(map(configured_of, client.configured)),
         )
     requests: Counter[int] = Counter()
-    for one in seen:
-        requests[one.api_key] += one.requests
+    for use in seen_uses:
+        requests[use.api_key] += use.requests
     cluster = ClusterSeen(
-        told.features,
-        told.configured,
-        told.described,
+        cluster_evidence.features,
+        cluster_evidence.configured,
+        cluster_evidence.described,
         frozenset(api_key for ranges in offers.values() for api_key in ranges),
         dict(sorted(requests.items())),
     )
     return AuditEvidence(conducts, _brokers(offers), cluster=cluster)
 
 
-def configured_of(told: str) -> ConfigurationUse:
+def configured_of(text: str) -> ConfigurationUse:
     """Return the configuration that a client was seen to set.
 
     >>> configured_of("topic:19:message.format.version")
-    Configured(kind='topic', api_key=19, name='message.format.version')
+    ConfigurationUse(kind='topic', api_key=19, name='message.format.version')
     """
-    kind, api_key, name = told.split(":", 2)
+    kind, api_key, name = text.split(":", 2)
     return ConfigurationUse("topic" if kind == "topic" else "broker", int(api_key), name)
 
 
 def key_of(party: Party) -> Key:
-    """Which client a party is, whatever software it has."""
+    """Return the key of a party, whatever its software."""
     return party.client_id, party.address, party.principal
 
 
 def _brokers(offers: Offers) -> tuple[str, ...]:
-    """The releases that the brokers may be; none where one of them is of no release."""
-    fitting = [fitting_releases(one) for _, one in sorted(offers.items())]
+    """Return the releases that the brokers may be; none if one broker matches no release."""
+    fitting = [fitting_releases(ranges) for _, ranges in sorted(offers.items())]
     if not fitting or not all(fitting):
         return ()
-    # In the catalog's order, whose names do not sort like numbers.
-    return tuple(dict.fromkeys(one for some in sorted(fitting, key=len) for one in some))
+    # The catalog's order is used, because release names do not sort like numbers.
+    return tuple(dict.fromkeys(release for some in sorted(fitting, key=len) for release in some))
 
 
-def _named_alone(seen: Iterable[SeenUse]) -> dict[Key, Software]:
-    """Return the software of each client that names one and no other, on whatever connection."""
+def _named_alone(uses: Iterable[SeenUse]) -> dict[Key, Software]:
+    """Return the software of each client that names exactly one, on any connection."""
     named: defaultdict[Key, set[Software]] = defaultdict(set)
-    for one in seen:
-        if one.client_software_name is not None:
-            named[one.key].add(one.software)
+    for use in uses:
+        if use.client_software_name is not None:
+            named[use.key].add(use.software)
     return {key: next(iter(some)) for key, some in named.items() if len(some) == 1}
 
 
 def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party:
     if software[0] is None:
-        # It says so on one of its connections, and is the same client on the others.
+        # A client that names its software on one connection is the same client on the others.
         software = alone.get(key, software)
     return Party(*key, *software)
 
@@ -228,36 +231,36 @@ def _party(key: Key, software: Software, alone: Mapping[Key, Software]) -> Party
 def _connections(
     clients: Mapping[Key, SeenClient], alone: Mapping[Key, Software]
 ) -> Counter[Party]:
-    found = Counter[Party]()
+    connections = Counter[Party]()
     for key, client in clients.items():
         for software, count in client.connections.items():
-            found[_party(key, software, alone)] += count
-    return found
+            connections[_party(key, software, alone)] += count
+    return connections
 
 
-def _uses(seen: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, list[Use]]:
-    asking = {one.key for one in seen if one.asked}
-    found: defaultdict[Party, list[Use]] = defaultdict(list)
-    for one in seen:
-        party = _party(one.key, one.software, alone)
-        found[party].append(_use(one, is_asking=one.key in asking))
-    return found
+def _uses(uses: list[SeenUse], alone: Mapping[Key, Software]) -> dict[Party, list[Use]]:
+    asking = {use.key for use in uses if use.asked}
+    uses_of: defaultdict[Party, list[Use]] = defaultdict(list)
+    for use in uses:
+        party = _party(use.key, use.software, alone)
+        uses_of[party].append(_use(use, is_asking=use.key in asking))
+    return uses_of
 
 
-def _use(seen: SeenUse, *, is_asking: bool) -> Use:
-    asked: NegotiationEvidence = "here" if seen.asked else "elsewhere" if is_asking else "unseen"
-    if seen.from_start and asked == "unseen":
+def _use(use: SeenUse, *, is_asking: bool) -> Use:
+    asked: NegotiationEvidence = "here" if use.asked else "elsewhere" if is_asking else "unseen"
+    if use.from_start and asked == "unseen":
         asked = "never"
-    offered = Versions.NONE if seen.is_range_seen else None
-    if seen.lowest is not None and seen.highest is not None:
-        offered = Versions(seen.lowest, seen.highest)
+    offered = Versions.NONE if use.is_range_seen else None
+    if use.lowest is not None and use.highest is not None:
+        offered = Versions(use.lowest, use.highest)
     return Use(
-        seen.api_key,
-        seen.api_version,
-        seen.requests,
-        seen.first_us,
-        seen.last_us,
+        use.api_key,
+        use.api_version,
+        use.requests,
+        use.first_us,
+        use.last_us,
         asked,
         offered,
-        closed=seen.closed,
+        closed=use.closed,
     )

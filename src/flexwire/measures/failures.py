@@ -1,4 +1,4 @@
-"""What did not decode, frames and records: the earliest, and how often there is each reason."""
+"""Frames and records that did not decode: the earliest ones, and how often each reason occurs."""
 
 from __future__ import annotations
 
@@ -21,66 +21,67 @@ if TYPE_CHECKING:
 
 
 DIFFERENT_REASONS = 200
-"""So many reasons are in the report, the most frequent ones."""
+"""The report lists at most this many reasons, the most frequent ones."""
 
 _FIGURES = re.compile(r"[0-9]+")
 _MOST_KEPT = 10_000
 
 
 class ReasonCounts:
-    """How many rows there are of each reason, and of whatever else they are told apart by.
+    """How many rows have each reason, separately for equal values in further columns.
 
-    Reasons that are alike but for their figures are one, which has "…" for these unless they were
-    the same each time. A capture can make up as many as it likes: when there are twice
-    ``most``, the rarest are only counted, in ``uncounted``.
+    Reasons that differ only in numbers are one reason. Its numbers become "…", unless they were
+    equal each time. A capture can contain any number of reasons. When there are twice ``most``, the
+    rarest are only counted, in ``uncounted``.
     """
 
     def __init__(self, most: int = _MOST_KEPT) -> None:
         self._most = most
-        # By everything else and the reason without figures: how many, and the reason if it is one.
+        # By the other columns and the reason without numbers: how many, and the full reason if
+        # unique.
         self._counts: dict[Key, tuple[int, str | None]] = {}
         self.uncounted = 0
 
     def add(self, groups: RowGroups) -> None:
-        """Add rows in groups, the last column of which is the reason."""
-        for (*others, told), count in zip(groups.values(), groups.counts(), strict=True):
-            reason: str = told or ""
+        """Add rows in groups; the last column is the reason."""
+        for (*others, text), count in zip(groups.values(), groups.counts(), strict=True):
+            reason: str = text or ""
             self._add((*others, _FIGURES.sub("…", reason)), count, reason)
         self._prune()
 
     def merge(self, other: ReasonCounts) -> None:
-        """Add what another one has."""
+        """Add the counts of another task."""
         for key, (count, reason) in other._counts.items():
             self._add(key, count, reason)
         self.uncounted += other.uncounted
         self._prune()
 
     def most_frequent(self) -> tuple[list[tuple[Key, str, int]], int]:
-        """Give everything else, the reason and how many, the most frequent first, and the rest."""
-        ordered = sorted(map(_told, self._counts.items()), key=_order)
+        """Return the other columns, reason and count, the most frequent first, and the rest."""
+        ordered = sorted(map(_with_reason, self._counts.items()), key=_order)
         rest = sum(count for _, _, count in ordered[DIFFERENT_REASONS:])
         return ordered[:DIFFERENT_REASONS], rest + self.uncounted
 
     def _add(self, key: Key, count: int, reason: str | None) -> None:
-        before, known = self._counts.get(key, (0, reason))
-        self._counts[key] = before + count, reason if reason == known else None
+        before, known_reason = self._counts.get(key, (0, reason))
+        self._counts[key] = before + count, reason if reason == known_reason else None
 
     def _prune(self) -> None:
         if len(self._counts) <= 2 * self._most:
             return
-        ordered = sorted(self._counts.items(), key=lambda one: _order(_told(one)))
+        ordered = sorted(self._counts.items(), key=lambda item: _order(_with_reason(item)))
         self.uncounted += sum(count for _, (count, _) in ordered[self._most :])
         self._counts = dict(ordered[: self._most])
 
 
-def _told(item: tuple[Key, tuple[int, str | None]]) -> tuple[Key, str, int]:
+def _with_reason(item: tuple[Key, tuple[int, str | None]]) -> tuple[Key, str, int]:
     (*others, alike), (count, reason) = item
     return tuple(others), alike if reason is None else reason, count
 
 
-def _order(told: tuple[Key, str, int]) -> tuple[int, str, Key]:
-    others, reason, count = told
-    return -count, reason, tuple((one is not None, one) for one in others)
+def _order(item: tuple[Key, str, int]) -> tuple[int, str, Key]:
+    others, reason, count = item
+    return -count, reason, tuple((part is not None, part) for part in others)
 
 
 SHOWN_FAILURES = 200
@@ -103,14 +104,14 @@ FAILURES = pa.schema(
         )
     ]
 )
-"""What is told of a failure, in the columns of the table of frames; of ``bytes`` the first ones."""
+"""The columns of a failure, as in the table of frames; ``bytes`` holds the first ones only."""
 
-# In this order they come: by time, and then so that it is the same order each time.
+# The order of failures: by time, and then such that it is always the same order.
 _ORDER = ("time", "connection", "direction", "frame_index", "error", "size")
 
 
 class FailureSums:
-    """The `SHOWN_FAILURES` earliest failures, and the reasons of all."""
+    """The `SHOWN_FAILURES` earliest failures, and the reasons of all failures."""
 
     def __init__(self) -> None:
         self._earliest: list[tuple[Key, DecodeFailure]] = []
@@ -132,21 +133,21 @@ class FailureSums:
         self._keep([_failure(row) for row in table.take(first).to_pylist()])
 
     def merge(self, other: FailureSums) -> None:
-        """Add what another one has."""
+        """Add the failures of another task."""
         self._reasons.merge(other._reasons)
         self._keep(other._earliest)
 
     def earliest(self) -> tuple[DecodeFailure, ...]:
-        """Give the earliest, by time."""
+        """Return the earliest failures, by time."""
         return tuple(failure for _, failure in self._earliest)
 
     def counts(self) -> tuple[FailureCount, ...]:
-        """Give how many there are of each reason, the most frequent first, and of the rest."""
+        """Return how often each reason occurs, the most frequent first, and the rest."""
         frequent, rest = self._reasons.most_frequent()
-        told = [FailureCount(reason, count) for _, reason, count in frequent]
+        counts = [FailureCount(reason, count) for _, reason, count in frequent]
         if rest:
-            told.append(FailureCount("other reasons", rest))
-        return tuple(told)
+            counts.append(FailureCount("other reasons", rest))
+        return tuple(counts)
 
     def _keep(self, more: list[tuple[Key, DecodeFailure]]) -> None:
         every = sorted(self._earliest + more, key=itemgetter(0))
@@ -164,20 +165,20 @@ def _failure(row: dict[str, Any]) -> tuple[Key, DecodeFailure]:
         message=row["message"],
         version=row["api_version"],
         reason=row["error"],
-        # Request logs do not say it.
+        # Request logs do not give a size.
         size=row["size"] or 0,
         sample_hex=WITHHELD if is_withheld else sample,
     )
     return (*(row[name] for name in _ORDER), sample), failure
 
 
-_SOURCES = pa.array([one.source for one in RECORDS_FIELDS])
+_SOURCES = pa.array([place.source for place in RECORDS_FIELDS])
 _NONE = pa.RecordBatch.from_pylist([], RECORDS)
-_MESSAGES = pa.array([one.message for one in RECORDS_FIELDS])
+_MESSAGES = pa.array([place.message for place in RECORDS_FIELDS])
 
 
 def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Give the rows of bytes that are not a record batch, unless it was cut off or withheld."""
+    """Return the rows of bytes that are no record batch, unless it was cut off or withheld."""
     if isinstance(records, RunRows):
         errors = records.facts["error"]
         if errors.null_count == len(errors):
@@ -189,19 +190,19 @@ def undecodable(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
     is_fine = pc.or_(
         pc.starts_with(errors, PARTIAL_BATCH), pc.equal(errors, pa.scalar(WITHHELD_RECORDS))
     )
-    # Where there is no error, it is neither.
+    # A row without an error is neither.
     return records.filter(pc.invert(is_fine))
 
 
 def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
-    """Give the failures among rows of the records table, as `FAILURES`.
+    """Return the failures among rows of the records table, as `FAILURES`.
 
-    ``frame_index`` and ``message`` are those of the frame, ``size`` and ``bytes`` (the first
-    `SAMPLE_BYTES`) are of what did not decode.
+    ``frame_index`` and ``message`` are those of the frame. ``size`` and ``bytes`` (the first
+    `SAMPLE_BYTES`) describe the part that did not decode.
     """
     failed = undecodable(records)
     rows, data = len(failed), failed["bytes"]
-    told = {
+    by_name = {
         "time": failed["time"],
         "connection": failed["connection"],
         "direction": failed["direction"],
@@ -213,5 +214,5 @@ def record_failures(records: pa.RecordBatch | RunRows) -> pa.RecordBatch:
         "bytes": pc.binary_slice(data, 0, SAMPLE_BYTES),
         "withheld_credentials": pa.repeat(0, rows),
     }
-    columns = [told[one.name].cast(one.type) for one in FAILURES]
+    columns = [by_name[column.name].cast(column.type) for column in FAILURES]
     return pa.RecordBatch.from_arrays(columns, schema=FAILURES)

@@ -1,4 +1,4 @@
-"""What the report says of frames, of APIs and of clients, summed up over the table of frames."""
+"""Sums over the table of frames: what the report says of frames, APIs and clients."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ REQUEST, RESPONSE = "request", "response"
 
 
 class TrafficSums(NamedTuple):
-    """Frames of one client, api version, direction and outcome: how many, and their sums."""
+    """The number of frames of one client, api version, direction and outcome, and their sums."""
 
     client: Client
     api_key: int | None
@@ -58,19 +58,19 @@ class TrafficSums(NamedTuple):
 
 
 def frames_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Give how many frames go in a direction."""
-    return sum(one.frames for one in traffic if one.direction == direction)
+    """Return the number of frames in a direction."""
+    return sum(group.frames for group in traffic if group.direction == direction)
 
 
 def bytes_of(traffic: Iterable[TrafficSums], direction: str) -> int:
-    """Give how many bytes go in a direction."""
-    return sum(one.bytes for one in traffic if one.direction == direction)
+    """Return the number of bytes in a direction."""
+    return sum(group.bytes for group in traffic if group.direction == direction)
 
 
 def api_facts(
     traffic: Iterable[TrafficSums], latencies: Mapping[int, Latency]
 ) -> tuple[ApiFacts, ...]:
-    """Give the facts of each api key."""
+    """Return the facts of each api key."""
     return tuple(
         ApiFacts(
             api_key=api_key,
@@ -79,14 +79,14 @@ def api_facts(
             responses=frames_of(some, RESPONSE),
             request_bytes=bytes_of(some, REQUEST),
             response_bytes=bytes_of(some, RESPONSE),
-            failures=sum(one.frames for one in some if one.outcome == FAILED),
+            failures=sum(group.frames for group in some if group.outcome == FAILED),
             versions=tuple(
-                sorted({one.api_version for one in some if one.api_version is not None})
+                sorted({group.api_version for group in some if group.api_version is not None})
             ),
             latency=latencies.get(api_key),
             may_wait=may_wait(api_key),
         )
-        for api_key, some in _by(traffic, lambda one: one.api_key).items()
+        for api_key, some in _by(traffic, lambda group: group.api_key).items()
         if api_key is not None
     )
 
@@ -94,8 +94,8 @@ def api_facts(
 def client_facts(
     traffic: Iterable[TrafficSums], connections: Mapping[Client, Collection[str]]
 ) -> tuple[ClientFacts, ...]:
-    """Give the facts of each client that named itself in a message."""
-    by_client = _by((one for one in traffic if one.has_message), lambda one: one.client)
+    """Return the facts of each client that named itself in a message."""
+    by_client = _by((group for group in traffic if group.has_message), lambda group: group.client)
     return tuple(
         ClientFacts(
             client=client,
@@ -103,25 +103,25 @@ def client_facts(
             requests=frames_of(some, REQUEST),
             bytes_sent=bytes_of(some, REQUEST),
             bytes_received=bytes_of(some, RESPONSE),
-            apis=len({one.api_key for one in some} - {None}),
+            apis=len({group.api_key for group in some} - {None}),
         )
         for client, some in by_client.items()
     )
 
 
 def version_uses(traffic: Iterable[TrafficSums]) -> tuple[VersionUse, ...]:
-    """Give who sent which version of which api, and how often."""
-    requests = (one for one in traffic if one.direction == REQUEST)
-    by_use = _by(requests, lambda one: (one.client, one.api_key, one.api_version))
+    """Return who sent which version of which API, and how often."""
+    requests = (group for group in traffic if group.direction == REQUEST)
+    by_use = _by(requests, lambda group: (group.client, group.api_key, group.api_version))
     return tuple(
-        VersionUse(client, key, name_of(key), version, sum(one.frames for one in some))
+        VersionUse(client, key, name_of(key), version, sum(group.frames for group in some))
         for (client, key, version), some in by_use.items()
         if key is not None and version is not None
     )
 
 
 def name_of(api_key: int) -> str | None:
-    """Give the name of an api, where a release has it."""
+    """Return the name of an API; None if no release has it."""
     try:
         return api_name(api_key)
     except UnknownMessageError:
@@ -136,14 +136,14 @@ def may_wait(api_key: int) -> bool:
 def _by(
     traffic: Iterable[TrafficSums], key: Callable[[TrafficSums], _Key]
 ) -> dict[_Key, list[TrafficSums]]:
-    found: dict[_Key, list[TrafficSums]] = {}
-    for one in traffic:
-        found.setdefault(key(one), []).append(one)
-    return found
+    groups: dict[_Key, list[TrafficSums]] = {}
+    for group in traffic:
+        groups.setdefault(key(group), []).append(group)
+    return groups
 
 
 CLIENT = ("client_id", "client_software_name", "client_software_version")
-"""The columns of the table of frames that tell clients apart."""
+"""The columns of the table of frames that distinguish clients."""
 
 _TRAFFIC = (*CLIENT, "api_key", "api_version", "direction", "outcome")
 _COLUMNS = (
@@ -161,10 +161,10 @@ _COLUMNS = (
 
 
 class FrameSums:
-    """Partial sums of the table of frames, without those of connections that are not Kafka.
+    """Partial sums over the table of frames; connections that are not Kafka are left out.
 
-    ``bucket_us`` is how long a slice of the timeline is (`timeline.bucket_us`). What it holds
-    grows with the number of connections, clients and versions of apis, not with that of frames.
+    ``bucket_us`` is the width of a slice of the timeline (`timeline.bucket_us`). The memory grows
+    with the number of connections, clients and api versions, but not with the number of frames.
     """
 
     def __init__(self, bucket_us: int) -> None:
@@ -176,7 +176,7 @@ class FrameSums:
         # By slice and direction, and by source: frames and bytes.
         self._slices = Tally()
         self._sources = Tally()
-        # Every name once, so that what is pickled holds it once.
+        # Each name is kept as one object, so a pickle holds it once.
         self._connections: dict[str, str] = {}
         self._brokers: set[str] = set()
         self._of_clients: dict[Key, set[str]] = {}
@@ -195,7 +195,7 @@ class FrameSums:
             return
         columns = {name: coded(rows[name]) for name in _TRAFFIC}
         has_message = np.asarray(rows["message"].is_valid())
-        # Request logs do not say it.
+        # Request logs do not give a size.
         size = rows["size"].fill_null(0).to_numpy()
         self._add_traffic(rows, columns, has_message, size)
         self._add_times(rows["time"], columns["direction"], size)
@@ -209,8 +209,8 @@ class FrameSums:
             self.failures.add(_failed(frames))
         if LENIENT in outcomes:
             lenient = frames.filter(pc.equal(frames["outcome"], LENIENT))
-            told = ("message", "api_version", *CLIENT, "error")
-            self._lenient.add(RowGroups(*(coded(lenient[name]) for name in told)))
+            names = ("message", "api_version", *CLIENT, "error")
+            self._lenient.add(RowGroups(*(coded(lenient[name]) for name in names)))
 
     def _add_traffic(
         self,
@@ -232,13 +232,15 @@ class FrameSums:
         self._slices.add(RowGroups(coded_steps(micros, self._bucket_us), direction), size)
 
     def _note_time(self, first_us: int | None, last_us: int | None) -> None:
-        self._first_us = min(_known(self._first_us, first_us), default=None)
-        self._last_us = max(_known(self._last_us, last_us), default=None)
+        self._first_us = min(_present(self._first_us, first_us), default=None)
+        self._last_us = max(_present(self._last_us, last_us), default=None)
 
     def _add_parties(
         self, rows: pa.RecordBatch, columns: Mapping[str, CodedColumn], has_message: Numbers
     ) -> None:
-        self._brokers.update(one for one in coded(rows["broker"]).values if one != NOWHERE.broker)
+        self._brokers.update(
+            broker for broker in coded(rows["broker"]).values if broker != NOWHERE.broker
+        )
         connections = coded(rows["connection"])
         named = self._named(connections.values)
         different = len(named)
@@ -251,10 +253,10 @@ class FrameSums:
                 self._of_clients.setdefault(keys[some[0] // different], set()).update(names)
 
     def _named(self, connections: Iterable[str]) -> list[str]:
-        return [self._connections.setdefault(one, one) for one in connections]
+        return [self._connections.setdefault(connection, connection) for connection in connections]
 
     def merge(self, other: FrameSums) -> None:
-        """Add what another one has, which has slices as long."""
+        """Add the sums of another task, whose slices have the same width."""
         if other._bucket_us != self._bucket_us:
             raise ValueError("these are sums over slices of different lengths")
         self._note_time(other._first_us, other._last_us)
@@ -272,24 +274,24 @@ class FrameSums:
     def totals(
         self, *, undecodable_records: int = 0, skipped_packets: int = 0, beyond_bounds: int = 0
     ) -> Totals:
-        """Give the totals, with what is not in the table of frames."""
-        traffic = self._told()
+        """Return the totals; arguments are the figures that the table of frames lacks."""
+        traffic = self._groups()
 
         def of(outcome: str) -> int:
-            return sum(one.frames for one in traffic if one.outcome == outcome)
+            return sum(group.frames for group in traffic if group.outcome == outcome)
 
         return Totals(
             first_time_us=self._first_us,
             last_time_us=self._last_us,
-            frames=sum(one.frames for one in traffic),
+            frames=sum(group.frames for group in traffic),
             requests=frames_of(traffic, REQUEST),
             responses=frames_of(traffic, RESPONSE),
-            unanswered_requests=sum(one.unanswered for one in traffic),
+            unanswered_requests=sum(group.unanswered for group in traffic),
             unpaired_responses=of(UNPAIRED),
             connections=len(self._connections),
             clients=len(self._of_clients),
             brokers=len(self._brokers),
-            bytes=sum(one.bytes for one in traffic),
+            bytes=sum(group.bytes for group in traffic),
             decode_failures=of(FAILED) + undecodable_records,
             skipped_packets=skipped_packets,
             lenient_frames=of(LENIENT),
@@ -297,11 +299,11 @@ class FrameSums:
         )
 
     def withheld_credentials(self) -> int:
-        """Give how many frames had something withheld."""
-        return sum(one.withheld for one in self._told())
+        """Return how many frames had something withheld."""
+        return sum(group.withheld for group in self._groups())
 
     def timeline(self) -> Timeline:
-        """Give the traffic over time."""
+        """Return the traffic over time."""
         slices: dict[int, dict[str, tuple[int, int]]] = {}
         for (step, direction), (frames, size) in self._slices.sums.items():
             slices.setdefault(step, {})[direction] = frames, size
@@ -309,44 +311,44 @@ class FrameSums:
         buckets = (
             TimelineBucket(
                 time_us=step * self._bucket_us,
-                request_bytes=told.get(REQUEST, nothing)[1],
-                response_bytes=told.get(RESPONSE, nothing)[1],
-                frames=sum(frames for frames, _ in told.values()),
+                request_bytes=sums.get(REQUEST, nothing)[1],
+                response_bytes=sums.get(RESPONSE, nothing)[1],
+                frames=sum(frames for frames, _ in sums.values()),
             )
-            for step, told in sorted(slices.items())
+            for step, sums in sorted(slices.items())
         )
         return Timeline(self._bucket_us, tuple(buckets))
 
     def sources(self, packets: Mapping[str, int]) -> tuple[CaptureFileFacts, ...]:
-        """Give the facts of each capture file, of which the ``packets`` are given."""
-        held = self._sources.sums
+        """Return the facts of each capture file in ``packets``."""
+        sums = self._sources.sums
         return tuple(
-            CaptureFileFacts(path, count, *held.get((path,), (0, 0)))
+            CaptureFileFacts(path, count, *sums.get((path,), (0, 0)))
             for path, count in sorted(packets.items())
         )
 
     def apis(self) -> tuple[ApiFacts, ...]:
-        """Give the facts of each api key."""
-        return api_facts(self._told(), self._latencies.facts())
+        """Return the facts of each api key."""
+        return api_facts(self._groups(), self._latencies.facts())
 
     def clients(self) -> tuple[ClientFacts, ...]:
-        """Give the facts of each client."""
+        """Return the facts of each client."""
         connections = {Client(*client): names for client, names in self._of_clients.items()}
-        return client_facts(self._told(), connections)
+        return client_facts(self._groups(), connections)
 
     def version_uses(self) -> tuple[VersionUse, ...]:
-        """Give who sent which version of which api; no audit has judged them."""
-        return version_uses(self._told())
+        """Return who sent which version of which API, before an audit has judged it."""
+        return version_uses(self._groups())
 
     def lenient_uses(self) -> tuple[LenientUse, ...]:
-        """Give what decoded leniently, the most frequent first."""
+        """Return what decoded leniently, the most frequent first."""
         frequent, _ = self._lenient.most_frequent()
         return tuple(
             LenientUse(Client(*client), message, version, reason, count)
             for (message, version, *client), reason, count in frequent
         )
 
-    def _told(self) -> list[TrafficSums]:
+    def _groups(self) -> list[TrafficSums]:
         return [
             TrafficSums(Client(*key[:3]), *key[3:], *numbers)
             for key, numbers in self._traffic.sums.items()
@@ -354,13 +356,13 @@ class FrameSums:
 
 
 def _failed(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Give what is told of the frames that did not decode."""
+    """Return the columns of the frames that did not decode."""
     place = FAILURES.names.index("bytes")
     rows = frames.select(FAILURES.names)
-    # Of bytes only the first are copied; there are none where a frame decoded.
+    # Only the first bytes are copied; a frame that decoded has none.
     rows = rows.set_column(place, "bytes", pc.binary_slice(rows["bytes"], 0, SAMPLE_BYTES))
     return rows.filter(pc.equal(frames["outcome"], FAILED))
 
 
-def _known(*numbers: int | None) -> list[int]:
-    return [one for one in numbers if one is not None]
+def _present(*numbers: int | None) -> list[int]:
+    return [number for number in numbers if number is not None]

@@ -1,4 +1,4 @@
-"""Rows that are alike in some columns: groups of them, and runs of one after the other."""
+"""Groups of rows with equal values in some columns, and runs of equal neighbours."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ _MOST_CODES = 2**62
 
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
-"""An array of whole numbers, or of flags."""
+"""An array of whole numbers or flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class CodedColumn:
-    """A column as numbers: the value of a row is ``values[codes[row]]``."""
+    """A column as codes: the value of a row is ``values[codes[row]]``."""
 
     codes: Numbers
     values: Sequence[Any]
 
 
 def numbered(column: pa.Array) -> tuple[Numbers, pa.Array]:
-    """Give a column as numbers of its different values, and these; null is a value like others."""
+    """Return a column as codes of its different values, and these values; null is a value."""
     if _is_one_text(column):
         return np.zeros(len(column), np.int64), column.slice(0, 1)
-    found = pc.dictionary_encode(column, null_encoding="encode")
-    return found.indices.to_numpy().astype(np.int64), found.dictionary
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    return encoded.indices.to_numpy().astype(np.int64), encoded.dictionary
 
 
 def _is_one_text(column: pa.Array) -> bool:
-    """Whether texts are all the same, as nearly always many columns: that is seen at once."""
+    """Return whether all texts are equal, as in most columns; this test is fast."""
     if not pa.types.is_string(column.type) or not len(column):
         return False
     if column.null_count:
@@ -54,64 +54,68 @@ def _is_one_text(column: pa.Array) -> bool:
 
 
 def coded(column: pa.Array) -> CodedColumn:
-    """Give a column as numbers; null is a value like others."""
+    """Return a column as codes; null is a value."""
     codes, values = numbered(column)
     return CodedColumn(codes, values.to_pylist())
 
 
 def coded_flags(flags: Numbers) -> CodedColumn:
-    """Give a column of booleans as numbers."""
+    """Return a column of booleans as codes."""
     return CodedColumn(flags.astype(np.int64), (False, True))
 
 
 def coded_steps(numbers: Numbers, width: int) -> CodedColumn:
-    """Give the steps of a width that numbers lie in, counted from 0, downwards too."""
+    """Return the steps of ``width`` in which numbers lie, counted from 0 in both directions."""
     steps = numbers // width
     least = int(steps.min())
     return CodedColumn(steps - least, range(least, int(steps.max()) + 1))
 
 
 class RowGroups:
-    """Rows, of which there is one at least; those with the same values in all columns are a group.
+    """At least one row; rows with equal values in all columns form a group.
 
-    ``of`` is the group of each row, as a number, and ``first`` the first row of each group.
+    ``of`` is the number of each row's group, and ``first`` the first row of each group.
     """
 
     def __init__(self, *columns: CodedColumn) -> None:
         self._columns = columns
         codes, different = columns[0].codes, len(columns[0].values)
-        for one in columns[1:]:
-            if different * len(one.values) > _MOST_CODES:
+        for column in columns[1:]:
+            if different * len(column.values) > _MOST_CODES:
                 _, codes = np.unique(codes, return_inverse=True)
                 different = int(codes.max()) + 1
-            codes, different = codes * len(one.values) + one.codes, different * len(one.values)
+            codes, different = (
+                codes * len(column.values) + column.codes,
+                different * len(column.values),
+            )
         self.first, self.of = _numbered(codes, different)
 
     def values(self) -> Iterator[Key]:
-        """Give what the rows of each group have in the columns."""
-        told = (
-            [one.values[code] for code in one.codes[self.first].tolist()] for one in self._columns
+        """Return the values of each group in the columns."""
+        columns = (
+            [column.values[code] for code in column.codes[self.first].tolist()]
+            for column in self._columns
         )
-        return zip(*told, strict=True)
+        return zip(*columns, strict=True)
 
     def counts(self) -> list[int]:
-        """Give how many rows are in each group."""
+        """Return the number of rows in each group."""
         counts: list[int] = np.bincount(self.of).tolist()
         return counts
 
     def sums(self, numbers: Numbers) -> list[int]:
-        """Give the sum of each group's numbers; exact below 2 ** 53."""
+        """Return the sum of each group's numbers; exact below 2 ** 53."""
         sums: list[int] = np.bincount(self.of, weights=numbers).astype(np.int64).tolist()
         return sums
 
 
 def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
-    """Give the first row of each code that occurs, and of each row the place of its code there."""
+    """Return the first row of each code that occurs, and each row's place among these codes."""
     rows = len(codes)
     if different > 4 * rows + 1024:
         _, first, of = np.unique(codes, return_index=True, return_inverse=True)
         return first, of
-    # There are few codes, so that they need not be sorted.
+    # The codes are few, so they need not be sorted.
     first_of = np.full(different, -1)
     first_of[codes[::-1]] = np.arange(rows - 1, -1, -1)
     present = np.flatnonzero(first_of >= 0)
@@ -121,7 +125,7 @@ def _numbered(codes: Numbers, different: int) -> tuple[Numbers, Numbers]:
 
 
 class Tally:
-    """How many rows each key has, and the sums of their numbers: ``sums[key]`` in this order."""
+    """The number of rows of each key, and sums of their numbers: ``sums[key]`` in this order."""
 
     def __init__(self) -> None:
         self.sums: dict[Key, list[int]] = {}
@@ -133,25 +137,25 @@ class Tally:
             self._add(key, more)
 
     def merge(self, other: Tally) -> None:
-        """Add what another one has."""
+        """Add the sums of another tally."""
         for key, more in other.sums.items():
             self._add(key, more)
 
     def _add(self, key: Key, more: Sequence[int]) -> None:
-        known = self.sums.get(key)
-        if known is None:
+        sums = self.sums.get(key)
+        if sums is None:
             self.sums[key] = [*more]
             return
         for place, number in enumerate(more):
-            known[place] += number
+            sums[place] += number
 
 
 NO_TOPIC = "?"
-"""The topic of records that tell neither its name nor its id."""
+"""The topic of records for which neither a name nor an id is known."""
 
 
 def run_starts(rows: pa.RecordBatch, names: Iterable[str]) -> Numbers:
-    """Give the rows that differ from the row before in one of the columns named, the first too."""
+    """Return the rows that differ from the row before in a named column, and the first row."""
     is_start = np.ones(len(rows), np.bool_)
     if len(rows):
         is_start[1:] = False
@@ -177,13 +181,13 @@ def _mark_changes(column: pa.Array, marked: Numbers) -> None:
 
 
 def bits(flags: pa.BooleanArray) -> Numbers:
-    """Give flags without nulls as an array."""
+    """Return flags without nulls as an array."""
     values: Numbers = flags.to_numpy(zero_copy_only=False)
     return values
 
 
 def extents(lists: pa.Array) -> Numbers:
-    """Give the length of each list or value of bytes, 0 of a null."""
+    """Return the length of each list or value of bytes; 0 for null."""
     offsets = np.frombuffer(lists.buffers()[1], np.int32)[lists.offset :][: len(lists) + 1]
     lengths = np.diff(offsets)
     if lists.null_count:
@@ -192,21 +196,21 @@ def extents(lists: pa.Array) -> Numbers:
 
 
 def topic_names(rows: pa.RecordBatch) -> pa.StringArray:
-    """Give the name of each row's topic, or its id."""
+    """Return the name of each row's topic, or its id."""
     return pc.coalesce(rows["topic"], rows["topic_id"], pa.scalar(NO_TOPIC))
 
 
 def grouped(codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Give an order in which rows of one code stand together, and where in it each code begins.
+    """Return an order that groups rows of equal codes, and where each code begins in it.
 
-    Rows of one code stay in their order.
+    Rows of one code keep their order.
     """
     order = np.argsort(codes, kind="stable")
     return order, changes(codes[order])
 
 
 def changes(codes: Numbers) -> Numbers:
-    """Give where numbers differ from the one before, the first place too."""
+    """Return the places where a number differs from the one before, and the first place."""
     is_first = np.ones(len(codes), np.bool_)
     np.not_equal(codes[1:], codes[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)

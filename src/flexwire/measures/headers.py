@@ -1,4 +1,4 @@
-"""What record headers say, key by key, and how large they are."""
+"""What record headers contain, key by key, and how large they are."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ if TYPE_CHECKING:
 
 
 MOST_KEYS: Final = 10_000
-"""So many different record header keys are counted by themselves."""
+"""At most this many record header keys are counted separately."""
 OTHER_KEYS: Final = "(other record header keys)"
 """The key under which all others are counted."""
 EXACT_VALUES: Final = 4096
-"""So many different values of a key are counted exactly, and of so many topics are the names kept.
+"""Up to this many values of a key are counted exactly, and this many topic names are kept.
 
-The number of more values is an estimate, off by about 1.6 %.
+Beyond that, the number of values is an estimate with an error of about 1.6 %.
 """
 _FEW_KEYS: Final = 1000
-# Of many keys less is kept of each: the estimate is off by about 6 %.
+# With many keys, less is kept for each key: the error is about 6 %.
 _EXACT_OF_MANY: Final = 256
 
 
 @dataclass(slots=True)
 class _KeyCounts:
-    """What is counted of one key."""
+    """The counts of one key."""
 
     most: int = EXACT_VALUES
     topics: set[str] = field(default_factory=set)
@@ -59,14 +59,14 @@ class _KeyCounts:
     distinct: DistinctCounter = field(default_factory=DistinctCounter)
 
     def keep(self, most: int) -> None:
-        """Keep at most so many hashes and topics from now on."""
+        """Keep at most this many hashes and topics from now on."""
         self.most = min(self.most, most)
         self.distinct.keep(self.most)
         if len(self.topics) > self.most:
             self.topics = set(sorted(self.topics)[: self.most])
 
     def add(self, lengths: Numbers, hashes: Numbers, texts: Numbers | None) -> None:
-        """Take in values that are not null; without ``texts`` all are UTF-8."""
+        """Add values that are not null; without ``texts`` all of them are UTF-8."""
         if not len(lengths):
             return
         self.values += len(lengths)
@@ -77,7 +77,7 @@ class _KeyCounts:
         self.distinct.add(hashes, self.most)
 
     def merge(self, other: _KeyCounts) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of another task."""
         self.topics |= other.topics
         self.records += other.records
         self.nulls += other.nulls
@@ -113,10 +113,10 @@ class _KeyCounts:
 class _HeaderEntries:
     """The record headers of some records, in their order.
 
-    ``keys`` are the different keys, ``codes`` says which of them each header has, and ``parents``
-    in which record it stands. ``order`` puts the headers of a key together, each key's in the order
-    of the records, and ``begins`` says where in it each key begins. ``is_first``: no earlier header
-    of the record has that key, so these count the records.
+    ``keys`` are the different keys. ``codes`` has the key of each header, and ``parents`` its
+    record. ``order`` groups the headers by key, in the order of the records, and ``begins`` says
+    where each key begins in it. ``is_first``: no earlier header of the record has that key, so
+    these headers count the records.
     """
 
     keys: pa.Array
@@ -129,12 +129,12 @@ class _HeaderEntries:
 
     @classmethod
     def of(cls, headers: pa.ListArray, is_counted: Numbers | None = None) -> _HeaderEntries:
-        """Return the headers of the records that count: of all without ``is_counted``."""
+        """Return the headers of the records that count; of all records without ``is_counted``."""
         entries = headers.flatten()
         parents = pc.list_parent_indices(headers).to_numpy().astype(np.int32)
         if is_counted is not None:
-            seen = is_counted[parents]
-            entries, parents = entries.filter(pa.array(seen)), parents[seen]
+            is_seen = is_counted[parents]
+            entries, parents = entries.filter(pa.array(is_seen)), parents[is_seen]
         keys = pc.struct_field(entries, "key").dictionary_encode()
         codes = _narrow(np.asarray(keys.indices), len(keys.dictionary))
         order, begins = grouped(codes)
@@ -147,18 +147,18 @@ class _HeaderEntries:
         return cls(keys.dictionary, codes, parents, values, order, begins, is_first)
 
     def __len__(self) -> int:
-        """Return how many headers there are."""
+        """Return the number of headers."""
         return len(self.codes)
 
 
 def _narrow(codes: Numbers, different: int) -> Numbers:
-    # Numbers of two bytes are put in order without being compared.
+    # Numbers of two bytes are sorted without comparisons.
     return codes.astype(np.uint16) if different <= np.iinfo(np.uint16).max else codes
 
 
 @dataclass(frozen=True, slots=True)
 class _HeaderValues:
-    """What is known of the values of record headers."""
+    """The values of record headers, with their lengths and hashes."""
 
     is_first: Numbers
     lengths: Numbers
@@ -187,17 +187,17 @@ class _HeaderValues:
 
 
 class RecordHeaderSums:
-    """Sums up the record headers of rows of the records table, but for those of control records.
+    """Sums over the record headers in rows of the records table; control records are left out.
 
-    Keys are given as text, with "�" for what is not UTF-8. A key that is twice in a record makes
-    one record of it. Of very many keys (`MOST_KEYS`) the first in the alphabet are counted by
-    themselves, and the others together.
+    Keys are texts, with "�" for invalid UTF-8. A record counts once for a key that it has twice. If
+    there are more keys than `MOST_KEYS`, the first in alphabetical order are counted separately,
+    and the others together.
     """
 
     def __init__(self) -> None:
         self._keys: dict[str, _KeyCounts] = {}
         self._rest = _KeyCounts()
-        # Since there were too many: what comes after this key in the alphabet is not kept.
+        # Set once there were too many keys: keys after this one in alphabetical order are not kept.
         self._last_kept: str | None = None
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
@@ -216,7 +216,7 @@ class RecordHeaderSums:
         if not len(entries):
             return
         starts = run_starts(facts, ("topic", "topic_id"))
-        names = [shortened(one) for one in topic_names(facts).take(pa.array(starts)).to_pylist()]
+        names = [shortened(name) for name in topic_names(facts).take(pa.array(starts)).to_pylist()]
         runs = None
         if len(starts) > 1:
             sizes = np.diff(starts, append=len(facts))
@@ -239,35 +239,35 @@ class RecordHeaderSums:
             values.count(self._key(texts[code]), rows, _topics(runs, rows, names))
 
     def _key(self, name: str) -> _KeyCounts:
-        found = self._keys.get(name)
-        if found is None:
-            found = self._keys[name] = _KeyCounts()
-        return found
+        counts = self._keys.get(name)
+        if counts is None:
+            counts = self._keys[name] = _KeyCounts()
+        return counts
 
     def merge(self, other: RecordHeaderSums) -> None:
-        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        """Add the sums of another task; ``other`` stays unchanged."""
         merge_all(self._keys, other._keys, _KeyCounts)
         self._rest.merge(other._rest)
-        told = [one for one in (self._last_kept, other._last_kept) if one is not None]
-        self._last_kept = min(told, default=None)
+        keys_kept = [key for key in (self._last_kept, other._last_kept) if key is not None]
+        self._last_kept = min(keys_kept, default=None)
         self._bound()
 
     def _bound(self, *, exactly: bool = False) -> None:
         most = EXACT_VALUES if len(self._keys) <= _FEW_KEYS else _EXACT_OF_MANY
-        for one in (*self._keys.values(), self._rest):
-            one.keep(most)
+        for counts in (*self._keys.values(), self._rest):
+            counts.keep(most)
         if exactly or len(self._keys) > 2 * MOST_KEYS:
             prune(self._keys, MOST_KEYS, lambda _: self._rest, order=str)
             if len(self._keys) == MOST_KEYS:
                 self._last_kept = max(self._keys)
 
     def facts(self) -> tuple[RecordHeaderFacts, ...]:
-        """What the report says of each key, in the order of their text."""
+        """Return what the report says of each key, in the order of their text."""
         self._bound(exactly=True)
-        told = [self._keys[key].facts(key) for key in sorted(self._keys)]
+        key_facts = [self._keys[key].facts(key) for key in sorted(self._keys)]
         if self._rest.records:
-            told.append(self._rest.facts(OTHER_KEYS))
-        return tuple(told)
+            key_facts.append(self._rest.facts(OTHER_KEYS))
+        return tuple(key_facts)
 
 
 def _topics(runs: Numbers | None, rows: Numbers, names: list[str]) -> set[str]:
@@ -283,8 +283,9 @@ READ: Final = (
 )  # fmt: skip
 """The columns of records that are read."""
 SUMS: Final = ("all_records", "record_bytes", "records", "headers", "values", "value_bytes")
-"""What is added up: records and the bytes of their keys and values where ``header`` is null, and
-else records that have the header, such headers, those with a value, and their values' bytes."""
+"""The sums. If ``header`` is null: records, and the bytes of their keys and values. Otherwise:
+records that have the header, headers, headers with a value, and the values' bytes.
+"""
 ADDED: Final = pa.schema(
     [
         *((name, pa.string()) for name in ("topic", "source", "client_id")),
@@ -295,23 +296,24 @@ ADDED: Final = pa.schema(
         ("judged", pa.int64()),
     ]
 )
-"""Sums, and with them the smallest and the largest value's bytes; or where ``value`` is not null a
-value that is to be judged, whether Spring's header of types stands beside it, and how often."""
+"""Sums, with the bytes of the smallest and the largest value. If ``value`` is not null, the row is
+a value to be judged, whether Spring's header of types stands beside it, and how often.
+"""
 
-# Values are judged in the first record of each batch, and in one of so many of the others: to look
-# into every byte of every value takes longer than to read the table.
+# Values are judged in the first record of each batch, and in one of this many other records.
+# Judging every byte of every value would take longer than reading the table.
 _ONE_OF: Final = 64
 _BY: Final = ADDED.names[:4]
 _JUDGED: Final = ("value", "is_spring")
 _HOW: Final = [*((name, "sum") for name in SUMS), ("least", "min"), ("most", "max")]
-# Sums of so many rows are added up before there are more.
+# After this many rows, the sums are added up.
 _MANY: Final = 200_000
-# Up to this number a table of all numbers is faster than one by hash.
+# Up to this size, a table of all numbers is faster than a hash table.
 _TABLE: Final = 1 << 20
 
 
 def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Add up the headers of records: `ADDED` of their columns `READ`."""
+    """Add up the headers of records: `ADDED` from the columns `READ`."""
     sums = HeadersByClient()
     for batch in batches:
         sums.add(batch)
@@ -321,9 +323,9 @@ def add_up(_table: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Record
 
 
 class HeadersByClient:
-    """Sums up records and their headers by topic, message, client and key: exact, and so unbounded.
+    """Sums of records and headers by topic, message, client and key: exact, so of any size.
 
-    Records that did not read and control records do not count.
+    Records that did not decode, and control records, do not count.
     """
 
     def __init__(self) -> None:
@@ -331,7 +333,7 @@ class HeadersByClient:
         self._judged: list[pa.RecordBatch] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take in the columns `READ` of rows of the records table."""
+        """Add the columns `READ` of rows of the records table."""
         is_record = pc.invert(batch["is_control"].fill_null(True))
         is_record = pc.and_(is_record, batch["offset"].is_valid())
         records = _BatchRecords(batch if pc.all(is_record).as_py() else batch.filter(is_record))
@@ -340,7 +342,7 @@ class HeadersByClient:
         self._unite()
 
     def merge(self, other: HeadersByClient) -> None:
-        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        """Add the sums of another task; ``other`` stays unchanged."""
         self._held += other._held
         self._judged += other._judged
         self._unite()
@@ -351,16 +353,16 @@ class HeadersByClient:
 
     @property
     def judged_rows(self) -> int:
-        """How many values that are to be judged are held."""
+        """The number of values that are still to be judged."""
         return sum(map(len, self._judged))
 
     def take_judged(self) -> pa.RecordBatch:
-        """Return the values that are to be judged, and hold them no more."""
+        """Return the values to be judged, and drop them."""
         judged, self._judged = self._judged, []
         return _counted(judged)
 
     def result(self) -> Iterator[pa.RecordBatch]:
-        """Return the sums as rows of `ADDED`; rows with the same key may be added up again."""
+        """Return the sums as rows of `ADDED`; rows with equal keys may be added up again."""
         if self._held:
             yield _together(self._held)
         if self._judged:
@@ -368,30 +370,32 @@ class HeadersByClient:
 
 
 def _counted(judged: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Values that are the same as one, with how many they are."""
-    found = pa.Table.from_batches(judged).group_by([*_BY, *_JUDGED], use_threads=False)
-    counted = found.aggregate([([], "count_all")]).combine_chunks()
+    """Return each different value once, with its count."""
+    counted = pa.Table.from_batches(judged).group_by([*_BY, *_JUDGED], use_threads=False)
+    counted = counted.aggregate([([], "count_all")]).combine_chunks()
     named = {name: counted[name].combine_chunks() for name in (*_BY, *_JUDGED)}
     return _added(**named, judged=counted["count_all"].combine_chunks())
 
 
-def _together(held: list[pa.RecordBatch]) -> pa.RecordBatch:
-    found = pa.Table.from_batches(held).group_by(_BY, use_threads=False).aggregate(_HOW)
-    sums = {name: found[f"{name}_{how}"].combine_chunks() for name, how in _HOW}
-    return _added(**{name: found[name].combine_chunks() for name in _BY}, **sums)
+def _together(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    groups = pa.Table.from_batches(batches).group_by(_BY, use_threads=False).aggregate(_HOW)
+    sums = {name: groups[f"{name}_{how}"].combine_chunks() for name, how in _HOW}
+    return _added(**{name: groups[name].combine_chunks() for name in _BY}, **sums)
 
 
 def _added(**columns: Any) -> pa.RecordBatch:
     count = len(columns["topic"])
     arrays = [
-        columns[one.name].cast(one.type) if one.name in columns else pa.nulls(count, one.type)
-        for one in ADDED
+        columns[column.name].cast(column.type)
+        if column.name in columns
+        else pa.nulls(count, column.type)
+        for column in ADDED
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=ADDED)
 
 
 class _BatchRecords:
-    """The records of a batch, by topic, message and client, and their headers, each by its key."""
+    """The records of a batch by topic, message and client, and their headers by key."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         self.rows = rows
@@ -407,7 +411,7 @@ class _BatchRecords:
         }
 
     def payload(self) -> pa.RecordBatch:
-        """Sums of the records themselves."""
+        """Return the sums of the records themselves."""
         size = sum(
             pc.binary_length(self.rows[name]).fill_null(0).to_numpy().astype(np.int64)
             for name in ("key", "value")
@@ -420,7 +424,7 @@ class _BatchRecords:
         return _added(**self._of(self.first), **_arrays(sums))
 
     def headers(self) -> pa.RecordBatch:
-        """Sums of their headers, by key."""
+        """Return the sums of their headers, by key."""
         entries = self.entries
         groups, first = _numbered(self.groups[entries.parents], entries.codes)
         count = len(first)
@@ -443,14 +447,14 @@ class _BatchRecords:
         return _added(
             **of,
             **_arrays(sums),
-            **{name: pa.array(one, mask=values == 0) for name, one in bounds.items()},
+            **{name: pa.array(bound, mask=values == 0) for name, bound in bounds.items()},
         )
 
     def _keys(self, places: Numbers) -> pa.Array:
         return self.entries.keys.take(pa.array(self.entries.codes[places]))
 
     def judged(self) -> pa.RecordBatch:
-        """The values that are to be judged, a row each."""
+        """Return the values to be judged, one per row."""
         entries = self.entries
         offset, base = self.rows["offset"], self.rows["base_offset"]
         is_one = pc.or_kleene(pc.equal(offset, base), pc.less(base, 0)).fill_null(False)
@@ -466,31 +470,31 @@ class _BatchRecords:
 
 
 def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:
-    return {name: pa.array(one) for name, one in columns.items()}
+    return {name: pa.array(column) for name, column in columns.items()}
 
 
 def _codes(column: Any) -> Numbers:
-    """A number for each value, the same for the same; for null too."""
-    found = column.dictionary_encode(null_encoding="encode")
-    numbers: Numbers = found.indices.to_numpy().astype(np.int64)
+    """Return a code for each value; equal values, and nulls, have equal codes."""
+    encoded = column.dictionary_encode(null_encoding="encode")
+    numbers: Numbers = encoded.indices.to_numpy().astype(np.int64)
     return numbers
 
 
 def _numbered(*codes: Numbers) -> tuple[Numbers, Numbers]:
-    """Of each row its combination's number, from 0 on; and where each is for the first time."""
+    """Return the number of each row's combination, from 0 on, and the first row of each."""
     both = codes[0]
-    for one in codes[1:]:
-        # Numbered anew each time, so that no product is too large.
-        both = _dense(both * (int(one.max(initial=0)) + 1) + one)
+    for column in codes[1:]:
+        # Renumbering each time keeps the products small.
+        both = _dense(both * (int(column.max(initial=0)) + 1) + column)
     numbers = _dense(both)
     first = np.zeros(int(numbers.max(initial=-1)) + 1, np.int64)
-    # What is written last stays.
+    # The last assignment wins, so the order is reversed.
     first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     return numbers, first
 
 
 def _dense(numbers: Numbers) -> Numbers:
-    """The same numbers from 0 on, without those that are not there."""
+    """Return the same numbers without gaps, from 0 on."""
     if int(numbers.max(initial=0)) > _TABLE:
         return _codes(pa.array(numbers))
     there = np.bincount(numbers) > 0

@@ -1,4 +1,4 @@
-"""Latencies of each api key: their percentiles, and how many lie in each bucket of the report."""
+"""Latencies of each api key: percentiles, and the number in each bucket of the report."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 BUCKETS = len(LATENCY_EDGES_MS) - 1
-"""So many buckets have two edges; bucket -1 is below them, and that of this number above."""
+"""The number of buckets with two edges; bucket -1 is below all of them, this number above."""
 
 _PERCENTILES = (0.5, 0.9, 0.99)
-# Latencies are whole microseconds. Rounded first: an edge that is a whole number is itself.
+# Latencies are whole microseconds. Rounding first keeps edges that are whole numbers exact.
 _EDGES_US = np.array([math.ceil(round(edge * 1000, 6)) for edge in LATENCY_EDGES_MS])
-# So many latencies of all api keys wait, so that sorting them into what is known pays.
+# Latencies are collected up to this number, because sorting many at once is cheaper.
 _MOST_WAITING = 100_000
 
 
 def edges(bucket: int, most: float) -> tuple[float, float]:
-    """Give from where to where a bucket goes, when ``most`` is the longest latency."""
+    """Return the edges of a bucket, if ``most`` is the longest latency."""
     if bucket < 0:
         return 0.0, LATENCY_EDGES_MS[0]
     if bucket == BUCKETS:
@@ -37,10 +37,10 @@ def edges(bucket: int, most: float) -> tuple[float, float]:
 class LatencySums:
     """The latencies of each api key.
 
-    A percentile is the latency at its rank, counted from the shortest: the least that so many in
-    a hundred do not exceed. It is exact while an api key has no more than `MOST_DIFFERENT`
-    different ones. With more, all its latencies are taken with four significant digits, and a
-    percentile is off by at most 0.05 %. Count, least, most and buckets are always exact.
+    A percentile is the latency at its rank, counted from the shortest. It is exact while an api key
+    has at most `MOST_DIFFERENT` different latencies. Beyond that, all its latencies are rounded to
+    four significant digits, and a percentile is off by at most 0.05 %. Count, minimum, maximum and
+    buckets are always exact.
     """
 
     def __init__(self) -> None:
@@ -56,16 +56,16 @@ class LatencySums:
             self._settle()
 
     def merge(self, other: LatencySums) -> None:
-        """Add what another one has."""
+        """Add the latencies of another task."""
         self._settle()
         other._settle()
         for api_key, latencies in other._of.items():
             self._of.setdefault(api_key, _Latencies()).merge(latencies)
 
     def facts(self) -> dict[int, Latency]:
-        """Give the latencies of each api key that has some."""
+        """Return the latencies of each api key that has some."""
         self._settle()
-        return {api_key: one.facts() for api_key, one in self._of.items()}
+        return {api_key: latencies.facts() for api_key, latencies in self._of.items()}
 
     def __getstate__(self) -> dict[str, Any]:
         self._settle()
@@ -105,8 +105,8 @@ class _Latencies:
 
     def _span(self, buckets: Numbers, least: int | None, most: int | None) -> None:
         self.buckets = self.buckets + buckets
-        self.least = min(one for one in (self.least, least) if one is not None)
-        self.most = max(one for one in (self.most, most) if one is not None)
+        self.least = min(bound for bound in (self.least, least) if bound is not None)
+        self.most = max(bound for bound in (self.most, most) if bound is not None)
 
     def facts(self) -> Latency:
         count = self.counted.total

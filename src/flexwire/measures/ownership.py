@@ -1,14 +1,14 @@
-"""Rows about connections, of which those that are alike are one; and whose connection it is.
+"""Rows about connections, with equal rows joined; and the client that owns each connection.
 
-Some facts belong to a connection as a whole, and any range of a capture may tell one. So rows are
-kept with the name of their connection until all ranges have told theirs. What a task holds is
-bounded by what is different in its range. What the driver holds is `HELD_BYTES` and the sums that
-it is about to merge: beyond that, rows go to a file without a name, in `BUCKETS` parts by their
-connection, and in the end are read part by part: a hundred gigabytes of them in two of memory.
+Some facts belong to a connection as a whole, and any range of a capture may reveal one. So rows
+keep the name of their connection until all ranges are merged. A task holds the different rows of
+its range. The driver holds `HELD_BYTES`, and the sums that it is about to merge. Beyond that, rows
+go to an unnamed file, in `BUCKETS` parts by connection, and are finally read part by part. A
+hundred gigabytes of rows then need two gigabytes of memory.
 
-Many clients send SASL's requests with another client id than the rest, or with none. They are one
-client on one connection. So requests that only open a connection count for the client that sends
-the rest, and each connection counts once: for the client that sends most on it.
+Many clients send the requests of SASL with another client id than the rest, or with none. They are
+one client on one connection. So requests that only open a connection count for the client that
+sends the rest. Each connection counts once, for the client that sends most on it.
 """
 
 from __future__ import annotations
@@ -36,42 +36,42 @@ if TYPE_CHECKING:
 
 CONNECTION: Final = "connection"
 HELD_BYTES: Final = 128 << 20
-"""So many bytes of different rows the driver holds in memory."""
+"""The driver holds at most this many bytes of different rows in memory."""
 BUCKETS: Final = 64
-# So many bytes are held before rows that are alike are looked for.
+# After this many bytes, equal rows are joined.
 _UNITED_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class RowKind:
-    """Rows of one kind: the columns by which they are alike, and how the others are united."""
+    """A kind of rows: which columns make rows equal, and how to combine the other columns."""
 
     keys: pa.Schema
     sums: Mapping[str, np.ufunc] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
-        """All columns; those that are united are numbers."""
+        """All columns; the combined columns are numbers."""
         return pa.schema([*self.keys, *((name, pa.int64()) for name in self.sums)])
 
     def united(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Make one of rows that are alike."""
-        if len(rows) < 2:  # noqa: PLR2004 - one row is like no other
+        """Join equal rows."""
+        if len(rows) < 2:  # noqa: PLR2004 - one row has no equal
             return rows
         groups = RowGroups(*(coded_only(rows[name]) for name in self.keys.names))
         some = rows.take(pa.array(groups.first))
         columns = [some[name] for name in self.keys.names]
         for name, unite in self.sums.items():
             numbers = rows[name].to_numpy()
-            # A number may be taken in twice by `minimum`, and not by `add`.
-            found = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
-            unite.at(found, groups.of, numbers)
-            columns.append(pa.array(found))
+            # `minimum` may take a number twice, but `add` must not.
+            sums = numbers[groups.first] if unite.identity is None else np.zeros(len(some), int)
+            unite.at(sums, groups.of, numbers)
+            columns.append(pa.array(sums))
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
 
 def coded_only(column: pa.Array) -> CodedColumn:
-    """Give a column as numbers, whose values stay in Arrow; null is a value like others."""
+    """Return a column as codes, with its values still in Arrow; null is a value."""
     return CodedColumn(*numbered(column))
 
 
@@ -85,7 +85,7 @@ class _HeldRows:
         self._next = _UNITED_BYTES
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows."""
+        """Add rows."""
         if len(rows):
             self._batches.append(rows)
             self.bytes += rows.nbytes
@@ -95,11 +95,11 @@ class _HeldRows:
 
     @property
     def count(self) -> int:
-        """How many rows are held."""
+        """The number of rows that are held."""
         return sum(map(len, self._batches))
 
     def united(self) -> pa.RecordBatch:
-        """Give all rows, those that are alike as one."""
+        """Return all rows, with equal rows joined."""
         if not self._batches:
             return pa.RecordBatch.from_pylist([], self._kind.schema)
         return self._kind.united(pa.concat_batches(self._batches))
@@ -109,9 +109,10 @@ class _HeldRows:
 
 
 class ConnectionRows:
-    """Rows of some kinds; each has the column `CONNECTION`.
+    """Rows of several kinds; each kind has the column `CONNECTION`.
 
-    ``spills``: what is too much for memory goes to disk, and then it cannot be pickled any more.
+    With ``spills``, rows that exceed the memory go to disk, and the object can no longer be
+    pickled.
     """
 
     def __init__(self, kinds: Mapping[str, RowKind], *, spills: bool = False) -> None:
@@ -120,23 +121,26 @@ class ConnectionRows:
         self._spilled = _SpillFile() if spills else None
 
     def add(self, name: str, rows: pa.RecordBatch) -> None:
-        """Take in rows of a kind."""
+        """Add rows of a kind."""
         self._rows[name].add(rows)
-        if self._spilled is not None and sum(one.bytes for one in self._rows.values()) > HELD_BYTES:
+        if (
+            self._spilled is not None
+            and sum(held.bytes for held in self._rows.values()) > HELD_BYTES
+        ):
             self._spill(self._spilled)
 
     def count(self, name: str) -> int:
-        """How many rows of a kind there are at most: those that are alike may still be several."""
+        """Return an upper bound of a kind's rows: equal rows may not be joined yet."""
         spilled = 0 if self._spilled is None else self._spilled.counts[name]
         return spilled + self._rows[name].count
 
     def merge(self, other: ConnectionRows) -> None:
-        """Take in what was told elsewhere, and is in memory there."""
+        """Add the rows of another task, which are in memory."""
         for name, rows in other._rows.items():
             self.add(name, rows.united())
 
     def parts(self) -> Iterator[dict[str, pa.RecordBatch]]:
-        """Give all rows by their kind, those of one connection together in one part."""
+        """Yield all rows by kind; the rows of a connection are in one part."""
         if self._spilled is None or not self._spilled.is_used:
             yield {name: rows.united() for name, rows in self._rows.items()}
             return
@@ -145,7 +149,7 @@ class ConnectionRows:
             rows = {name: _HeldRows(kind) for name, kind in self._kinds.items()}
             for name, batch in self._spilled.read(bucket):
                 rows[name].add(batch)
-            yield {name: one.united() for name, one in rows.items()}
+            yield {name: held.united() for name, held in rows.items()}
 
     def _spill(self, to: _SpillFile) -> None:
         for name, rows in self._rows.items():
@@ -154,22 +158,22 @@ class ConnectionRows:
 
 
 class _SpillFile:
-    """Rows in a file that nobody else can open, and that is gone with the process."""
+    """Rows in a file that no other process can open, and that disappears with the process."""
 
     def __init__(self) -> None:
         self._file: IO[bytes] | None = None
-        # By bucket: of which kind they are, and where.
+        # By bucket: the kind of each piece, and its place.
         self._places: list[list[tuple[str, int, int]]] = [[] for _ in range(BUCKETS)]
         self.counts = Counter[str]()
-        """How many rows of each kind."""
+        """The number of rows of each kind."""
 
     @property
     def is_used(self) -> bool:
-        """Whether there is anything in it."""
+        """True if the file holds anything."""
         return self._file is not None
 
     def write(self, name: str, rows: pa.RecordBatch) -> None:
-        """Write rows behind the others."""
+        """Append rows."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(prefix="flexwire-")  # noqa: SIM115 - see the next line
             finalize(self, self._file.close)
@@ -182,7 +186,7 @@ class _SpillFile:
                 self._places[bucket].append((name, start, self._file.tell() - start))
 
     def read(self, bucket: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Give the rows of a bucket."""
+        """Yield the rows of a bucket."""
         if self._file is None:
             return
         for name, start, size in self._places[bucket]:
@@ -203,11 +207,11 @@ def _by_bucket(rows: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 
 def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
-    """Return what was sent with the client and the software of each row's connection.
+    """Return requests with the client and the software that belong to their connection.
 
-    ``rows`` have the columns of ``kind``, those of `AUDITED` for what was sent. A client id with
-    nothing but opening requests becomes that of the connection's owner. A row without software
-    gets the software that the connection names, if it names one.
+    ``rows`` have the columns of ``kind``, those of `AUDITED` for requests. If a client id sends
+    nothing but opening requests, the connection's owner replaces it. A row without software gets
+    the software that the connection names, if it names exactly one.
     """
     if not len(rows):
         return rows
@@ -223,10 +227,11 @@ def attributed(rows: pa.RecordBatch, kind: RowKind) -> pa.RecordBatch:
 
 
 def owning(rows: pa.RecordBatch) -> Numbers:
-    """Return the place of one row for each connection: one of the client that it counts for.
+    """Return the place of one row for each connection, sent by the client that owns it.
 
-    That client sends most requests that open no connection, then has a name, then sends most, then
-    is first in the alphabet. Of its software it is that of most requests.
+    The owner sends most requests other than opening ones. Ties are decided by having a client id,
+    then by all requests, then by alphabetical order. Of its software, the one with most requests
+    counts.
     """
     if not len(rows):
         return np.zeros(0, np.int64)
@@ -245,9 +250,9 @@ def owning(rows: pa.RecordBatch) -> Numbers:
 
 
 class _ClientIds:
-    """The client ids of rows as numbers, and of each row which one owns its connection.
+    """The client ids of rows as codes, and for each row the owner of its connection.
 
-    ``is_opening``: the row's client id has only opening requests on its connection.
+    ``is_opening``: the row's client id sends only opening requests on its connection.
     """
 
     def __init__(self, rows: pa.RecordBatch) -> None:
@@ -275,7 +280,7 @@ class _ClientIds:
 
 
 class _RowSoftware:
-    """The software of rows as numbers; ``first`` has a row of each."""
+    """The software of rows as codes; ``first`` has a row of each."""
 
     def __init__(self, rows: pa.RecordBatch) -> None:
         groups = RowGroups(*(coded_only(rows[name]) for name in SOFTWARE))
@@ -284,30 +289,30 @@ class _RowSoftware:
         self.is_named: Numbers = np.asarray(rows[SOFTWARE[0]].is_valid())
 
     def named_alone(self, connections: Numbers) -> Numbers:
-        """Return of each row the one software that its connection names, else its own."""
-        told = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
-        where, count = np.unique(told[0], return_counts=True)
+        """Return for each row the only software that its connection names, else the row's own."""
+        pairs = np.unique(np.stack([connections, self.codes])[:, self.is_named], axis=1)
+        where, count = np.unique(pairs[0], return_counts=True)
         alone = np.full(int(connections.max()) + 1, -1)
-        alone[where[count == 1]] = told[1][np.isin(told[0], where[count == 1])]
-        found = alone[connections]
-        return np.where(found < 0, self.codes, found)
+        alone[where[count == 1]] = pairs[1][np.isin(pairs[0], where[count == 1])]
+        software = alone[connections]
+        return np.where(software < 0, self.codes, software)
 
 
 def _sums(groups: RowGroups, numbers: Numbers) -> Numbers:
-    found = np.zeros(len(groups.first), np.int64)
-    np.add.at(found, groups.of, numbers)
-    return found
+    sums = np.zeros(len(groups.first), np.int64)
+    np.add.at(sums, groups.of, numbers)
+    return sums
 
 
 def _ranks(texts: pa.Array) -> Numbers:
-    """Return the place of each text in the alphabet, by its bytes; null comes last."""
-    told = coded_only(texts)
-    ranks = np.empty(len(told.values), np.int64)
-    ranks[pc.array_sort_indices(told.values).to_numpy()] = np.arange(len(told.values))
-    return ranks[told.codes]
+    """Return the rank of each text in alphabetical order, by bytes; null comes last."""
+    coded_texts = coded_only(texts)
+    ranks = np.empty(len(coded_texts.values), np.int64)
+    ranks[pc.array_sort_indices(coded_texts.values).to_numpy()] = np.arange(len(coded_texts.values))
+    return ranks[coded_texts.codes]
 
 
 def _first_of_each(ordered: Numbers, connections: Numbers) -> Numbers:
-    """Return the first row of each connection, of rows in the order of their connections."""
+    """Return the first row of each connection, from rows ordered by connection."""
     _, first = np.unique(connections[ordered], return_index=True)
     return ordered[first]

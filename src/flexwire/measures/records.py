@@ -1,7 +1,8 @@
-"""What the records table says of each topic, summed by the tasks that decode.
+"""Sums over the records table: what the report says of each topic.
 
-Facts of a record batch stand in every row of it. So a batch of rows is cut where one of these facts
-changes, each run of rows becomes a few numbers, and the runs of a topic become its sums.
+The facts of a record batch repeat in all of its rows. So a batch of rows is cut wherever one of
+these facts changes. Each run of rows becomes a few numbers, and the runs of a topic become its
+sums.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
     from flexwire.measures.groups import Numbers
 
 MOST_TOPICS: Final = 20_000
-"""So many different topics are counted by themselves."""
+"""At most this many topics are counted separately."""
 OTHER_TOPICS: Final = "(other topics)"
 """The topic under which all others are counted."""
 MOST_PARTITIONS: Final = 65_536
-"""So many different partitions of a topic are counted, 4,096 where there are very many topics."""
+"""At most this many partitions of a topic are counted, and 4,096 if there are very many topics."""
 _FEW_TOPICS: Final = 1000
 _PARTITIONS_OF_MANY: Final = 4096
 
-# What says that a row is of the same record batch as the row before.
+# A row belongs to the same record batch as the row before if all of these are equal.
 _OF_BATCH = (
     *("source", "connection", "frame_index", "topic", "topic_id", "partition"),
     *("batch_position", "magic", "batch_size"),
@@ -46,7 +47,7 @@ _OF_RUNS = (
 
 
 class TopicKey(NamedTuple):
-    """What sums are about: a topic, or its id, on one side."""
+    """The subject of sums: a topic, by name or id, on one side."""
 
     topic: str
     is_id: bool
@@ -54,7 +55,7 @@ class TopicKey(NamedTuple):
 
 
 class _SharedBatch(NamedTuple):
-    """A record batch that others may have rows of too: which it is, and its facts."""
+    """A record batch whose rows other tasks may have too, with its facts."""
 
     key: TopicKey
     place: tuple[Any, ...]
@@ -65,7 +66,7 @@ class _SharedBatch(NamedTuple):
 
 @dataclass(slots=True)
 class _TopicCounts:
-    """What is counted of one topic on one side."""
+    """The counts of one topic on one side."""
 
     partitions: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
     sums: Numbers = field(default_factory=lambda: np.zeros(len(_OF_RUNS), np.int64))
@@ -89,7 +90,7 @@ class _TopicCounts:
         self.partitions = np.unique(np.concatenate([self.partitions, partitions]))
 
     def merge(self, other: _TopicCounts) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of another task."""
         self.add_partitions(other.partitions)
         self.sums = self.sums + other.sums
         self.batches += other.batches
@@ -101,7 +102,7 @@ class _TopicCounts:
             use[1] += size
 
     def facts(self, key: TopicKey) -> TopicFacts:
-        # The offsets in a Produce are the producer's own count within a batch, not the log's.
+        # The offsets in a Produce request count within the batch, not within the log.
         in_log = key.side == "fetch" and self.least <= self.most
         uses = (CompressionUse(name, *use) for name, use in sorted(self.compressions.items()))
         return TopicFacts(
@@ -120,7 +121,7 @@ class _TopicCounts:
 
 @dataclass(frozen=True, slots=True)
 class _BatchRuns:
-    """The runs of a batch of rows; row by row the facts of its first, and the sums of each."""
+    """The runs in a batch of rows: the facts of each run's first row, and each run's sums."""
 
     first: pa.RecordBatch
     sums: Numbers
@@ -128,24 +129,24 @@ class _BatchRuns:
     most: Numbers
 
     def batch(self, at: int, key: TopicKey) -> _SharedBatch | None:
-        """Give a run's record batch; None of bytes that are not a batch."""
-        told = {name: self.first[name][at].as_py() for name in _OF_FIRST}
-        if told["magic"] is None:
+        """Return the record batch of a run; None for bytes that are no batch."""
+        facts = {name: self.first[name][at].as_py() for name in _OF_FIRST}
+        if facts["magic"] is None:
             return None
-        facts = told.pop("magic"), told.pop("compression"), told.pop("batch_size")
-        return _SharedBatch(key, tuple(told.values()), *facts)
+        kind = facts.pop("magic"), facts.pop("compression"), facts.pop("batch_size")
+        return _SharedBatch(key, tuple(facts.values()), *kind)
 
 
 class TopicSums:
-    """Sums up the rows of the records table: by topic, and how many are undecodable.
+    """Sums over the records table, by topic, and the number of undecodable rows.
 
-    The rows of a record batch come one after the other, and its facts count once: also where a
-    part of them is in the next batch of rows, or was summed elsewhere. Of very many topics
-    (`MOST_TOPICS`) the first in the alphabet are counted by themselves, and the others together.
+    The rows of a record batch follow one another, and its facts count once, even if some of its
+    rows are in the next batch of rows or in another task's sums. If there are more topics than
+    `MOST_TOPICS`, the first in alphabetical order are counted separately, and the others together.
 
     Attributes:
-        undecodable: how many rows are bytes that are not a record batch.
-        beyond: how many of these are batches that inflate beyond a bound.
+        undecodable: the number of rows whose bytes are no record batch.
+        beyond: how many of these rows are batches that inflate beyond a bound.
     """
 
     def __init__(self) -> None:
@@ -153,13 +154,13 @@ class TopicSums:
         self.beyond = 0
         self._topics: dict[TopicKey, _TopicCounts] = {}
         self._rest: dict[Side, _TopicCounts] = {}
-        # Batches of which others may have rows: they count in the end.
+        # Batches whose rows other tasks may have too. They are counted last.
         self._shared: set[_SharedBatch] = set()
         self._last: _SharedBatch | None = None
         self._is_empty = True
 
     def add(self, records: pa.RecordBatch | RunRows) -> None:
-        """Take in rows of the records table, in their order."""
+        """Add rows of the records table, in their order."""
         if not len(records):
             return
         self.undecodable += len(undecodable(records))
@@ -175,21 +176,21 @@ class TopicSums:
         for at, (key, of_key) in enumerate(
             zip(keys, np.split(partitions, begins[1:]), strict=True)
         ):
-            one = self._topic(key)
-            one.sums = one.sums + sums[:, at]
-            one.span(int(least[at]), int(most[at]))
-            one.add_partitions(of_key)
+            counts = self._topic(key)
+            counts.sums = counts.sums + sums[:, at]
+            counts.span(int(least[at]), int(most[at]))
+            counts.add_partitions(of_key)
         self._count(runs.first, codes, keys, is_counted)
         self._bound(2 * MOST_TOPICS)
 
     def _topic(self, key: TopicKey) -> _TopicCounts:
-        found = self._topics.get(key)
-        if found is None:
-            found = self._topics[key] = _TopicCounts()
-        return found
+        counts = self._topics.get(key)
+        if counts is None:
+            counts = self._topics[key] = _TopicCounts()
+        return counts
 
     def _hold_ends(self, runs: _BatchRuns, first_key: TopicKey, last_key: TopicKey) -> Numbers:
-        """Hold back the first and the last batch; gives which of the others may be counted."""
+        """Hold back the first and the last batch; return which of the others may be counted now."""
         number = len(runs.first)
         first, last = runs.batch(0, first_key), runs.batch(number - 1, last_key)
         goes_on = not self._is_empty and first == self._last
@@ -214,21 +215,21 @@ class TopicSums:
         counted = np.flatnonzero(is_counted & bits(first["magic"].is_valid()))
         if not len(counted):
             return
-        known = first.take(pa.array(counted))
-        magic, size = known["magic"].to_numpy(), known["batch_size"].to_numpy()
-        compression = known["compression"].dictionary_encode()
+        shared = first.take(pa.array(counted))
+        magic, size = shared["magic"].to_numpy(), shared["batch_size"].to_numpy()
+        compression = shared["compression"].dictionary_encode()
         names = compression.dictionary.to_pylist()
         words = codes[counted] * len(names) + compression.indices.to_numpy()
-        # A magic has eight bits, with its sign.
+        # Magic is one byte, with its sign.
         order, begins = grouped(words << 8 | magic.view(np.uint8))
         sizes = np.add.reduceat(size[order], begins).tolist()
         counts = np.diff(begins, append=len(order)).tolist()
         for at, *use in zip(order[begins].tolist(), counts, sizes, strict=True):
             key = keys[codes[counted[at]]]
-            self._topic(key).add_batches(int(magic[at]), known["compression"][at].as_py(), *use)
+            self._topic(key).add_batches(int(magic[at]), shared["compression"][at].as_py(), *use)
 
     def merge(self, other: TopicSums) -> None:
-        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        """Add the sums of another task; ``other`` stays unchanged."""
         self.undecodable += other.undecodable
         self.beyond += other.beyond
         merge_all(self._topics, other._topics, _TopicCounts)
@@ -241,8 +242,8 @@ class TopicSums:
     def _bound(self, most: int) -> None:
         is_many = len(self._topics) > _FEW_TOPICS
         partitions = _PARTITIONS_OF_MANY if is_many else MOST_PARTITIONS
-        for one in self._topics.values():
-            one.partitions = one.partitions[:partitions]
+        for counts in self._topics.values():
+            counts.partitions = counts.partitions[:partitions]
         if len(self._topics) > most:
             prune(
                 self._topics,
@@ -250,19 +251,21 @@ class TopicSums:
                 lambda key: self._rest.setdefault(key.side, _TopicCounts()),
                 order=tuple,
             )
-            for one in self._rest.values():
-                one.partitions = one.partitions[:partitions]
+            for counts in self._rest.values():
+                counts.partitions = counts.partitions[:partitions]
 
     def facts(self) -> tuple[TopicFacts, ...]:
-        """What the report says of each topic, in the order of their names."""
+        """Return what the report says of each topic, in the order of their names."""
         whole = TopicSums()
         whole.merge(self)
         for batch in whole._shared:
             whole._count_one(batch)
         whole._bound(MOST_TOPICS)
-        topics = [one.facts(key) for key, one in sorted(whole._topics.items(), key=_by_key)]
+        topics = [counts.facts(key) for key, counts in sorted(whole._topics.items(), key=_by_key)]
         others = sorted(whole._rest.items(), key=_by_key)
-        rest = [one.facts(TopicKey(OTHER_TOPICS, is_id=False, side=side)) for side, one in others]
+        rest = [
+            counts.facts(TopicKey(OTHER_TOPICS, is_id=False, side=side)) for side, counts in others
+        ]
         return (*topics, *rest)
 
 
@@ -273,7 +276,7 @@ def _by_key(item: tuple[Any, _TopicCounts]) -> Any:
 def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
     if isinstance(records, RunRows):
         own, facts = records.own, records.facts
-        # Rows that were read into objects are runs of their own.
+        # Rows that were read into objects are runs of one row.
         first = run_starts(facts, _OF_BATCH)
         starts = (np.cumsum(records.counts) - records.counts)[first]
         is_control = np.repeat(
@@ -284,26 +287,26 @@ def _runs(records: pa.RecordBatch | RunRows) -> _BatchRuns:
         first = starts = run_starts(records, _OF_BATCH)
         is_control = bits(records["is_control"].fill_null(fill_value=False))
     offset, key, value = own["offset"], own["key"], own["value"]
-    # Control records mark the end of transactions; consumers do not see them.
-    seen = bits(offset.is_valid()) & ~is_control
+    # Control records end transactions; consumers do not see them.
+    is_seen = bits(offset.is_valid()) & ~is_control
     of_rows = (
-        seen,
-        extents(key) * seen,
-        extents(value) * seen,
-        bits(key.is_null()) & seen,
-        bits(value.is_null()) & seen,
-        (extents(own["headers"]) > 0) & seen,
+        is_seen,
+        extents(key) * is_seen,
+        extents(value) * is_seen,
+        bits(key.is_null()) & is_seen,
+        bits(value.is_null()) & is_seen,
+        (extents(own["headers"]) > 0) & is_seen,
     )
-    sums = np.stack([np.add.reduceat(one, starts, dtype=np.int64) for one in of_rows])
+    sums = np.stack([np.add.reduceat(numbers, starts, dtype=np.int64) for numbers in of_rows])
     offsets = offset.fill_null(0).to_numpy()
     none_least, none_most = _NO_OFFSET
-    least = np.minimum.reduceat(np.where(seen, offsets, none_least), starts)
-    most = np.maximum.reduceat(np.where(seen, offsets, none_most), starts)
+    least = np.minimum.reduceat(np.where(is_seen, offsets, none_least), starts)
+    most = np.maximum.reduceat(np.where(is_seen, offsets, none_most), starts)
     return _BatchRuns(facts.select(_OF_FIRST).take(pa.array(first)), sums, least, most)
 
 
 def _keys(first: pa.RecordBatch) -> tuple[Numbers, list[TopicKey]]:
-    """Give a number for each run's topic and side, and what the numbers stand for."""
+    """Return a number for each run's topic and side, and the meaning of the numbers."""
     names = topic_names(first).dictionary_encode()
     is_id = bits(pc.and_(first["topic"].is_null(), first["topic_id"].is_valid()))
     is_produce = bits(pc.equal(first["source"], "produce"))

@@ -1,4 +1,4 @@
-"""Which tagged fields were on the wire, summed by the tasks that decode."""
+"""Sums over tagged fields: which of them were on the wire, and how large they were."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from flexwire.measures.conditions import OF_KAFKA
 from flexwire.measures.counters import merge_all, prune
 
 MOST_FIELDS: Final = 10_000
-"""So many different tagged fields are counted by themselves."""
+"""At most this many tagged fields are counted separately."""
 OTHER_FIELDS: Final = "(other tagged fields)"
 """The message under which all others are counted, with the tag -1."""
 
 
 class FieldKey(NamedTuple):
-    """A tagged field: of which message, in which struct, and which it is."""
+    """A tagged field: its message, the struct that holds it, its tag and its name."""
 
     message: str
     path: str
@@ -33,14 +33,14 @@ _OF_FIELD = FieldKey._fields
 
 @dataclass(slots=True)
 class _FieldCounts:
-    """What is counted of one tagged field; ``bytes`` is None where none were measured."""
+    """The counts of one tagged field; ``bytes`` is None if no size was measured."""
 
     versions: set[int] = field(default_factory=set)
     times: int = 0
     bytes: int | None = None
 
     def merge(self, other: _FieldCounts) -> None:
-        """Take in what was counted elsewhere."""
+        """Add the counts of another task."""
         self.versions |= other.versions
         self.times += other.times
         if other.bytes is not None:
@@ -48,14 +48,14 @@ class _FieldCounts:
 
 
 class TaggedFieldSums:
-    """Sums up the tagged fields of messages and of their headers.
+    """Sums over the tagged fields of messages and of their headers.
 
-    A field of a header is of the message "RequestHeader" or "ResponseHeader", and its versions are
-    the header's.
+    The message of a header's field is "RequestHeader" or "ResponseHeader", and its version is the
+    header's.
 
-    Of known fields only those count that do not have their default: Kafka writes no others. Of very
-    many fields (`MOST_FIELDS`) the first in order are counted by themselves, and the others
-    together.
+    A known field counts only if its value is not the default, because Kafka writes no others. If
+    there are more fields than `MOST_FIELDS`, the first in order are counted separately, and the
+    others together.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class TaggedFieldSums:
         self._rest = _FieldCounts()
 
     def add(self, rows: pa.RecordBatch) -> None:
-        """Take in rows of a message table, for the bodies, or of the frames table, for headers."""
+        """Add rows of a message table, for its bodies, or of the frames table, for headers."""
         if "tagged_fields" in rows.schema.names:
             self._add_bodies(rows)
         else:
@@ -75,9 +75,9 @@ class TaggedFieldSums:
         if not len(uses):
             return
         parents = pc.list_parent_indices(lists)
-        told = {name: pc.struct_field(uses, name) for name in ("path", "tag", "name")}
+        columns = {name: pc.struct_field(uses, name) for name in ("path", "tag", "name")}
         self._count(
-            told
+            columns
             | {
                 "message": messages["message"].take(parents),
                 "version": messages["body_version"].take(parents),
@@ -112,13 +112,13 @@ class TaggedFieldSums:
         groups = pa.table(uses).group_by([*_OF_FIELD, "version"])
         for row in groups.aggregate([("times", "sum"), ("bytes", "sum")]).to_pylist():
             version = row["version"]
-            one = _FieldCounts({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
+            counts = _FieldCounts({version} - {None}, row["times_sum"] or 0, row["bytes_sum"])
             key = FieldKey(*(row[name] for name in _OF_FIELD))
-            self._uses.setdefault(key, _FieldCounts()).merge(one)
+            self._uses.setdefault(key, _FieldCounts()).merge(counts)
         self._bound(2 * MOST_FIELDS)
 
     def merge(self, other: TaggedFieldSums) -> None:
-        """Take in what was summed elsewhere; ``other`` stays as it is."""
+        """Add the sums of another task; ``other`` stays unchanged."""
         merge_all(self._uses, other._uses, _FieldCounts)
         self._rest.merge(other._rest)
         self._bound(2 * MOST_FIELDS)
@@ -128,15 +128,15 @@ class TaggedFieldSums:
             prune(self._uses, MOST_FIELDS, lambda _: self._rest, order=_order)
 
     def facts(self) -> tuple[TaggedFieldUse, ...]:
-        """What the report says of each field, in order."""
+        """Return what the report says of each field, in order."""
         self._bound(MOST_FIELDS)
-        told = [_told(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
+        uses = [_use_of(key, self._uses[key]) for key in sorted(self._uses, key=_order)]
         if self._rest.times:
-            told.append(_told(FieldKey(OTHER_FIELDS, "", -1, None), self._rest))
-        return tuple(told)
+            uses.append(_use_of(FieldKey(OTHER_FIELDS, "", -1, None), self._rest))
+        return tuple(uses)
 
 
-def _told(key: FieldKey, use: _FieldCounts) -> TaggedFieldUse:
+def _use_of(key: FieldKey, use: _FieldCounts) -> TaggedFieldUse:
     return TaggedFieldUse(
         message=key.message,
         versions=tuple(sorted(use.versions)),

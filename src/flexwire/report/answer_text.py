@@ -32,23 +32,23 @@ def lines(
     are left out last.
     """
     cells = [
-        [printable(cell(row[place], one.kind).text) for row in rows]
-        for place, one in enumerate(columns)
+        [printable(cell(row[place], column.kind).text) for row in rows]
+        for place, column in enumerate(columns)
     ]
-    cells = [[one.heading, *values] for one, values in zip(columns, cells, strict=True)]
-    kept = [*range(len(columns))]
-    while _least(cells, columns, kept) > WIDTH and len(kept) > 1:
-        others = [place for place in kept if not columns[place].is_about]
-        kept.remove((others or kept)[-1])
-    widths = _widths(cells, columns, kept)
-    told = [
+    cells = [[column.heading, *values] for column, values in zip(columns, cells, strict=True)]
+    shown = [*range(len(columns))]
+    while _least(cells, columns, shown) > WIDTH and len(shown) > 1:
+        others = [place for place in shown if not columns[place].is_about]
+        shown.remove((others or shown)[-1])
+    widths = _widths(cells, columns, shown)
+    printed = [
         _GAP.join(
             _set(cells[place][line], width, columns[place])
-            for place, width in zip(kept, widths, strict=True)
+            for place, width in zip(shown, widths, strict=True)
         ).rstrip()
         for line in range(len(rows) + 1)
     ]
-    return told, [one.heading for place, one in enumerate(columns) if place not in kept]
+    return printed, [column.heading for place, column in enumerate(columns) if place not in shown]
 
 
 def _is_text(column: ShownColumn) -> bool:
@@ -60,11 +60,11 @@ def _widest(values: Sequence[str]) -> int:
 
 
 def _least(
-    cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], kept: Sequence[int]
+    cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> int:
     """Return how long the lines are at least, of these columns."""
-    widths = [_narrowest(cells[place], columns[place]) for place in kept]
-    return sum(widths) + len(_GAP) * (len(kept) - 1)
+    widths = [_narrowest(cells[place], columns[place]) for place in shown]
+    return sum(widths) + len(_GAP) * (len(shown) - 1)
 
 
 def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
@@ -74,12 +74,12 @@ def _narrowest(values: Sequence[str], column: ShownColumn) -> int:
 
 
 def _widths(
-    cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], kept: Sequence[int]
+    cells: Sequence[Sequence[str]], columns: Sequence[ShownColumn], shown: Sequence[int]
 ) -> list[int]:
     """Return how wide each column is: the widest texts give up room until the line fits."""
-    widths = [_widest(cells[place]) for place in kept]
-    least = [_narrowest(cells[place], columns[place]) for place in kept]
-    room = WIDTH - len(_GAP) * (len(kept) - 1)
+    widths = [_widest(cells[place]) for place in shown]
+    least = [_narrowest(cells[place], columns[place]) for place in shown]
+    room = WIDTH - len(_GAP) * (len(shown) - 1)
     while sum(widths) > room:
         wider = [at for at, width in enumerate(widths) if width > least[at]]
         widths[max(wider, key=lambda at: widths[at])] -= 1
@@ -87,5 +87,5 @@ def _widths(
 
 
 def _set(text: str, width: int, column: ShownColumn) -> str:
-    told = text if len(text) <= width else f"{text[: width - 1]}{units.ELLIPSIS}"
-    return told.ljust(width) if _is_text(column) else told.rjust(width)
+    fitted = text if len(text) <= width else f"{text[: width - 1]}{units.ELLIPSIS}"
+    return fitted.ljust(width) if _is_text(column) else fitted.rjust(width)

@@ -70,14 +70,14 @@ def parts(
 
     ``pictures`` are those that `chart` made, by name; tables have so many ``rows`` at most.
     """
-    said = {"header_tags": facts.added_tags.told}
+    said = {"header_tags": facts.added_tags.sentences}
     return [
         *(
-            replace(_part(one, pictures[one.name], rows), remarks=said.get(one.name, ()))
-            for one in facts.answers
-            if one.rows
+            replace(_part(answer, pictures[answer.name], rows), remarks=said.get(answer.name, ()))
+            for answer in facts.answers
+            if answer.rows
         ),
-        *(_failed(one) for one in facts.unanswered),
+        *(_failed(question) for question in facts.unanswered),
     ]
 
 
@@ -91,22 +91,26 @@ def chart(answer: AnswerFacts) -> charts.Chart | None:
 
 def unseen(facts: Facts) -> str:
     """The names of the answers that found nothing to say."""
-    return ", ".join(_label(one.name) for one in facts.answers if not one.rows)
+    return ", ".join(_label(answer.name) for answer in facts.answers if not answer.rows)
 
 
 def _label(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def _failed(one: UnansweredQuestion) -> AnswerSection:
+def _failed(question: UnansweredQuestion) -> AnswerSection:
     return AnswerSection(
-        one.name, _label(one.name), one.question, failed=one.reason, can_ask=one.can_ask
+        question.name,
+        _label(question.name),
+        question.question,
+        failed=question.reason,
+        can_ask=question.can_ask,
     )
 
 
 def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> AnswerSection:
-    told, silent = _told_columns(answer)
-    table = _table(answer, told).first(rows)
+    columns, silent = _told_columns(answer)
+    table = _table(answer, columns).first(rows)
     return AnswerSection(
         answer.name,
         _label(answer.name),
@@ -123,7 +127,7 @@ def _part(answer: AnswerFacts, picture: charts.Chart | None, rows: int) -> Answe
 
 
 def _title(answer: AnswerFacts) -> str:
-    """What stands above the picture: bars of the rows of one moment are not "over time"."""
+    """Return what stands above the picture: bars of the rows of one moment are not "over time"."""
     picture = answer.picture
     if picture is None:
         return ""
@@ -132,21 +136,21 @@ def _title(answer: AnswerFacts) -> str:
 
 def _told_columns(answer: AnswerFacts) -> tuple[list[int], list[str]]:
     """The places of the columns that say something in a row, and the headings of the others."""
-    told, silent = [0], []
-    for place, one in list(enumerate(answer.columns))[1:]:
+    shown, silent = [0], []
+    for place, column in list(enumerate(answer.columns))[1:]:
         if any(row[place] not in (None, [], ()) for row in answer.shown):
-            told.append(place)
+            shown.append(place)
         else:
-            silent.append(one.heading)
-    return told, silent
+            silent.append(column.heading)
+    return shown, silent
 
 
 def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
-    """Where the rows are that the page does not show, and which columns none of them fills."""
+    """Return where the rows are that the page does not show, and which columns none of them fills."""
     name = answer.name
-    kept, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
+    kept_rows, of = answer.rows - answer.left_out, units.plural(answer.rows, "row")
     if answer.left_out:
-        has = f"have the first {units.count(kept)} of {of}"
+        has = f"have the first {units.count(kept_rows)} of {of}"
     elif shown < answer.rows:
         has = f"have all {of}, of which these are the first {shown}"
     else:
@@ -155,14 +159,16 @@ def _whole(answer: AnswerFacts, shown: int, silent: Sequence[str]) -> str:
     return f"The table answers/{name} and answers/{name}.csv {has}.{empty}"
 
 
-def _table(answer: AnswerFacts, told: Sequence[int]) -> ReportTable:
-    shown = [(place, answer.columns[place]) for place in told]
-    columns = [ReportColumn(one.heading, _SET_AS.get(one.kind, "number")) for _, one in shown]
+def _table(answer: AnswerFacts, places: Sequence[int]) -> ReportTable:
+    shown = [(place, answer.columns[place]) for place in places]
+    columns = [
+        ReportColumn(column.heading, _SET_AS.get(column.kind, "number")) for _, column in shown
+    ]
     return build(
         f"{_label(answer.name)}, the most important first",
         columns,
         answer.shown,
-        lambda row: [cell(row[place], one.kind) for place, one in shown],
+        lambda row: [cell(row[place], column.kind) for place, column in shown],
     )
 
 
@@ -201,8 +207,8 @@ def write(value: float, kind: Kind) -> str:
     if kind == "share":
         return units.share(value)
     if kind == "moment":
-        told = units.moment(int(value))
-        return told if value % _DAY_US else told.partition(" ")[0]
+        moment = units.moment(int(value))
+        return moment if value % _DAY_US else moment.partition(" ")[0]
     is_plain = float(value).is_integer() or abs(value) >= _PLAIN
     return units.count(value) if is_plain else f"{value:,.3g}"
 
@@ -221,7 +227,7 @@ def _drawn(answer: AnswerFacts) -> tuple[str, ...]:
 
 
 def _column(answer: AnswerFacts, name: str) -> ShownColumn | None:
-    return next((one for one in answer.columns if one.name == name), None)
+    return next((column for column in answer.columns if column.name == name), None)
 
 
 def _legend(answer: AnswerFacts) -> tuple[tuple[str, str], ...]:
@@ -229,24 +235,25 @@ def _legend(answer: AnswerFacts) -> tuple[tuple[str, str], ...]:
     names = _drawn(answer)
     if len(names) < 2:  # noqa: PLR2004 - one needs no legend
         return ()
-    found = [_column(answer, name) for name in names]
+    columns = [_column(answer, name) for name in names]
     headings = [
-        name if one is None else one.heading for one, name in zip(found, names, strict=True)
+        name if column is None else column.heading
+        for column, name in zip(columns, names, strict=True)
     ]
     return tuple(zip(charts.PARTS, headings, strict=False))
 
 
 def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
-    picture, names = answer.picture, [one.name for one in answer.columns]
+    picture, names = answer.picture, [column.name for column in answer.columns]
     if picture is None or not {picture.value, *picture.parts} <= {*names}:
         return None
     kind = answer.columns[names.index(picture.value)].kind
-    at, of = names.index(picture.value), [names.index(one) for one in _drawn(answer)]
-    told = [row for row in answer.shown if row[at]][: charts.BAR_LIMIT]
+    at, of = names.index(picture.value), [names.index(name) for name in _drawn(answer)]
+    rows = [row for row in answer.shown if row[at]][: charts.BAR_LIMIT]
     label = _labelling(answer.columns)
     drawn = [
-        charts.Bar(label(row), tuple(row[one] or 0 for one in of), write(row[at], kind))
-        for row in told
+        charts.Bar(label(row), tuple(row[place] or 0 for place in of), write(row[at], kind))
+        for row in rows
     ]
     drawn = [bar for bar in drawn if sum(bar.parts) > 0]
     if not drawn:
@@ -260,22 +267,22 @@ def _bar_chart(answer: AnswerFacts) -> charts.Chart | None:
 def _across_chart(answer: AnswerFacts, picture: AnswerPicture) -> charts.Chart | None:
     """A bar for each of some columns, over the rows that have a value in all of them."""
     columns = [
-        (place, one)
+        (place, column)
         for name in (picture.value, *picture.across)
-        for place, one in enumerate(answer.columns)
-        if one.name == name
+        for place, column in enumerate(answer.columns)
+        if column.name == name
     ]
     rows = [row for row in answer.shown if all(row[place] is not None for place, _ in columns)]
     sums = [sum(row[place] for row in rows) for place, _ in columns]
     if len(columns) <= len(picture.across) or not sums[0]:
         return None
-    told = [
-        f"{write(total, one.kind)}{_beside(total, sums[0]) if place else ''}"
-        for place, (total, (_, one)) in enumerate(zip(sums, columns, strict=True))
+    shares = [
+        f"{write(total, column.kind)}{_beside(total, sums[0]) if place else ''}"
+        for place, (total, (_, column)) in enumerate(zip(sums, columns, strict=True))
     ]
     drawn = [
-        charts.Bar(one.heading, (total,), value)
-        for (_, one), total, value in zip(columns, sums, told, strict=True)
+        charts.Bar(column.heading, (total,), value)
+        for (_, column), total, value in zip(columns, sums, shares, strict=True)
     ]
     of_all = f", of {len(rows)} of {units.count(answer.rows)} rows" * (len(rows) < answer.rows)
     words = "; ".join(f"{bar.label} {bar.value}" for bar in drawn)
@@ -289,7 +296,7 @@ def _beside(total: float, whole: float) -> str:
 
 
 def _labelling(columns: Sequence[ShownColumn]) -> Callable[[Sequence[Any]], str]:
-    about = [place for place, one in enumerate(columns) if one.is_about] or [0]
+    about = [place for place, column in enumerate(columns) if column.is_about] or [0]
     kinds = [columns[place].kind for place in about]
 
     def label(row: Sequence[Any]) -> str:
@@ -312,7 +319,7 @@ def _cut(word: str) -> str:
 
 
 def _moves(answer: AnswerFacts) -> bool:
-    """Whether the picture is over time: what is of one moment is drawn by row."""
+    """Return whether the picture is over time: what is of one moment is drawn by row."""
     picture = answer.picture
     return (
         picture is not None and picture.over is not None and len(answer.moments) >= _LEAST_MOMENTS

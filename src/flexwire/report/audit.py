@@ -59,8 +59,8 @@ def chosen(audit: Audit) -> str:
     """Why these releases."""
     may_be = f"the captured brokers may be Kafka {' or '.join(audit.brokers)}, by what they offer"
     if audit.asked:
-        known = may_be if audit.brokers else "which release the captured brokers are is not known"
-        return f"Judged by the releases that were asked for; {known}."
+        basis = may_be if audit.brokers else "which release the captured brokers are is not known"
+        return f"Judged by the releases that were asked for; {basis}."
     if audit.brokers:
         return f"Judged by the newest release of every major from the brokers' on: {may_be}."
     return (
@@ -72,59 +72,65 @@ def chosen(audit: Audit) -> str:
 def sentences(facts: Facts) -> list[tuple[str, list[tuple[str, str]]]]:
     """By release: the answer to "Who breaks?", a verdict and a sentence each, gravest first."""
     by_release: defaultdict[str, list[AuditFinding]] = defaultdict(list)
-    for one in findings(facts.audit):
-        by_release[one.release].append(one)
-    return [(one, _sentences(by_release[one])) for one in facts.audit.releases]
+    for finding in findings(facts.audit):
+        by_release[finding.release].append(finding)
+    return [(release, _sentences(by_release[release])) for release in facts.audit.releases]
 
 
-def _sentences(found: list[AuditFinding]) -> list[tuple[str, str]]:
-    if not found:
+def _sentences(findings_of_one: list[AuditFinding]) -> list[tuple[str, str]]:
+    if not findings_of_one:
         return [("cannot say", "No request was decoded, so nothing can be said.")]
-    clients = {one.client for one in found if one.role == "client"}
+    clients = {finding.client for finding in findings_of_one if finding.role == "client"}
     of = units.plural(len(clients), "client")
     # Each client counts once, by its gravest finding, so that the sentences add up.
     gravest: dict[Party, str] = {}
-    for one in found:
-        gravest.setdefault(one.client, one.verdict)
-    told: list[tuple[str, str]] = []
+    for finding in findings_of_one:
+        gravest.setdefault(finding.client, finding.verdict)
+    lines: list[tuple[str, str]] = []
     for verdict, does in _SAID.items():
-        hits = [one for one in found if one.verdict == verdict == gravest[one.client]]
-        told += _told(verdict, hits, of, does)
-    remarks = [one for one in found if one.verdict == DOCUMENTED]
-    told += _told(DOCUMENTED, remarks, of, _REMARKED)
-    return told + _about_the_rest(found, of)
+        hits = [
+            finding
+            for finding in findings_of_one
+            if finding.verdict == verdict == gravest[finding.client]
+        ]
+        lines += _finding_lines(verdict, hits, of, does)
+    remarks = [finding for finding in findings_of_one if finding.verdict == DOCUMENTED]
+    lines += _finding_lines(DOCUMENTED, remarks, of, _REMARKED)
+    return lines + _about_the_rest(findings_of_one, of)
 
 
-def _told(
+def _finding_lines(
     verdict: str, hits: list[AuditFinding], of: str, does: tuple[str, str]
 ) -> list[tuple[str, str]]:
-    whose = {one.client for one in hits}
+    whose = {hit.client for hit in hits}
     if not whose:
         return []
     said = does[0] if len(whose) == 1 else does[1]
     return [(verdict, f"{len(whose):,} of {of} {said}: {_named(hits)}.")]
 
 
-def _about_the_rest(found: list[AuditFinding], of: str) -> list[tuple[str, str]]:
-    told = []
-    free = {one.client: one for one in found if one.verdict == NOTHING}
+def _about_the_rest(own: list[AuditFinding], of: str) -> list[tuple[str, str]]:
+    lines = []
+    free = {finding.client: finding for finding in own if finding.verdict == NOTHING}
     if free:
-        first = min(one.first_time_us for one in free.values())
-        last = max(one.last_time_us for one in free.values())
-        connections = units.plural(sum(one.connections for one in free.values()), "connection")
-        seen = f"{connections}, {units.span(last - first)} of traffic"
-        told.append((NOTHING, f"{len(free):,} of {of}: no problem seen ({seen})."))
-    apart = Counter(one.role for one in found if one.verdict == NOT_JUDGED)
+        first = min(finding.first_time_us for finding in free.values())
+        last = max(finding.last_time_us for finding in free.values())
+        connections = units.plural(
+            sum(finding.connections for finding in free.values()), "connection"
+        )
+        extent = f"{connections}, {units.span(last - first)} of traffic"
+        lines.append((NOTHING, f"{len(free):,} of {of}: no problem seen ({extent})."))
+    apart = Counter(finding.role for finding in own if finding.verdict == NOT_JUDGED)
     if apart:
         roles = " and ".join(units.plural(apart[role], role) for role in sorted(apart))
-        told.append((NOT_JUDGED, f"Not judged: {roles}, upgraded with the cluster."))
-    return told
+        lines.append((NOT_JUDGED, f"Not judged: {roles}, upgraded with the cluster."))
+    return lines
 
 
 def _named(hits: Sequence[AuditFinding]) -> str:
     uses: defaultdict[Party, list[AuditFinding]] = defaultdict(list)
-    for one in hits:
-        uses[one.client].append(one)
+    for hit in hits:
+        uses[hit.client].append(hit)
     named = list(uses.items())[:_NAMES]
     names = [f"{client_name(party.client)}{_versions(own)}" for party, own in named]
     if len(uses) > _NAMES:
@@ -134,9 +140,9 @@ def _named(hits: Sequence[AuditFinding]) -> str:
 
 def _versions(own: list[AuditFinding]) -> str:
     numbers: defaultdict[str, set[int]] = defaultdict(set)
-    for one in own:
-        if one.version is not None:
-            numbers[_api(one)].add(one.version)
+    for hit in own:
+        if hit.version is not None:
+            numbers[_api(hit)].add(hit.version)
     if not numbers:
         return f" ({own[0].client.software or own[0].evidence})"
     parts = [f"{name} v{units.ranges(tuple(sorted(some)))}" for name, some in numbers.items()]
@@ -145,41 +151,42 @@ def _versions(own: list[AuditFinding]) -> str:
     return f" ({', '.join(parts[:_VERSIONS])}{rest})"
 
 
-def _api(one: AuditFinding) -> str:
-    return one.api_name or f"api key {one.api_key}"
+def _api(finding: AuditFinding) -> str:
+    return finding.api_name or f"api key {finding.api_key}"
 
 
-def _whose(one: AuditFinding) -> ReportCell:
-    party = one.client
-    team = f"team {one.team}" if one.team else None
-    known = (party.address, party.principal, party.software or "software unknown", team)
-    return text(client_name(party.client), " · ".join(filter(None, known)))
+def _whose(finding: AuditFinding) -> ReportCell:
+    party = finding.client
+    team = f"team {finding.team}" if finding.team else None
+    lines = (party.address, party.principal, party.software or "software unknown", team)
+    return text(client_name(party.client), " · ".join(filter(None, lines)))
 
 
-def _when(one: AuditFinding) -> ReportCell:
-    seen = units.period(one.first_time_us, one.last_time_us)
-    return ReportCell(units.count(one.requests), sort=one.requests, note=seen)
+def _when(finding: AuditFinding) -> ReportCell:
+    period = units.period(finding.first_time_us, finding.last_time_us)
+    return ReportCell(units.count(finding.requests), sort=finding.requests, note=period)
 
 
 def finding_table(facts: Facts) -> ReportTable:
-    """What was found against clients: one row for all the releases that it holds for."""
+    """Return what was found against clients: one row for all the releases that it holds for."""
 
     def row(item: tuple[AuditFinding, list[str]]) -> list[ReportCell]:
-        one, releases = item
-        version = "the client" if one.version is None else f"{_api(one)} v{one.version}"
-        where = [*_touched("group", one.groups, one.group_count)]
-        where += _touched("topic", one.topics, one.topic_count)
+        finding, releases = item
+        version = "the client" if finding.version is None else f"{_api(finding)} v{finding.version}"
+        where = [*_touched("group", finding.groups, finding.group_count)]
+        where += _touched("topic", finding.topics, finding.topic_count)
+        refusing = finding.first_refusing_release
+        refusing = f"not by {refusing}" if refusing else ""
         return [
-            _whose(one),
-            ReportCell(one.verdict, note=one.evidence, verdict=one.verdict),
+            _whose(finding),
+            ReportCell(finding.verdict, note=finding.evidence, verdict=finding.verdict),
             text(version, f"on {', '.join(releases)}"),
-            ReportCell(one.reason, note=one.source),
-            ReportCell(one.remedy or units.DASH),
-            _when(one),
+            ReportCell(finding.reason, note=finding.source),
+            ReportCell(finding.remedy or units.DASH),
+            _when(finding),
             text("; ".join(where) or units.DASH),
-            ReportCell(one.last_accepting_release or units.DASH,
-                 note=f"not by {one.first_refusing_release}" if one.first_refusing_release else ""),
-        ]  # fmt: skip
+            ReportCell(finding.last_accepting_release or units.DASH, note=refusing),
+        ]
 
     columns = (
         ReportColumn("Client", "text", "its client id, address, principal, software and team"),
@@ -195,12 +202,12 @@ def finding_table(facts: Facts) -> ReportTable:
     )
     # One row for all releases with the same evidence, with the remedy for the last of them.
     merged: dict[AuditFinding, tuple[AuditFinding, list[str]]] = {}
-    for one in findings(facts.audit):
-        if one.verdict not in {NOTHING, NOT_JUDGED}:
-            same = replace(one, release="", remedy="", last_accepting_release=None,
+    for finding in findings(facts.audit):
+        if finding.verdict not in {NOTHING, NOT_JUDGED}:
+            same = replace(finding, release="", remedy="", last_accepting_release=None,
                            first_refusing_release=None)  # fmt: skip
-            _, releases = merged.get(same, (one, []))
-            merged[same] = (one, [*releases, one.release])
+            _, releases = merged.get(same, (finding, []))
+            merged[same] = (finding, [*releases, finding.release])
     return build("What was found, gravest first", columns, merged.values(), row)
 
 
@@ -215,16 +222,18 @@ def _touched(noun: str, names: Sequence[str], count: int) -> list[str]:
 def client_table(facts: Facts) -> ReportTable:
     """The clients against which nothing was seen, and the brokers and controllers."""
 
-    def row(one: AuditFinding) -> list[ReportCell]:
+    def row(finding: AuditFinding) -> list[ReportCell]:
         return [
-            _whose(one),
+            _whose(finding),
             ReportCell(
-                one.verdict, note="" if one.role == "client" else one.role, verdict=one.verdict
+                finding.verdict,
+                note="" if finding.role == "client" else finding.role,
+                verdict=finding.verdict,
             ),
-            number(one.apis),
-            number(one.connections),
-            _when(one),
-            ReportCell(units.span(one.last_time_us - one.first_time_us)),
+            number(finding.apis),
+            number(finding.connections),
+            _when(finding),
+            ReportCell(units.span(finding.last_time_us - finding.first_time_us)),
         ]
 
     columns = (
@@ -238,9 +247,9 @@ def client_table(facts: Facts) -> ReportTable:
     audit = facts.audit
     last = audit.releases[-1] if audit.releases else ""
     shown = [
-        one
-        for one in findings(audit)
-        if one.verdict in {NOTHING, NOT_JUDGED} and one.release == last
+        finding
+        for finding in findings(audit)
+        if finding.verdict in {NOTHING, NOT_JUDGED} and finding.release == last
     ]
     return build(f"Nothing seen against them on Kafka {last}, or not judged",
                  columns, shown, row)  # fmt: skip
@@ -271,12 +280,12 @@ def pin_table(facts: Facts) -> ReportTable:
 def library_table(facts: Facts) -> ReportTable:
     """The first releases of client libraries that work."""
 
-    def row(one: FirstRelease) -> list[ReportCell]:
+    def row(release: FirstRelease) -> list[ReportCell]:
         return [
-            text(one.library),
-            text(one.works_from or units.DASH),
-            ReportCell(one.remark or units.DASH),
-            ReportCell(one.source),
+            text(release.library),
+            text(release.works_from or units.DASH),
+            ReportCell(release.remark or units.DASH),
+            ReportCell(release.source),
         ]
 
     columns = (

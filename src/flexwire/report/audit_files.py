@@ -60,13 +60,13 @@ def to_tool_csv(rows: Iterable[Sequence[Any]], names: Sequence[str] = ()) -> str
 
 
 def _written(rows: Iterable[Sequence[str]], end: str) -> str:
-    found = io.StringIO()
+    text = io.StringIO()
     for row in rows:
         line = io.StringIO()
         # With another end, Python leaves a carriage return in a value without quotes.
         csv.writer(line, lineterminator="\r\n").writerow(row)
-        found.write(line.getvalue().removesuffix("\r\n") + end)
-    return found.getvalue()
+        text.write(line.getvalue().removesuffix("\r\n") + end)
+    return text.getvalue()
 
 
 def cell(value: Any) -> str:
@@ -83,12 +83,12 @@ def cell(value: Any) -> str:
 
 def text_of(value: Any) -> str:
     """A value as text, and nothing else done to it."""
-    told = plain(value)
-    if isinstance(told, bool):
-        return "true" if told else "false"
-    if isinstance(told, list):
-        return " ".join(map(text_of, told))
-    return "" if told is None else str(told)
+    text = plain(value)
+    if isinstance(text, bool):
+        return "true" if text else "false"
+    if isinstance(text, list):
+        return " ".join(map(text_of, text))
+    return "" if text is None else str(text)
 
 
 def plain(value: Any) -> Any:
@@ -102,9 +102,9 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in value.items()}
+        return {name: plain(item) for name, item in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -142,11 +142,11 @@ COLUMNS = (
 
 def audit_row(finding: AuditFinding) -> dict[str, Any]:
     """A finding by `COLUMNS`: times as moments, groups and topics as lists, unknown as None."""
-    told: dict[str, Any] = {
+    row: dict[str, Any] = {
         name: getattr(finding, name, None) for name in COLUMNS if name not in _RENAMED
     }
     client = finding.client
-    told |= {
+    row |= {
         "client_id": client.client_id,
         "address": client.address,
         "principal": client.principal,
@@ -158,7 +158,7 @@ def audit_row(finding: AuditFinding) -> dict[str, Any]:
         "groups": list(finding.groups),
         "topics": list(finding.topics),
     }
-    return {name: told[name] for name in COLUMNS}
+    return {name: row[name] for name in COLUMNS}
 
 
 _RENAMED = frozenset(
@@ -192,7 +192,7 @@ def audit_json(
     """
     whole: dict[str, Any] = msgspec.to_builtins(replace(audit, findings=()))
     # Two copies less than as objects, where there are very many.
-    rows = [msgspec.json.encode(audit_row(one)) for one in audit.findings]
+    rows = [msgspec.json.encode(audit_row(finding)) for finding in audit.findings]
     whole["findings"] = msgspec.Raw(b"[" + b",".join(rows) + b"]")
     if sampled:
         whole["sampled"] = msgspec.to_builtins(sampled)

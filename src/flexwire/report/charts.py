@@ -120,7 +120,7 @@ def timeline_chart(facts: Facts) -> Chart | None:
             f"{units.span(facts.timeline.bucket_us)}; most at {units.moment(most.time_us)} UTC: "
             f"{units.count(most.frames)}."
         )
-        frames = {one.time_us: (one.frames,) for one in buckets}
+        frames = {bucket.time_us: (bucket.frames,) for bucket in buckets}
         step = facts.timeline.bucket_us
         return draw(
             summary, "time", lambda size: time_spec(rebin(frames, step, size.buckets), size, "")
@@ -138,8 +138,8 @@ def timeline_chart(facts: Facts) -> Chart | None:
 
 
 def has_sizes(facts: Facts) -> bool:
-    """Whether the size of any frame is known."""
-    return any(one.request_bytes or one.response_bytes for one in facts.timeline.buckets)
+    """Return whether the size of any frame is known."""
+    return any(bucket.request_bytes or bucket.response_bytes for bucket in facts.timeline.buckets)
 
 
 def api_chart(facts: Facts) -> Chart | None:
@@ -225,16 +225,16 @@ def bar_chart(
 
 def latency_chart(facts: Facts) -> Chart | None:
     """The distribution of latencies per API on a log scale."""
-    found = [
+    measured = [
         (api_label(api.api_key, api.name), api.latency)
         for api in facts.apis
         if api.latency is not None and api.latency.count and api.latency.max_ms > 0
     ]
-    if not found:
+    if not measured:
         return None
     waits = {api_label(api.api_key, api.name) for api in facts.apis if api.may_wait}
-    found.sort(key=lambda item: (item[0] in waits, -item[1].count, item[0]))
-    shown, more = found[:BAR_LIMIT], len(found) - BAR_LIMIT
+    measured.sort(key=lambda item: (item[0] in waits, -item[1].count, item[0]))
+    shown, more = measured[:BAR_LIMIT], len(measured) - BAR_LIMIT
     words = "; ".join(f"{label} {_middle_and_end(item)}" for label, item in shown)
     rest = f"; {units.plural(more, 'more API')} in the table" if more > 0 else ""
     summary = f"Latencies per API, p50 and p99: {words}{rest}."
@@ -350,10 +350,12 @@ def _latency_spec(rows: Sequence[tuple[str, Latency]], size: ChartSize) -> dict[
         ]
         # A log scale has no zero; a nanosecond stands for it.
         ends = {"low": max(item.min_ms, 1e-6), "high": max(item.max_ms, 1e-6)}
-        known = {"p50": item.p50_ms} | ({"p99": item.p99_ms} if item.count >= least_of(99) else {})
-        quantiles = {name: max(value, 1e-6) for name, value in known.items()}
+        percentiles = {"p50": item.p50_ms} | (
+            {"p99": item.p99_ms} if item.count >= least_of(99) else {}
+        )
+        quantiles = {name: max(value, 1e-6) for name, value in percentiles.items()}
         marks.append({"row": row, **ends, **quantiles})
-    of_many = [one for one in marks if "p99" in one]
+    of_many = [mark for mark in marks if "p99" in mark]
     low = min(entry["low"] for entry in cells + marks)
     high = max(entry["high"] for entry in cells + marks)
     scale = {
@@ -419,16 +421,16 @@ def _latency_axis() -> dict[str, Any]:
 
 def time_spec(slices: Sequence[TimeSlice], size: ChartSize, unit: str) -> dict[str, Any]:
     """Stacked parts over time; ``unit`` stands after the figures of the axis."""
-    inks = PARTS[: max(len(one.parts) for one in slices)]
+    inks = PARTS[: max(len(slice_.parts) for slice_ in slices)]
     parts = [
         {
-            "from": one.start_ms,
-            "to": one.end_ms,
-            "low": sum(one.parts[:number]),
-            "high": sum(one.parts[: number + 1]),
+            "from": slice_.start_ms,
+            "to": slice_.end_ms,
+            "low": sum(slice_.parts[:number]),
+            "high": sum(slice_.parts[: number + 1]),
             "part": ink,
         }
-        for one in slices
+        for slice_ in slices
         for number, ink in enumerate(inks)
     ]
     axis = {
@@ -477,7 +479,10 @@ def _clock(milliseconds: float) -> str:
 
 def _rebin(timeline: Timeline, limit: int) -> list[TimeSlice]:
     return rebin(
-        {one.time_us: (one.request_bytes, one.response_bytes) for one in timeline.buckets},
+        {
+            bucket.time_us: (bucket.request_bytes, bucket.response_bytes)
+            for bucket in timeline.buckets
+        },
         timeline.bucket_us,
         limit,
     )
@@ -487,7 +492,7 @@ def rebin(parts: Mapping[int, Sequence[float]], step_us: int, limit: int) -> lis
     """Slices of ``step_us`` by their start, neighbours summed until at most ``limit`` are left."""
     width, summed = rebinned(parts, step_us, limit)
     return [
-        TimeSlice(start / 1000, (start + width) / 1000, (*held,)) for start, held in summed.items()
+        TimeSlice(start / 1000, (start + width) / 1000, (*sums,)) for start, sums in summed.items()
     ]
 
 

@@ -21,15 +21,15 @@ _TOLD = VERDICTS[: VERDICTS.index("will do nothing") + 1]
 def cluster_table(facts: Facts) -> ReportTable:
     """The gates of the cluster, the gravest first."""
 
-    def row(one: ClusterGate) -> list[ReportCell]:
-        named = ", ".join(one.names[:_NAMES])
-        more = f" and {one.count - _NAMES:,} more" if one.count > _NAMES else ""
+    def row(gate: ClusterGate) -> list[ReportCell]:
+        named = ", ".join(gate.names[:_NAMES])
+        more = f" and {gate.count - _NAMES:,} more" if gate.count > _NAMES else ""
         return [
-            text(one.gate, f"on {one.release}"),
-            ReportCell(one.verdict, note=one.evidence, verdict=one.verdict),
-            text(one.subject),
-            ReportCell(one.reason, note=one.source),
-            ReportCell(one.remedy or units.DASH),
+            text(gate.gate, f"on {gate.release}"),
+            ReportCell(gate.verdict, note=gate.evidence, verdict=gate.verdict),
+            text(gate.subject),
+            ReportCell(gate.reason, note=gate.source),
+            ReportCell(gate.remedy or units.DASH),
             text(f"{named}{more}" or units.DASH),
         ]
 
@@ -48,29 +48,29 @@ def gates(audit: Audit) -> list[ClusterGate]:
     """The gates, the gravest first."""
     return sorted(
         audit.cluster,
-        key=lambda one: (
-            VERDICTS.index(one.verdict),
-            audit.releases.index(one.release) if one.release in audit.releases else -1,
-            one.gate,
-            one.subject,
+        key=lambda gate: (
+            VERDICTS.index(gate.verdict),
+            audit.releases.index(gate.release) if gate.release in audit.releases else -1,
+            gate.gate,
+            gate.subject,
         ),
     )
 
 
 def cluster_sentences(audit: Audit, release: str) -> list[tuple[AuditVerdict, str]]:
-    """What a release means to the cluster: a verdict and a sentence each, the gravest first.
+    """Return what a release means to the cluster: a verdict and a sentence each, the gravest first.
 
     Gates that nothing was seen of share one sentence. A gate that is open has none; it is in the
     table.
     """
-    found = [one for one in gates(audit) if one.release == release]
-    told: list[tuple[AuditVerdict, str]] = [
-        (one.verdict, f"The cluster {one.verdict}: {one.gate}, {one.subject}; {one.reason}.")
-        for one in found
-        if one.verdict in _TOLD and one.verdict != _NOT_SAID
+    open_gates = [gate for gate in gates(audit) if gate.release == release]
+    sentences: list[tuple[AuditVerdict, str]] = [
+        (gate.verdict, f"The cluster {gate.verdict}: {gate.gate}, {gate.subject}; {gate.reason}.")
+        for gate in open_gates
+        if gate.verdict in _TOLD and gate.verdict != _NOT_SAID
     ]
-    unseen = list(dict.fromkeys(one.gate for one in found if one.verdict == _NOT_SAID))
+    unseen = list(dict.fromkeys(gate.gate for gate in open_gates if gate.verdict == _NOT_SAID))
     if unseen:
         of = units.plural(len(unseen), "gate")
-        told.append((_NOT_SAID, f"The cluster: {of} not seen ({', '.join(unseen)})."))
-    return told
+        sentences.append((_NOT_SAID, f"The cluster: {of} not seen ({', '.join(unseen)})."))
+    return sentences

@@ -24,27 +24,29 @@ def _parties(facts: Facts, *roles: str) -> dict[object, int] | None:
     is_whole = not (audit.left_out.clients or audit.left_out.findings or FINDINGS in facts.left_out)
     if not (audit.findings and is_whole):
         return None
-    return {one.client: one.connections for one in audit.findings if one.role in roles}
+    return {
+        finding.client: finding.connections for finding in audit.findings if finding.role in roles
+    }
 
 
 def about_clients(facts: Facts) -> list[str]:
     """Return why the table of clients has other sums than the figures at the top of the page."""
-    told = []
+    sentences = []
     rows = len(facts.clients) + facts.left_out.get("clients", 0)
     if facts.clients and rows != clients(facts):
-        told.append(
+        sentences.append(
             f"The audit counts {units.plural(clients(facts), 'client')}, by client id and address. "
             f"This table has {units.plural(rows, 'row')}: one for each client id and software, "
             "those of brokers and controllers too."
         )
-    every = sum(one.connections for one in facts.clients)
+    every = sum(client.connections for client in facts.clients)
     if "clients" not in facts.left_out and every > facts.totals.connections:
-        told.append(
+        sentences.append(
             f"The connections of all rows are {units.count(every)}, and the capture has "
             f"{units.count(facts.totals.connections)}: one on which requests name several clients "
             "is in the row of each."
         )
-    return told
+    return sentences
 
 
 def about_connections(facts: Facts) -> str:
@@ -61,7 +63,7 @@ def about_connections(facts: Facts) -> str:
 
 def about_versions(facts: Facts) -> str:
     """Return how many requests are in no verdict, because their version is not known."""
-    unread = facts.totals.requests - sum(one.requests for one in facts.version_uses)
+    unread = facts.totals.requests - sum(version_use.requests for version_use in facts.version_uses)
     if unread <= 0 or "version_uses" in facts.left_out:
         return ""
     of = units.plural(facts.totals.requests, "request")
@@ -73,7 +75,7 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
     if not share.requests:
         return f"No request is of an API that Kafka {share.release} has."
     part = units.share(share.requests_at_newest / share.requests)
-    told = (
+    sentence = (
         f"{units.count(share.requests_at_newest)} of {units.plural(share.requests, 'request')} "
         f"({part}) are at the newest version that Kafka {share.release} has of their API. "
         f"{units.count(share.clients_at_newest)} of {units.plural(share.clients, 'client')} send "
@@ -81,9 +83,10 @@ def newest_sentence(share: NewestShare, requests: int) -> str:
     )
     others = requests - share.requests
     if others <= 0:
-        return told
+        return sentence
     of = units.plural(requests, "request")
     return (
-        f"{told} The other {units.count(others)} of {of} do not count here: they open connections "
-        "(ApiVersions, SASL), come from brokers, or are of APIs that the release does not have."
+        f"{sentence} The other {units.count(others)} of {of} do not count here: they open "
+        "connections (ApiVersions, SASL), come from brokers, or are of APIs that the release does "
+        "not have."
     )

@@ -35,40 +35,40 @@ MOST: Final = {
 """So many of each the facts have."""
 
 _FIRST: Final[dict[str, Callable[[Any], Any]]] = {
-    "apis": lambda one: (-one.request_bytes - one.response_bytes, one.api_key),
-    "clients": lambda one: (-one.bytes_sent - one.bytes_received, repr(one.client)),
+    "apis": lambda api: (-api.request_bytes - api.response_bytes, api.api_key),
+    "clients": lambda client: (-client.bytes_sent - client.bytes_received, repr(client.client)),
     "version_uses": use_order,
-    "topics": lambda one: (-one.records, one.topic, one.side),
-    "record_headers": lambda one: (-one.records, one.key),
-    "tagged_fields": lambda one: (one.name is not None, -one.times, repr(one)),
-    "lenient_uses": lambda one: (-one.frames, repr(one)),
+    "topics": lambda topic: (-topic.records, topic.topic, topic.side),
+    "record_headers": lambda header: (-header.records, header.key),
+    "tagged_fields": lambda field: (field.name is not None, -field.times, repr(field)),
+    "lenient_uses": lambda use: (-use.frames, repr(use)),
 }
 
 
 def bounded(facts: Facts) -> Facts:
     """The facts with at most so many of everything; what they leave out is in ``left_out``."""
-    kept: dict[str, Any] = {}
+    bounds: dict[str, Any] = {}
     left_out = dict(facts.left_out)
     for name, most in MOST.items():
         every = getattr(facts, name)
         if len(every) > most:
             # In the order that they had.
-            chosen = {id(one) for one in sorted(every, key=_FIRST[name])[:most]}
-            kept[name] = tuple(one for one in every if id(one) in chosen)
+            chosen = {id(item) for item in sorted(every, key=_FIRST[name])[:most]}
+            bounds[name] = tuple(item for item in every if id(item) in chosen)
             left_out[name] = left_out.get(name, 0) + len(every) - most
     audit = facts.audit
     if len(audit.findings) > MOST_FINDINGS:
         left_out[FINDINGS] = left_out.get(FINDINGS, 0) + len(audit.findings) - MOST_FINDINGS
-        kept["audit"] = replace(audit, findings=tuple(findings(audit)[:MOST_FINDINGS]))
-    headers = kept.get("record_headers", facts.record_headers)
-    kept["record_headers"] = tuple(
+        bounds["audit"] = replace(audit, findings=tuple(findings(audit)[:MOST_FINDINGS]))
+    headers = bounds.get("record_headers", facts.record_headers)
+    bounds["record_headers"] = tuple(
         replace(
-            one,
-            topics=one.topics[:TOPICS_OF_A_KEY],
-            topic_count=max(one.topic_count, len(one.topics)),
+            header,
+            topics=header.topics[:TOPICS_OF_A_KEY],
+            topic_count=max(header.topic_count, len(header.topics)),
         )
-        if len(one.topics) > TOPICS_OF_A_KEY
-        else one
-        for one in headers
+        if len(header.topics) > TOPICS_OF_A_KEY
+        else header
+        for header in headers
     )
-    return replace(facts, **kept, left_out=left_out)
+    return replace(facts, **bounds, left_out=left_out)

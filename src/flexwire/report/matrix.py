@@ -75,7 +75,7 @@ def client_label(client: Client, limit: int = 60) -> str:
 
 
 def client_name(client: Client, limit: int = 40) -> str:
-    """What to call a client in a sentence: its id, or its software where it has no id."""
+    """Return what to call a client in a sentence: its id, or its software where it has no id."""
     if client.client_id or not client.software:
         return client_label(client, limit)
     return f"{client_label(client)} {shorten(client.software, limit)}"
@@ -87,7 +87,7 @@ def worst(uses: Iterable[VersionUse]) -> Verdict:
 
 
 def use_order(use: VersionUse) -> tuple[int, int, str, int, int]:
-    """What breaks first, then by traffic; the rest of the key makes the order total."""
+    """Return what breaks first, then by traffic; the rest of the key makes the order total."""
     return (
         -_SEVERITY[use.verdict],
         -use.requests,
@@ -107,7 +107,7 @@ def by_client(facts: Facts) -> dict[Client, list[VersionUse]]:
 
 def build_matrix(facts: Facts, part: float = 1) -> Matrix:
     """The matrix, within the limits of a page, or that part of them."""
-    most_clients, most_apis = (math.ceil(part * one) for one in (CLIENT_LIMIT, API_LIMIT))
+    most_clients, most_apis = (math.ceil(part * limit) for limit in (CLIENT_LIMIT, API_LIMIT))
     uses = {client: own for client, own in by_client(facts).items() if own}
     columns: defaultdict[tuple[int, str], list[VersionUse]] = defaultdict(list)
     for use in facts.version_uses:

@@ -55,14 +55,14 @@ def render(facts: Facts) -> str:
     hostile: it is escaped, cut where it is too long, and characters that do not print are shown.
     Where the page would be too large, its tables have fewer rows, and say so.
     """
-    told = facts.to_json()
+    plain = facts.to_json()
     template = _environment().get_template("report.html.j2")
     pictures: _PictureCache | None = None
     page = ""
     for room in _ROOMS:
-        seen = Facts.from_json(units.safe(told, room.letters))
-        pictures = pictures or _pictures(seen)
-        page = template.render(_view(seen, room, pictures)).strip() + "\n"
+        shown_facts = Facts.from_json(units.safe(plain, room.letters))
+        pictures = pictures or _pictures(shown_facts)
+        page = template.render(_view(shown_facts, room, pictures)).strip() + "\n"
         if len(page.encode()) <= LARGEST_BYTES:
             break
     return page
@@ -111,7 +111,7 @@ def breakable(text: str) -> Markup:
 
 
 def folded(text: str, kind: str) -> tuple[str, str]:
-    """What a cell shows of a long text, and what only once it is opened: "" where it is short.
+    """Return what a cell shows of a long text, and what only once it is opened: "" where it is short.
 
     >>> folded("orders, payments", "text")
     ('orders, payments', '')
@@ -141,7 +141,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
         "chosen": audit.chosen(facts.audit),
         "sentences": audit.sentences(facts),
         "newest": [
-            footnotes.newest_sentence(one, facts.totals.requests) for one in facts.audit.newest
+            footnotes.newest_sentence(share, facts.totals.requests) for share in facts.audit.newest
         ],
         "clients": footnotes.clients(facts),
         "about_clients": footnotes.about_clients(facts),
@@ -155,7 +155,7 @@ def _view(facts: Facts, room: _PageRoom, pictures: _PictureCache) -> dict[str, A
         "decision": decision(facts.connections),
         "charts": pictures.drawn,
         "has_sizes": charts.has_sizes(facts),
-        "tables": {name: one.first(room.rows) for name, one in _tables(facts).items()},
+        "tables": {name: table.first(room.rows) for name, table in _tables(facts).items()},
         "answers": answers.parts(facts, pictures.answers, room.rows),
         "unseen": answers.unseen(facts),
         "exact_moment": lambda time: units.moment(time, exact=True),
@@ -171,7 +171,9 @@ class _PictureCache:
 
 
 def _pictures(facts: Facts) -> _PictureCache:
-    return _PictureCache(_charts(facts), {one.name: answers.chart(one) for one in facts.answers})
+    return _PictureCache(
+        _charts(facts), {answer.name: answers.chart(answer) for answer in facts.answers}
+    )
 
 
 def _charts(facts: Facts) -> dict[str, charts.Chart | None]:
@@ -226,7 +228,7 @@ def _inlined(name: str) -> str:
 
 
 def decision(connections: ConnectionFacts) -> str:
-    """How it was decided which connections are Kafka, in a sentence or two.
+    """Return how it was decided which connections are Kafka, in a sentence or two.
 
     >>> from flexwire.facts.facts import ConnectionFacts
     >>> decision(ConnectionFacts(given=("port 9092",)))

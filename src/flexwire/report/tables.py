@@ -88,7 +88,7 @@ def build(
 
 
 def of(facts: Facts, name: str) -> int:
-    """How many there are of what the facts list under a name, with those that they leave out."""
+    """Return how many there are of what the facts list under a name, with those that they leave out."""
     return len(getattr(facts, name)) + facts.left_out.get(name, 0)
 
 
@@ -199,15 +199,15 @@ def latency_table(facts: Facts) -> ReportTable:
     """Latency quantiles per API."""
 
     def row(item: tuple[ApiFacts, Latency]) -> list[ReportCell]:
-        api, found = item
+        api, pair = item
         return [
             text(api_label(api.api_key, api.name), "may wait for records" * api.may_wait),
-            number(found.count),
-            latency(found.min_ms),
-            latency(found.p50_ms),
-            latency(found.p90_ms) if found.count >= least_of(90) else _TOO_FEW,
-            latency(found.p99_ms) if found.count >= least_of(99) else _TOO_FEW,
-            latency(found.max_ms),
+            number(pair.count),
+            latency(pair.min_ms),
+            latency(pair.p50_ms),
+            latency(pair.p90_ms) if pair.count >= least_of(90) else _TOO_FEW,
+            latency(pair.p99_ms) if pair.count >= least_of(99) else _TOO_FEW,
+            latency(pair.max_ms),
         ]
 
     columns = (
@@ -219,9 +219,9 @@ def latency_table(facts: Facts) -> ReportTable:
         ReportColumn("p99", title="99 % of the latencies are at most this; of 100 pairs or more"),
         ReportColumn("Max"),
     )
-    known = [(api, api.latency) for api in facts.apis if api.latency is not None]
+    measured = [(api, api.latency) for api in facts.apis if api.latency is not None]
     # A broker that waits for records is slow because it was asked to be.
-    order = sorted(known, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
+    order = sorted(measured, key=lambda item: (item[0].may_wait, -item[1].p99_ms, item[0].api_key))
     caption = "Latencies per API, the slowest first; those that may wait for records last"
     return build(caption, columns, order, row)
 
@@ -290,7 +290,7 @@ def record_header_table(facts: Facts) -> ReportTable:
     ids = {topic.topic for topic in facts.topics if topic.is_id}
 
     def row(header: RecordHeaderFacts) -> list[ReportCell]:
-        topics = [f"topic id {one}" if one in ids else one for one in sorted(header.topics)]
+        topics = [f"topic id {topic}" if topic in ids else topic for topic in sorted(header.topics)]
         more = max(header.topic_count, len(topics)) - TOPICS_NAMED
         if more > 0:
             topics[TOPICS_NAMED:] = [f"and {units.count(more)} more"]

@@ -331,7 +331,7 @@ def answer_notes(facts: Facts) -> tuple[str, ...]:
         for answer in facts.answers
         if answer.left_out
     )
-    left_out = facts.audit.left_out.told
+    left_out = facts.audit.left_out.sentence
     return (*((left_out,) if left_out else ()), *moment_notes(facts.answers), *failed, *cut)
 
 

@@ -285,4 +285,4 @@ NO_MARKS: Final = CaptureMarks()
 
 def mark_notes(sampled: Iterable[SampledCaptures], added: AddedTags) -> tuple[str, ...]:
     """What a user should hear of captures that hold a part, or whose taps added tags."""
-    return (*sampled_notes(sampled), *((" ".join(added.told),) if added.files else ()))
+    return (*sampled_notes(sampled), *((" ".join(added.sentences),) if added.files else ()))

@@ -229,7 +229,7 @@ def _read(
                     _count_replicas(rows, batch, replicas)
                 if table.endswith(f"/{REPLICAS_MESSAGE}"):
                     replicas.update(replica_rows(batch)["connection"].to_pylist())
-    counts.requests = rows.told
+    counts.requests = rows.counts
     return counts
 
 
@@ -285,7 +285,7 @@ def _count_replicas(rows: RequestLogRows, logged: pa.RecordBatch, replicas: Coun
     for row in logged.take(of).select(_OF_LISTENER).to_pylist():
         count = replicas.get(row["connection"], 0)
         if count:
-            rows.told.listeners.add_replicas((row["listener"], row["security_protocol"]), count)
+            rows.counts.listeners.add_replicas((row["listener"], row["security_protocol"]), count)
 
 
 _OF_LISTENER: Final = ["connection", "listener", "security_protocol"]

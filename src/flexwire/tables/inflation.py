@@ -1,7 +1,7 @@
-"""What the records of compressed batches take, and the allowance that a part of a capture has.
+"""The memory that compressed batches take when inflated, and the allowance of a task.
 
-The count depends on nothing but rows of the table of records. So it is the same whoever made these
-rows, in whatever order, and however a batch's rows are cut.
+The measure depends only on rows of the table of records. So it does not matter who made these rows,
+in which order, or how the rows of a batch are cut.
 """
 
 from __future__ import annotations
@@ -29,47 +29,48 @@ PLAIN: Final = str(Compression.NONE.value)
 
 
 class BeyondAllowanceError(Exception):
-    """The batches take more than they are allowed; they are to be read again, each held."""
+    """The batches exceed their allowance; they must be read again, each with its own bound."""
 
 
 class InflationMeter:
-    """Counts what compressed batches take, and bounds them once they take more than allowed.
+    """Adds up what compressed batches take, and bounds them once the sum exceeds the allowance.
 
-    ``captured`` bytes are what the batches were captured in.
+    ``captured`` is the number of bytes in which the batches were captured.
     """
 
     def __init__(self, inflation: Inflation, captured: int) -> None:
-        self._given = inflation
+        self._inflation = inflation
         self._left = inflation.allowance(captured)
 
     @property
     def is_beyond(self) -> bool:
-        """Whether the batches took more than allowed, and are to be read again, each held."""
-        return self._left < 0 and not self._given.is_held
+        """True if the batches exceed the allowance, and must be read again with a bound each."""
+        return self._left < 0 and not self._inflation.is_held
 
     @property
     def inflation(self) -> Inflation:
-        """What the next batch may inflate to."""
-        return self._given.held() if self.is_beyond else self._given
+        """The bounds for the next batch."""
+        return self._inflation.held() if self.is_beyond else self._inflation
 
     def add(self, rows: Rows) -> None:
         """Count rows of the table of records."""
-        self.take(inflated_bytes(rows, self._given.max_inflated))
+        self.take(inflated_bytes(rows, self._inflation.max_inflated))
 
     def take(self, size: int) -> None:
-        """Count so many bytes."""
+        """Count this many bytes."""
         self._left -= size
 
     def check(self) -> None:
-        """Raise `BeyondAllowanceError` where the batches are to be read again."""
+        """Raise `BeyondAllowanceError` if the batches must be read again."""
         if self.is_beyond:
             raise BeyondAllowanceError
 
 
 def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -> None:
-    """Have something written; where its batches take too much, written again with each held.
+    """Write something; if its batches exceed the allowance, write it again with a bound each.
 
-    ``write`` raises `BeyondAllowanceError` then, and starts anew when it is called again.
+    In that case ``write`` raises `BeyondAllowanceError`, and starts from the beginning when it is
+    called again.
     """
     try:
         write(inflation)
@@ -78,11 +79,11 @@ def within_allowance(inflation: Inflation, write: Callable[[Inflation], None]) -
 
 
 def inflated_bytes(rows: Rows, max_inflated: int) -> int:
-    """Return how many bytes the records take that stand compressed in rows of their table.
+    """Return how many bytes the records of compressed batches take.
 
-    These are the bytes of keys, values and record headers, and `RECORD_COST` more for each record
-    and record header. A batch that does not read counts as ``max_inflated``: nobody knows how far
-    it was inflated.
+    These are the bytes of keys, values and record headers, plus `RECORD_COST` for each record and
+    record header. A batch that cannot be read counts as ``max_inflated``, because its inflated size
+    is unknown.
     """
     if not len(rows):
         return 0
@@ -106,10 +107,10 @@ def inflated_bytes(rows: Rows, max_inflated: int) -> int:
 
 
 def digested_bytes(digests: Mapping[str, Words]) -> int:
-    """Return how many bytes compressed batches took of which these are digests of `BatchDigests`.
+    """Return how many bytes compressed batches took, from the digests of `BatchDigests`.
 
-    These are the bytes of the batches without compression, and `RECORD_COST` more for each record
-    and record header.
+    These are the bytes of the batches without compression, plus `RECORD_COST` for each record and
+    record header.
     """
     size = digests["uncompressed_size"].copy()
     for name in ("records", "record_headers"):
@@ -118,7 +119,7 @@ def digested_bytes(digests: Mapping[str, Words]) -> int:
 
 
 def beyond(rows: Rows) -> int:
-    """Return how many rows are batches that inflate beyond a bound, as their ``error`` says."""
+    """Return how many rows are batches that inflate beyond a bound, by their ``error``."""
     facts, _, counts = _runs(rows)
     if facts["error"].null_count == len(facts):
         return 0
@@ -132,7 +133,7 @@ def _runs(rows: Rows) -> tuple[pa.RecordBatch, pa.RecordBatch, Words]:
 
 
 def _flags(flags: pa.BooleanArray) -> Words:
-    """Return flags as an array; a null is False."""
+    """Return flags as an array; null is False."""
     values: Words = flags.fill_null(fill_value=False).to_numpy(zero_copy_only=False)
     return values
 

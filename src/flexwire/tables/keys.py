@@ -1,8 +1,8 @@
-"""What identifies a connection and a frame in the tables: the key of every join, group and window.
+"""The columns that identify a connection and a frame: the key of every join, group and window.
 
-An analysis names connections by their ends and counts the frames of each from 0. So these columns
-repeat from one analysis to the next. Tables that grow hold the rows of several analyses, and their
-column ``analysis`` is then a part of each key. Tables of one analysis have no such column.
+An analysis names connections by their ends, and counts the frames of each from 0. So these columns
+repeat between analyses. A table that grows holds the rows of several analyses, and its column
+``analysis`` belongs to each key. A table of one analysis has no such column.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 ANALYSIS: Final = "analysis"
-"""The column of tables that grow: which analysis wrote the row."""
+"""The column of tables that grow: the analysis that wrote the row."""
 CONNECTION_KEY: Final = ("connection",)
-"""What identifies a connection within one analysis."""
+"""The columns that identify a connection within one analysis."""
 FRAME_KEY: Final = (*CONNECTION_KEY, "direction", "frame_index")
-"""What identifies a frame within one analysis."""
+"""The columns that identify a frame within one analysis."""
 
 
 def connection_key(columns: Collection[str]) -> tuple[str, ...]:
-    """Return the columns that identify a connection, of a table with these ``columns``.
+    """Return the columns that identify a connection in a table with these ``columns``.
 
     >>> connection_key(["connection", "client", "analysis"]), connection_key(["connection"])
     (('analysis', 'connection'), ('connection',))
@@ -30,7 +30,7 @@ def connection_key(columns: Collection[str]) -> tuple[str, ...]:
 
 
 def frame_key(columns: Collection[str]) -> tuple[str, ...]:
-    """Return the columns that identify a frame, of a table with these ``columns``.
+    """Return the columns that identify a frame in a table with these ``columns``.
 
     >>> frame_key(["connection", "direction", "frame_index", "analysis"])
     ('analysis', 'connection', 'direction', 'frame_index')

@@ -4,8 +4,8 @@
 keys of a piece ─▶ the last of each key ─▶ held ─▶ runs, sorted by hash ─▶ the last of each key
      batch_digests        in memory         files beside the output, read by ranges of hashes
 ```
-Of two records of one key the one with the lower offset is superseded, and counted where they meet:
-among those in memory, or between runs. What is held is bounded, however many keys there are.
+Of two records with one key, the record with the lower offset is superseded. It is counted where the
+two meet: in memory, or between runs. Memory is bounded, however many keys there are.
 """
 
 from __future__ import annotations
@@ -49,47 +49,47 @@ if TYPE_CHECKING:
 
 
 MOST_HELD: Final = 1 << 21
-"""So many keys are held, 64 MB of them; as many again while they are sorted."""
+"""At most this many keys are held: 64 MB, and as much again while they are sorted."""
 PARTS: Final = 1024
-"""A run is read in so many parts at the most, by the first bits of hashes."""
+"""A run is read in at most this many parts, by the first bits of hashes."""
 _SHIFT: Final = np.uint64(64 - PARTS.bit_length() + 1)
 _INDEX: Final = np.dtype("<i8")
 _INDEX_BYTES: Final = (PARTS + 1) * _INDEX.itemsize
 
 
 class SupersededCounts(NamedTuple):
-    """How many records were looked at, how many of them a later one supersedes, and their bytes."""
+    """The number of records with keys, how many of them a later one supersedes, and their bytes."""
 
     keyed_records: int = 0
     records: int = 0
     bytes: int = 0
 
     def plus(self, other: SupersededCounts) -> SupersededCounts:
-        """Both together."""
-        return SupersededCounts(*(one + two for one, two in zip(self, other, strict=True)))
+        """Return the sum of both."""
+        return SupersededCounts(*(mine + two for mine, two in zip(self, other, strict=True)))
 
 
 def last_of_each(keys: Words) -> tuple[Words, SupersededCounts]:
-    """Give the keys in order of their hashes, of each only that with the highest offset."""
-    found = _taken(keys, _by_hash(keys["hash"]))
-    is_same = _is_same(found)
-    if not is_same.any() and not (found["hash"][1:] == found["hash"][:-1]).any():
-        return found, SupersededCounts()
-    is_alike = found["hash"][1:] == found["hash"][:-1]
-    is_later = found["offset"][1:] >= found["offset"][:-1]
+    """Return the keys in the order of their hashes, only the highest offset of each key."""
+    ordered = _taken(keys, _by_hash(keys["hash"]))
+    is_same = _is_same(ordered)
+    if not is_same.any() and not (ordered["hash"][1:] == ordered["hash"][:-1]).any():
+        return ordered, SupersededCounts()
+    is_alike = ordered["hash"][1:] == ordered["hash"][:-1]
+    is_later = ordered["offset"][1:] >= ordered["offset"][:-1]
     if (is_alike & ~(is_same & is_later)).any():
-        # Hashes that are half the same, or offsets that go back.
-        found = keys[np.lexsort((keys["offset"], keys["other"], keys["hash"]))]
-        is_same = _is_same(found)
+        # Hashes agree only in their first half, or offsets go back.
+        ordered = keys[np.lexsort((keys["offset"], keys["other"], keys["hash"]))]
+        is_same = _is_same(ordered)
     is_last = np.append(~is_same, [True] * bool(len(keys)))
-    gone = found["size"][~is_last]
-    return _taken(found, np.flatnonzero(is_last)), SupersededCounts(0, len(gone), int(gone.sum()))
+    gone = ordered["size"][~is_last]
+    return _taken(ordered, np.flatnonzero(is_last)), SupersededCounts(0, len(gone), int(gone.sum()))
 
 
 def _by_hash(hashes: Words) -> Words:
-    """Give the order of hashes; of two that are the same the first comes first."""
-    # To sort words takes a seventh of what finding an order takes. The row stands in the last bits
-    # of each, and seldom do two hashes differ in these alone.
+    """Return the order of hashes; equal hashes keep their order."""
+    # Sorting words takes a seventh of the time that an argsort takes. The row number replaces the
+    # last bits of each hash, and two hashes seldom differ only in these.
     rows = np.uint64((1 << len(hashes).bit_length()) - 1)
     words = (hashes & ~rows) | np.arange(len(hashes), dtype=np.uint64)
     words.sort()
@@ -101,7 +101,7 @@ def _by_hash(hashes: Words) -> Words:
 
 
 def _taken(keys: Words, rows: Words) -> Words:
-    """Give some rows; without looking at their fields, in half the time."""
+    """Return some rows. Treating a row as opaque bytes takes half the time."""
     whole = np.ascontiguousarray(keys).view(f"V{KEYS_DTYPE.itemsize}")
     return whole.take(rows).view(KEYS_DTYPE)
 
@@ -113,48 +113,48 @@ def _is_same(keys: Words) -> Words:
 
 
 class KeyRuns:
-    """The keys of one partition that a task sees; what it cannot hold goes to ``spill``, in runs.
+    """The keys of one partition that a task sees; keys beyond the memory go to ``spill``, in runs.
 
     Attributes:
-        spilled: how many keys each run has.
-        found: what was superseded so far.
+        spilled: the number of keys in each run.
+        superseded: the counts of superseded records so far.
     """
 
     def __init__(self, spill: Callable[[bytes], None]) -> None:
         self.spilled: list[int] = []
-        self.found = SupersededCounts()
+        self.superseded = SupersededCounts()
         self._spill = spill
         self._held: list[Words] = []
         self._count = 0
 
     def add(self, keys: Words) -> None:
-        """Take in keys, which may be written over afterwards."""
+        """Add keys; their array may be overwritten afterwards."""
         self._add(keys)
-        self.found = self.found.plus(SupersededCounts(len(keys)))
+        self.superseded = self.superseded.plus(SupersededCounts(len(keys)))
         if self._count > MOST_HELD:
             self._merge()
 
     def _add(self, keys: Words) -> None:
-        kept, superseded = last_of_each(keys)
-        self.found = self.found.plus(superseded)
-        if len(kept) > MOST_HELD // 4:
-            # Most of them stand once, and to sort them again with others would find little.
-            self._write(kept)
+        last_keys, superseded = last_of_each(keys)
+        self.superseded = self.superseded.plus(superseded)
+        if len(last_keys) > MOST_HELD // 4:
+            # Most of these keys occur once, so sorting them again with others would find little.
+            self._write(last_keys)
         else:
-            self._held.append(kept)
-            self._count += len(kept)
+            self._held.append(last_keys)
+            self._count += len(last_keys)
 
     def _merge(self) -> None:
-        held, self._held, self._count = self._held, [], 0
-        if held:
-            self._add(np.concatenate(held))
+        held_keys, self._held, self._count = self._held, [], 0
+        if held_keys:
+            self._add(np.concatenate(held_keys))
 
     def _write(self, keys: Words) -> None:
         self._spill(packed(keys))
         self.spilled.append(len(keys))
 
     def close(self, *, is_whole: bool) -> None:
-        """Be done. A partition that is ``whole`` has no keys but these: no run may be needed."""
+        """Finish. If ``is_whole``, the partition has no other keys, so a run may be unnecessary."""
         self._merge()
         if not is_whole or self.spilled:
             for keys in self._held:
@@ -163,7 +163,7 @@ class KeyRuns:
 
 
 def packed(keys: Words) -> bytes:
-    """Give keys that are in order of their hashes as a run: an index of its parts, and the keys."""
+    """Return keys in the order of their hashes as a run: an index of its parts, and the keys."""
     starts = np.arange(PARTS, dtype=np.uint64) << _SHIFT
     index = np.append(np.searchsorted(keys["hash"], starts), len(keys)).astype(_INDEX)
     return bytes(index.tobytes() + np.ascontiguousarray(keys).tobytes())
@@ -176,34 +176,34 @@ class _KeyRun:
             self.index: Words = np.frombuffer(file.read(), _INDEX)
 
     def read(self, first: int, last: int) -> Words:
-        """Give the keys of some parts."""
+        """Return the keys of some parts."""
         start, stop = (
-            _INDEX_BYTES + KEYS_DTYPE.itemsize * int(self.index[one]) for one in (first, last)
+            _INDEX_BYTES + KEYS_DTYPE.itemsize * int(self.index[part]) for part in (first, last)
         )
         with self._source.open(start, stop) as file:
             return np.frombuffer(file.read(), KEYS_DTYPE)
 
 
 def superseded_between(runs: Iterable[InputFile], first: int, last: int) -> SupersededCounts:
-    """Count what is superseded between the runs of a partition, in their parts up to ``last``."""
-    read = [_KeyRun(one) for one in runs]
-    counts = np.diff(sum(one.index for one in read))
-    found = SupersededCounts()
+    """Count what is superseded between the runs of a partition, in parts up to ``last``."""
+    read = [_KeyRun(run) for run in runs]
+    counts = np.diff(sum(run.index for run in read))
+    superseded = SupersededCounts()
     for start, stop in _spans(counts[first:last].tolist(), first):
-        keys = np.concatenate([one.read(start, stop) for one in read])
-        found = found.plus(last_of_each(keys)[1])
-    return found
+        keys = np.concatenate([run.read(start, stop) for run in read])
+        superseded = superseded.plus(last_of_each(keys)[1])
+    return superseded
 
 
 def _spans(counts: Sequence[int], first: int) -> Iterator[tuple[int, int]]:
-    """Give spans of parts that have no more keys than can be held, or are one part."""
-    start, held = first, 0
+    """Yield spans of parts that fit into memory, or consist of one part."""
+    start, size = first, 0
     for part, count in enumerate(counts, first):
-        if held and held + count > MOST_HELD:
+        if size and size + count > MOST_HELD:
             yield start, part
-            start, held = part, 0
-        held += count
-    if held:
+            start, size = part, 0
+        size += count
+    if size:
         yield start, first + len(counts)
 
 
@@ -216,9 +216,9 @@ class KeyWork(NamedTuple):
 
     @classmethod
     def of(cls, partition: int, keys: int, most: int) -> list[Self]:
-        """Cut a partition of so many keys into works of about ``most``."""
+        """Cut the keys of a partition into pieces of work of about ``most`` keys."""
         count = min(PARTS, -(-keys // most))
-        ends = [PARTS * one // count for one in range(count + 1)]
+        ends = [PARTS * part // count for part in range(count + 1)]
         return [cls(partition, *pair) for pair in pairwise(ends)]
 
 
@@ -232,31 +232,32 @@ _MOMENTS: Final = {
     "newest_time": "newest",
     "max_timestamp": "max_timestamp",
 }
-_COMPRESSIONS = pa.array([str(one.value) for one in COMPRESSIONS])
+_COMPRESSIONS = pa.array([str(compression.value) for compression in COMPRESSIONS])
 _TYPES: Final = [
     TimestampType.NO_TIMESTAMP_TYPE,
     TimestampType.CREATE_TIME,
     TimestampType.LOG_APPEND_TIME,
 ]
-_TIMESTAMP_TYPES = pa.array([str(one.value) for one in _TYPES])
-_OUTCOMES = pa.array([OUTCOMES.get(one) for one in TransactionOutcome], pa.string())
-# Kafka's log cleaner leaves records of aborted transactions out when it looks for the last record
-# of each key, and it does not come to those of a transaction that is open.
+_TIMESTAMP_TYPES = pa.array([str(timestamp_type.value) for timestamp_type in _TYPES])
+_OUTCOMES = pa.array([OUTCOMES.get(outcome) for outcome in TransactionOutcome], pa.string())
+# When it looks for the last record of each key, Kafka's log cleaner ignores records of aborted
+# transactions. It does not process those of open transactions at all.
 _SETTLED: Final = (TransactionOutcome.NONE, TransactionOutcome.COMMITTED)
 _LOST: Final = "not read"
 
 
 @dataclass(frozen=True, slots=True)
 class LogWork:
-    """What one task reads.
+    """The input of one task.
 
     Attributes:
-        pieces: with the number of its partition each, those of one together and in order.
-        shared: numbers of partitions of which other tasks have pieces too.
-        windows: where pieces are to be sampled, by their number among these.
-        seed: what hashes of keys begin with.
-        transactions: how the transactions of each partition ended, by its number; a partition that
-            has no transaction need not be there.
+        pieces: each with the number of its partition; pieces of a partition are adjacent and in
+            order.
+        shared: numbers of partitions that other tasks read too.
+        windows: where to sample pieces, by their number among these.
+        seed: the start value of hashes of keys.
+        transactions: how the transactions of each partition ended, by its number; a partition
+            without transactions may be missing.
     """
 
     pieces: tuple[tuple[int, LogPiece], ...]
@@ -267,14 +268,14 @@ class LogWork:
 
 
 class LogTableRows:
-    """Gives the rows of a task. ``spill`` is given runs of keys, each with its partition's number.
+    """Yields the rows of a task; ``spill`` gets runs of keys with their partition's number.
 
-    ``inflation`` bounds what the batches inflate to. As soon as all of them take more than the
-    bytes that are read allow, `BeyondAllowanceError` is raised. A batch that inflates beyond its
-    own bound is damage.
+    ``inflation`` bounds what the batches inflate to. If all batches together exceed the allowance
+    for the bytes read, `BeyondAllowanceError` is raised. A batch that inflates beyond its own bound
+    is damage.
 
     Attributes:
-        spilled: how many keys each run of a partition has.
+        spilled: the number of keys in each run, by partition.
     """
 
     def __init__(
@@ -295,13 +296,15 @@ class LogTableRows:
 
     def __iter__(self) -> Rows:
         pieces = self._work.pieces
-        starts = [at for at, (one, _) in enumerate(pieces) if not at or pieces[at - 1][0] != one]
-        # Of a log without a byte there is no piece.
+        starts = [
+            at for at, (number, _) in enumerate(pieces) if not at or pieces[at - 1][0] != number
+        ]
+        # A log without a byte has no piece.
         for start, stop in pairwise([*starts, len(pieces)]):
             yield from self._partition(start, stop)
 
     def _partition(self, start: int, stop: int) -> Rows:
-        """Give the rows of successive pieces of one partition."""
+        """Yield the rows of successive pieces of one partition."""
         number, first = self._work.pieces[start]
         runs = KeyRuns(lambda run: self._spill(number, run))
         transactions = self._work.transactions.get(number, Transactions())
@@ -323,11 +326,11 @@ class LogTableRows:
         if runs.spilled:
             self.spilled[number] = runs.spilled
         yield RECORD_SIZES, _size_rows(first.partition, digests.sizes)
-        yield KEYS, key_row(first.partition, runs.found)
+        yield KEYS, key_row(first.partition, runs.superseded)
 
 
 class _PieceRows:
-    """Reads a piece, and has its `extents` then: of every batch there is."""
+    """Reads a piece; afterwards ``extents`` has the place of every batch."""
 
     def __init__(self, piece: LogPiece, digests: BatchDigests, inflation: Inflation) -> None:
         self._piece = piece
@@ -338,15 +341,17 @@ class _PieceRows:
 
     @property
     def extents(self) -> BatchExtents:
-        """Where its batches stand."""
-        return BatchExtents(*(np.concatenate(one) for one in zip(*self._extents, strict=True)))
+        """The places of its batches."""
+        return BatchExtents(
+            *(np.concatenate(columns) for columns in zip(*self._extents, strict=True))
+        )
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for found in digest_piece(self._piece, self._digests, self._inflation):
-            if isinstance(found, BatchDamage):
-                self._damaged.append(found)
+        for item in digest_piece(self._piece, self._digests, self._inflation):
+            if isinstance(item, BatchDamage):
+                self._damaged.append(item)
             else:
-                yield self._batches(found)
+                yield self._batches(item)
         yield self._batches(self._digests.take())
         yield self._damage()
 
@@ -361,37 +366,39 @@ class _PieceRows:
                 columns["position"], columns["size"], columns["uncompressed_size"], is_control
             )
         )
-        made = _facts(columns) | {
+        columns_by_name = _facts(columns) | {
             name: pa.array(columns[name])
             for name in digests.schema.names
             if name not in _MOMENTS and name != "outcome"
         }
-        return _placed(self._piece, BATCHES, made, digests.num_rows)
+        return _placed(self._piece, BATCHES, columns_by_name, digests.num_rows)
 
     def _damage(self) -> pa.RecordBatch:
-        """Give a row for each error, and for whatever else no batch has: no byte is left out."""
-        positions, sizes = self._known()
+        """Return a row for each error, and for every other byte outside a batch."""
+        positions, sizes = self._covered()
         starts = np.concatenate([[self._piece.start], positions + sizes])
         gaps = np.concatenate([positions, [self._piece.stop]]) - starts
         is_gap = gaps > 0
         starts, gaps = starts[is_gap], gaps[is_gap]
         reasons: list[dict[str, None]] = [{} for _ in starts]
-        at = np.searchsorted(starts, [one.position for one in self._damaged], side="right") - 1
-        for gap, one in zip(at.tolist(), self._damaged, strict=True):
-            reasons[gap][one.reason] = None
+        at = (
+            np.searchsorted(starts, [damage.position for damage in self._damaged], side="right") - 1
+        )
+        for gap, damage in zip(at.tolist(), self._damaged, strict=True):
+            reasons[gap][damage.reason] = None
         rows = [
-            (start, size, "; ".join(told) or _LOST)
-            for start, size, told in zip(starts.tolist(), gaps.tolist(), reasons, strict=True)
+            (start, size, "; ".join(reason) or _LOST)
+            for start, size, reason in zip(starts.tolist(), gaps.tolist(), reasons, strict=True)
         ]
-        made = {
-            "position": pa.array([one[0] for one in rows], pa.int64()),
-            "size": pa.array([one[1] for one in rows], pa.int64()),
-            "error": pa.array([one[2] for one in rows], pa.string()),
+        columns_by_name = {
+            "position": pa.array([row[0] for row in rows], pa.int64()),
+            "size": pa.array([row[1] for row in rows], pa.int64()),
+            "error": pa.array([row[2] for row in rows], pa.string()),
         }
-        return _placed(self._piece, BATCHES, made, len(rows))
+        return _placed(self._piece, BATCHES, columns_by_name, len(rows))
 
-    def _known(self) -> tuple[Words, Words]:
-        """Give where all batches stand, those that are another segment's too, and their bytes."""
+    def _covered(self) -> tuple[Words, Words]:
+        """Return the places and sizes of all batches, even those that count for another segment."""
         extents = self.extents
         parts = [np.stack([extents.positions, extents.sizes]), *self._digests.skipped]
         self._digests.skipped.clear()
@@ -401,17 +408,19 @@ class _PieceRows:
 
 
 def _facts(columns: dict[str, Words]) -> dict[str, pa.Array]:
-    """Give the columns that are made of several words, or of some bits of one."""
+    """Return the columns that are built from several words, or from some bits of one."""
     attributes, magic = columns["attributes"], columns["magic"]
     is_batch = magic == RECORD_BATCH
     is_append = attributes & TIMESTAMP_TYPE_MASK != 0
-    made = {name: pa.array(is_batch & (attributes & mask != 0)) for name, mask in _FLAGS.items()}
-    made |= {name: _moments(columns[word]) for name, word in _MOMENTS.items()}
-    made["compression"] = _COMPRESSIONS.take(pa.array(attributes & COMPRESSION_MASK))
+    columns_by_name = {
+        name: pa.array(is_batch & (attributes & mask != 0)) for name, mask in _FLAGS.items()
+    }
+    columns_by_name |= {name: _moments(columns[word]) for name, word in _MOMENTS.items()}
+    columns_by_name["compression"] = _COMPRESSIONS.take(pa.array(attributes & COMPRESSION_MASK))
     kinds = np.where(magic == 0, 0, 1 + is_append)
-    made["outcome"] = _OUTCOMES.take(pa.array(columns["outcome"]))
-    made["timestamp_type"] = _TIMESTAMP_TYPES.take(pa.array(kinds))
-    return made
+    columns_by_name["outcome"] = _OUTCOMES.take(pa.array(columns["outcome"]))
+    columns_by_name["timestamp_type"] = _TIMESTAMP_TYPES.take(pa.array(kinds))
+    return columns_by_name
 
 
 def _moments(milliseconds: Words) -> pa.Array:
@@ -421,8 +430,10 @@ def _moments(milliseconds: Words) -> pa.Array:
     return pa.Array.from_buffers(MOMENT, len(moments), buffers)
 
 
-def _placed(piece: LogPiece, table: str, made: dict[str, pa.Array], rows: int) -> pa.RecordBatch:
-    """Give rows of a table with the columns of their place; what is not made is null."""
+def _placed(
+    piece: LogPiece, table: str, columns_by_name: dict[str, pa.Array], rows: int
+) -> pa.RecordBatch:
+    """Return rows of a table with the columns of their place; missing columns are null."""
     place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
@@ -430,10 +441,10 @@ def _placed(piece: LogPiece, table: str, made: dict[str, pa.Array], rows: int) -
     }
     schema = LOG_SCHEMAS[table]
     arrays = [
-        made[one.name].cast(one.type)
-        if one.name in made
-        else pa.repeat(pa.scalar(place.get(one.name), one.type), rows)
-        for one in schema
+        columns_by_name[column.name].cast(column.type)
+        if column.name in columns_by_name
+        else pa.repeat(pa.scalar(place.get(column.name), column.type), rows)
+        for column in schema
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -441,18 +452,19 @@ def _placed(piece: LogPiece, table: str, made: dict[str, pa.Array], rows: int) -
 def _size_rows(partition: Partition, sizes: Words) -> pa.RecordBatch:
     kinds = np.flatnonzero(sizes).tolist()
     rows = [
-        {**partition._asdict(), "size": least_of(one), "records": int(sizes[one])} for one in kinds
+        {**partition._asdict(), "size": least_of(place), "records": int(sizes[place])}
+        for place in kinds
     ]
     return pa.RecordBatch.from_pylist(rows, LOG_SCHEMAS[RECORD_SIZES])
 
 
-def key_row(partition: Partition, found: SupersededCounts) -> pa.RecordBatch:
-    """Give the row of what was found of a partition; none where nothing was looked at."""
+def key_row(partition: Partition, superseded: SupersededCounts) -> pa.RecordBatch:
+    """Return the row with the counts of a partition; none if no record had a key."""
     row = {
         **partition._asdict(),
-        "keyed_records": found.keyed_records,
-        "superseded_records": found.records,
-        "superseded_bytes": found.bytes,
+        "keyed_records": superseded.keyed_records,
+        "superseded_records": superseded.records,
+        "superseded_bytes": superseded.bytes,
     }
-    rows = [row] if any(found) else []
+    rows = [row] if any(superseded) else []
     return pa.RecordBatch.from_pylist(rows, LOG_SCHEMAS[KEYS])

@@ -1,7 +1,7 @@
-"""A sample of a log's batches, written again in other ways: what really comes out of it.
+"""A sample of a log's batches, written again in other ways, to measure the resulting size.
 
-The records are put into batches of other sizes, and each of these is compressed by each codec, as a
-producer would. Nothing is inferred from one size or level to another.
+The records are put into batches of other sizes, and each codec compresses each batch, as a producer
+would. Nothing is extrapolated from one size or level to another.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ CODECS: Final[tuple[tuple[Compression, int | None], ...]] = (
     (Compression.ZSTD, 3),
     (Compression.ZSTD, 9),
 )
-"""What a sample is compressed with: types, and levels of those that have some."""
+"""The compression types of a sample, with their levels if they have any."""
 BATCH_SIZES: Final = (16 << 10, 128 << 10, 1 << 20)
-"""The bytes of records that go into a batch, of those sizes that a sample is large enough for."""
+"""The bytes of records in a batch; a size is tried only if the sample is large enough."""
 MOST_INFLATED: Final = 8 << 20
-"""A batch that inflates to more is no part of a sample: each way takes its time."""
+"""A batch that inflates to more is left out of samples, because each way takes its time."""
 _COLUMNS: Final = ("offset", "timestamp", "key", "value", "headers")
 
 
 class SampleWindow(NamedTuple):
-    """Where in a file a sample is to begin at the earliest, and its bytes without compression."""
+    """The earliest position of a sample in a file, and its size without compression."""
 
     position: int
     wanted: int
 
 
 class BatchSample(NamedTuple):
-    """Successive batches: where they stand, and how many bytes they have in the file."""
+    """Successive batches: their place, and their bytes in the file."""
 
     start: int
     stop: int
@@ -65,7 +65,7 @@ class BatchSample(NamedTuple):
 
 
 class BatchExtents(NamedTuple):
-    """The batches of a piece, in the order of their positions: where each stands, and its bytes."""
+    """The batches of a piece in the order of their positions: their places and sizes."""
 
     positions: Words
     sizes: Words
@@ -74,9 +74,9 @@ class BatchExtents(NamedTuple):
 
 
 def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None:
-    """Choose successive batches of a piece; None where none is to be had.
+    """Choose successive batches of a piece; None if there are none.
 
-    Control batches between them are no part of the sample.
+    Control batches between them are not part of the sample.
     """
     positions, sizes, inflated, is_control = batches
     chosen: list[int] = []
@@ -99,14 +99,14 @@ def sample_at(window: SampleWindow, batches: BatchExtents) -> BatchSample | None
 
 
 def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
-    """Write a sample of a piece again in all ways; None where its records cannot be written."""
+    """Write a sample of a piece again in all ways; None if its records cannot be written."""
     part = replace(piece, start=sample.start, stop=sample.stop, is_end=False)
-    found = read_piece(part, _COLUMNS, mode="PERMISSIVE")
-    read = [one for one in found if not isinstance(one, BatchDamage)]
+    items = read_piece(part, _COLUMNS, mode="PERMISSIVE")
+    read = [item for item in items if not isinstance(item, BatchDamage)]
     if not read or not sum(map(len, read)):
         return None
     rows = pa.Table.from_batches(read).combine_chunks()
-    told = {
+    place = {
         "topic": piece.partition.topic,
         "partition": piece.partition.partition,
         "file": piece.log.name,
@@ -116,7 +116,7 @@ def rewritten(piece: LogPiece, sample: BatchSample) -> pa.RecordBatch | None:
         "sampled_records": len(rows),
     }
     try:
-        ways = [told | one for one in _ways(rows)]
+        ways = [place | way for way in _ways(rows)]
     except EncodeError:
         return None
     return pa.RecordBatch.from_pylist(ways, LOG_SCHEMAS[REWRITES]) if ways else None
@@ -126,16 +126,18 @@ def _ways(rows: pa.Table) -> Iterator[dict[str, Any]]:
     sizes = record_sizes(rows)
     for batch_size in BATCH_SIZES:
         if sizes.sum() < batch_size:
-            # Not one such batch could be filled, and nothing be said about it.
+            # The sample does not fill even one such batch, so nothing can be said about this size.
             return
         bodies = [_body(rows.slice(first, last - first)) for first, last in cut(sizes, batch_size)]
         for compression, level in CODECS:
-            written = (deflate(compression, one, level=level, magic=RECORD_BATCH) for one in bodies)
+            written = (
+                deflate(compression, body, level=level, magic=RECORD_BATCH) for body in bodies
+            )
             yield {
                 "compression": str(compression.value),
                 "level": level,
                 "batch_size": batch_size,
-                "written_bytes": sum(HEADER_SIZE + len(one) for one in written),
+                "written_bytes": sum(HEADER_SIZE + len(batch) for batch in written),
                 "written_batches": len(bodies),
             }
 
@@ -145,14 +147,14 @@ def _body(rows: pa.Table) -> bytes:
 
 
 def record_sizes(rows: pa.Table) -> Words:
-    """Give about how many bytes each record has in a batch: its own, and the least around them."""
+    """Return the approximate size of each record in a batch, with the fields around it."""
     headers = rows["headers"].combine_chunks()
     items = headers.flatten()
     inner = sum(_lengths(items.field(name)) for name in ("key", "value"))
     ends = np.concatenate([[0], np.cumsum(inner + LEAST_RECORD_HEADER)])
     counts = np.concatenate([[0], np.cumsum(pc.list_value_length(headers).to_numpy())])
-    found: Words = LEAST_RECORD + np.diff(ends[counts])
-    return found + _lengths(rows["key"]) + _lengths(rows["value"])
+    sizes: Words = LEAST_RECORD + np.diff(ends[counts])
+    return sizes + _lengths(rows["key"]) + _lengths(rows["value"])
 
 
 def _lengths(values: pa.Array | pa.ChunkedArray) -> Words:
@@ -161,7 +163,7 @@ def _lengths(values: pa.Array | pa.ChunkedArray) -> Words:
 
 
 def cut(sizes: Words, most: int) -> Iterator[tuple[int, int]]:
-    """Cut records into batches of no more than ``most`` bytes, or of one record."""
+    """Cut records into batches of at most ``most`` bytes, or of one record."""
     ends = np.cumsum(sizes)
     cuts, start = [0], 0
     while cuts[-1] < len(sizes):

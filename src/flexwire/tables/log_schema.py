@@ -1,6 +1,6 @@
-"""The tables of logs: every column, its type and what it means, once; as `flexwire.tables.schema`.
+"""The tables of logs: every column with its type and meaning, as in `flexwire.tables.schema`.
 
-They are there where an analysis was given log segments, beside those of traffic.
+An analysis of log segments writes these tables beside those of traffic.
 """
 
 from __future__ import annotations
@@ -141,4 +141,4 @@ LOG_TABLES: Final = (
     ),
 )
 """The tables of logs."""
-LOG_SCHEMAS: Final = {one.place: schema_of(one.columns) for one in LOG_TABLES}
+LOG_SCHEMAS: Final = {table.place: schema_of(table.columns) for table in LOG_TABLES}

@@ -1,12 +1,12 @@
 """The columns of a message's table: the facts of a frame, and the message itself.
 
 The message is in ``body``, one struct with every field of every version (see
-`flexwire.columnar.types`). It is one column so that no field's name meets that of a fact:
-``select(client_id, body.topics)``. A body that does not decode has the bytes and the reason. One
-that breaks its spec, and that Kafka's Java reads nevertheless, has all three.
+`flexwire.columnar.types`). One column keeps the names of fields apart from those of facts:
+``select(client_id, body.topics)``. For a body that does not decode, the row has the bytes and the
+reason. For a body that breaks its spec but that Kafka's Java reads, the row has all three.
 
-A few versions were laid out anew under the same number, mostly while they were a preview. A person
-who knows the release of the captured brokers names it, and their bytes are read as it wrote them.
+A few versions got a new layout under the same number, mostly while they were a preview. If the user
+names the release of the captured brokers, their bytes are read with the layout of that release.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 @per_catalog
 @cache
 def class_of(name: str, version: int, release: str | None) -> type[Message]:
-    """The class that reads a version as ``release`` wrote it; None: as the newest with it.
+    """Return the class that reads a version as ``release`` wrote it; None means the newest release.
 
-    Where the bytes are the same it is the newest one, with its names.
+    If the bytes are the same, it is the newest class, with its names.
     """
     newest = message(name)
     entry = catalog().entry(name)
@@ -52,29 +52,29 @@ def class_of(name: str, version: int, release: str | None) -> type[Message]:
 @per_catalog
 @cache
 def body_type(name: str, release: str | None) -> pa.StructType:
-    """The type of a message's column: every field of every version, and those of ``release``."""
+    """Return the type of a message's column: every field of every version, and of ``release``."""
     newest, own = message_type(name), message(name)
     for version in catalog().entry(name).releases.get(release or "", ()):
-        made = class_of(name, version, release)
-        if made is not own:
-            return merge(name, [newest, message_type(made)])
+        message_class = class_of(name, version, release)
+        if message_class is not own:
+            return merge(name, [newest, message_type(message_class)])
     return newest
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a column as a type that has its fields and perhaps more, as `merge` makes one.
+    """Return a column as a type that has all of its fields, and perhaps more, as `merge` builds it.
 
-    Fields that it does not have are null, numbers become wider; what is as it was is not copied.
+    Missing fields become null, and numbers become wider. Unchanged columns are not copied.
     """
     if array.type == kind:
         return array
     if pa.types.is_struct(kind):
-        names = [one.name for one in array.type]
+        names = [field.name for field in array.type]
         fields = [
-            conform(array.field(names.index(one.name)), one.type)
-            if one.name in names
-            else pa.nulls(len(array), one.type)
-            for one in kind
+            conform(array.field(names.index(field.name)), field.type)
+            if field.name in names
+            else pa.nulls(len(array), field.type)
+            for field in kind
         ]
         nulls = array.is_null() if array.null_count else None
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
@@ -88,8 +88,8 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[Any, Any]:
-    """Whether each message of a column brings records of the cluster's metadata."""
-    found = np.zeros(len(column), bool)
+    """Return whether each message of a column carries records of the cluster's metadata."""
+    is_metadata = np.zeros(len(column), bool)
     carrier, topics, name, topic_id = METADATA_CARRIER
     if message_name == carrier:
         lists = column.field(topics)
@@ -97,14 +97,14 @@ def rows_of_metadata(message_name: str, column: pa.StructArray) -> np.ndarray[An
         each = lists.values.slice(offsets[0], offsets[-1] - offsets[0])
         by_name = pc.equal(each.field(name), METADATA_TOPIC)
         by_id = pc.equal(each.field(topic_id), uuid_text(METADATA_TOPIC_ID))
-        is_metadata = pc.or_kleene(by_name, by_id)
-        if is_metadata.true_count:
+        brings = pc.or_kleene(by_name, by_id)
+        if brings.true_count:
             rows = np.repeat(np.arange(len(column)), np.diff(offsets))
-            found[rows[np.asarray(is_metadata.fill_null(False))]] = True
-    return found
+            is_metadata[rows[np.asarray(brings.fill_null(False))]] = True
+    return is_metadata
 
 
-# What a message's row has from its frame as it is.
+# The columns that a message's row copies from its frame.
 COPIED = (
     "connection",
     "direction",
@@ -116,9 +116,9 @@ COPIED = (
     "api_version",
     "correlation_id",
 )
-# What a request's row has from its frame, and a response's from its own header.
+# The columns that a request takes from its frame, and a response from its own header.
 READ = ("header_version", "header_unknown_tagged_fields")
-# The columns of frames that become rows of a message's table.
+# The columns of frames that a message's table needs.
 NEEDED = pa.schema(
     [
         *map(OUTCOMES.field, (*COPIED, *READ)),
@@ -132,7 +132,7 @@ NEEDED = pa.schema(
 @per_catalog
 @cache
 def table_schema(name: str, release: str | None = None, *, record_bytes: bool = True) -> pa.Schema:
-    """The columns of a message's table; without ``record_bytes`` it has but their sizes."""
+    """Return the columns of a message's table; without ``record_bytes`` only sizes of records."""
     body = body_type(name, release)
     if not record_bytes:
         body = type_without_record_bytes(body)

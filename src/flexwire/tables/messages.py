@@ -1,14 +1,15 @@
-"""The rows of a message's table, from the frames that carry it.
+"""The rows of a message's table, from the frames that carry the message.
 
-Bodies are cut out of the payloads and decoded as one column. What columns refuse, or cannot say as
-the reference says it, goes row by row through `flexwire.tables.bodies`: damaged and lenient bodies,
-headers that are not the plain ones, and whatever holds credentials. Then all stand in order again.
+Bodies are cut out of the payloads and decoded as one column. The kernels refuse damaged and lenient
+bodies, unusual headers, and everything that holds credentials. These rows go one by one through
+`MessageBodies`. Finally all rows are put in order.
 
-Each body is read strictly, then as Kafka's Java reads it; credentials are withheld from the object.
-`flexwire.tables.messages` gives the same rows in columns, and leaves here what columns refuse.
+`MessageBodies` reads each body strictly, and if that fails, as Kafka's Java reads it. It withholds
+credentials in the object.
 
-A response says itself where its body begins. Its header is plain if its tag section is empty, or it
-has none: then it has one length in all responses of a version, and no row is looked at alone.
+A response's header says where its body begins. The header is plain if it has no tag section, or an
+empty one. All plain headers of a version have the same length, so no row needs to be looked at
+alone.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
 
 
 class CarrierFrames:
-    """The frames of a batch that stand in some of its rows, ascending; without these, all.
+    """The frames of a batch in some of its rows, ascending; without rows, all of them.
 
-    ``facts`` are their columns but for the payloads, which stay where they are: ``begins`` and
-    ``ends`` say where in ``data`` each is.
+    ``facts`` are their columns without the payloads. The payloads stay where they are: ``begins``
+    and ``ends`` are their positions in ``data``.
     """
 
     def __init__(self, frames: pa.RecordBatch, rows: Words | None = None) -> None:
@@ -80,7 +81,7 @@ class CarrierFrames:
         return len(self.facts)
 
     def frames(self, some: Words) -> pa.RecordBatch:
-        """Give some of them with their payloads."""
+        """Return some of the frames with their payloads."""
         rows = some if self._rows is None else self._rows[some]
         return self._frames if len(rows) == len(self._frames) else self._frames.take(pa.array(rows))
 
@@ -88,8 +89,8 @@ class CarrierFrames:
 class BodyPlaces(NamedTuple):
     """Where each frame's body begins in its payload, and what its header says.
 
-    ``is_sure`` says for which frames: the others have a header that only `parse_response` reads, or
-    lack what says where it ends.
+    ``is_sure`` marks the frames for which this is known. For the others, only `parse_response`
+    reads the header, or the end of the header is unknown.
     """
 
     is_sure: Words
@@ -99,7 +100,7 @@ class BodyPlaces(NamedTuple):
 
 
 def body_places(carried: CarrierFrames) -> BodyPlaces:
-    """Look for the bodies of frames, which have the columns of `NEEDED`."""
+    """Find the bodies of frames; these have the columns of `NEEDED`."""
     frames = carried.facts
     direction = frames["direction"]
     sizes = carried.ends - carried.begins
@@ -115,14 +116,14 @@ def body_places(carried: CarrierFrames) -> BodyPlaces:
         header_versions = pc.if_else(answered, pa.array(versions), header_versions)
     is_sure &= (starts >= 0) & (starts <= sizes)
     tagged = frames["header_unknown_tagged_fields"]
-    # A frame of a response says nothing of its header, and a null is a list of nothing.
+    # A response's frame says nothing of its header, and a null counts as an empty list.
     has_tags = np.diff(np.asarray(tagged.offsets)) > 0
     is_sure &= ~(has_tags & (is_response | ~_valid(tagged)))
     return BodyPlaces(is_sure, starts, header_versions, _without_nulls(tagged))
 
 
 def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray:
-    """Give the bodies of some frames by where each begins in its payload."""
+    """Return the bodies of some frames, which begin at ``starts`` in their payloads."""
     begins = carried.begins[rows] + starts[rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
@@ -132,7 +133,7 @@ def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray
 
 
 class _ResponseHeader(NamedTuple):
-    """A response header without tagged fields; one of no size is not to be relied on."""
+    """A response header without tagged fields; a size of 0 means that it is unknown."""
 
     size: int
     version: int
@@ -146,25 +147,25 @@ _INT32_BITS = 32
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plain_header(api_key: int, version: int) -> _ResponseHeader:
-    """Give the header of responses; unsure where it has no one length, or none has the api key."""
-    made = message("ResponseHeader")
+    """Return the header of responses; unknown if its length varies, or no API has the key."""
+    header_class = message("ResponseHeader")
     try:
-        plain = made().encode(response_header_version(api_key, version))
+        plain = header_class().encode(response_header_version(api_key, version))
         read = parse_response(plain, api_key, version)
     except FlexwireError:
         return _UNSURE
-    schema = made.definition.schema(read.header_version)
-    if not all(isinstance(one.type, Integer) for one in schema.inline):
+    schema = header_class.definition.schema(read.header_version)
+    if not all(isinstance(inline_field.type, Integer) for inline_field in schema.inline):
         return _UNSURE
     return _ResponseHeader(read.body_offset, read.header_version, schema.flexible)
 
 
 def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Words]:
-    """Give whether each frame begins as a response with a plain header, its size and version."""
+    """Return whether each frame begins with a plain response header, its size and its version."""
     headers, which = _headers(carried.facts)
-    width, number, has_tags = (np.array(one)[which] for one in zip(*headers, strict=True))
+    width, number, has_tags = (np.array(column)[which] for column in zip(*headers, strict=True))
     is_plain = (width > 0) & (width <= sizes)
-    # The last byte says how many tagged fields there are.
+    # The last byte is the number of tagged fields.
     last = np.flatnonzero(is_plain & has_tags)
     data = np.frombuffer(carried.data or b"", np.uint8)
     is_plain[last] = data[carried.begins[last] + width[last] - 1] == 0
@@ -172,7 +173,7 @@ def _responses(carried: CarrierFrames, sizes: Words) -> tuple[Words, Words, Word
 
 
 def _headers(frames: pa.RecordBatch) -> tuple[list[_ResponseHeader], Words]:
-    """Give the header of each api key and version, and which of them each frame's is."""
+    """Return the header of each api key and version, and the number of each frame's header."""
     keys = np.asarray(frames["api_key"].fill_null(-1)).astype(np.int64)
     versions = np.asarray(frames["api_version"].fill_null(-1))
     both = pa.array(keys << _INT32_BITS | versions.view(np.uint32)).dictionary_encode()
@@ -203,7 +204,7 @@ def _without_nulls(tagged: pa.ListArray) -> pa.ListArray:
 
 @dataclass(slots=True)
 class _FrameBody:
-    """A frame, and the message in it or the reason why there is none; both if read leniently."""
+    """A frame with its message, or the reason why there is none; both if it was read leniently."""
 
     frame: dict[str, Any]
     header_version: int | None
@@ -224,9 +225,9 @@ class MessageBodies:
     show_credentials: bool
 
     def decode(self, frames: pa.RecordBatch) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Give the frames' rows, those of one version at a time, and which of the frames they are.
+        """Yield the frames' rows, one version at a time, with the numbers of the frames.
 
-        So a column's presence is asked once and not per message.
+        Then the presence of a column is decided once, not for each message.
         """
         by_version: dict[int | None, list[tuple[int, _FrameBody]]] = defaultdict(list)
         for row, frame in enumerate(frames.select(NEEDED.names).to_pylist()):
@@ -238,9 +239,9 @@ class MessageBodies:
                 raise
             by_version[body.version].append((row, body))
         schema = table_schema(self.name, self.release)
-        for version, found in by_version.items():
-            bodies = [body for _, body in found]
-            yield [row for row, _ in found], self._batch(schema, version, bodies)
+        for version, numbered in by_version.items():
+            bodies = [body for _, body in numbered]
+            yield [row for row, _ in numbered], self._batch(schema, version, bodies)
 
     def _body(self, frame: dict[str, Any]) -> _FrameBody:
         body = _FrameBody(
@@ -253,7 +254,7 @@ class MessageBodies:
             body.error = str(error)
             with suppress(CodecError, FrameError, UnknownMessageError):
                 self._read(body, lenient=True)
-        # Bytes that do not decode may not be those of this message.
+        # Bytes that do not decode may belong to another message.
         is_guarded = body.error is not None and frame["is_guarded"]
         if not self.show_credentials:
             _withhold(body, is_secret=carries_credentials(self.name) or is_guarded)
@@ -271,8 +272,8 @@ class MessageBodies:
             body.header_version = response.header_version
             body.header_unknown_tagged_fields = raw_tagged_fields(header.unknown_tagged_fields)
             offset, version = response.body_offset, response.body_version
-        made = class_of(self.name, version, self.release)
-        body.message = made.decode(payload[offset:], version, lenient=lenient)
+        message_class = class_of(self.name, version, self.release)
+        body.message = message_class.decode(payload[offset:], version, lenient=lenient)
         body.version = version
 
     def _batch(
@@ -283,11 +284,13 @@ class MessageBodies:
             column: pa.Array = pa.nulls(len(bodies), kind)
             tagged = pa.array([[]] * len(bodies), TAGGED_FIELD_USES)
         else:
-            made = class_of(self.name, version, self.release)
-            given = [body.message for body in bodies]
-            column = message_column(made.definition.schema(version), kind, given)
-            tagged = tagged_field_uses(column, np.full(len(bodies), version), {version: made})
-        columns: dict[str, Any] = {one: [body.frame[one] for body in bodies] for one in COPIED}
+            message_class = class_of(self.name, version, self.release)
+            messages = [body.message for body in bodies]
+            column = message_column(message_class.definition.schema(version), kind, messages)
+            tagged = tagged_field_uses(
+                column, np.full(len(bodies), version), {version: message_class}
+            )
+        columns: dict[str, Any] = {name: [body.frame[name] for body in bodies] for name in COPIED}
         columns |= {
             "message": [self.name] * len(bodies),
             "header_version": [body.header_version for body in bodies],
@@ -298,8 +301,10 @@ class MessageBodies:
             "bytes": [body.bytes for body in bodies],
         }
         arrays = [
-            tagged if one.name == "tagged_fields" else pa.array(columns[one.name], one.type)
-            for one in OUTCOMES
+            tagged
+            if column.name == "tagged_fields"
+            else pa.array(columns[column.name], column.type)
+            for column in OUTCOMES
         ]
         return pa.RecordBatch.from_arrays([*arrays, column], schema=schema)
 
@@ -318,7 +323,7 @@ def _withhold(body: _FrameBody, *, is_secret: bool) -> None:
             body.bytes = body.frame["payload"]
 
 
-# Rows that were put side by side are copied at once, unless there are many of them.
+# Up to this many runs of adjacent rows, copying whole runs is cheaper than taking single rows.
 _RUNS = 16
 
 __all__ = ["message_rows", "table_schema", "without_record_bytes"]
@@ -333,11 +338,11 @@ def message_rows(
     record_bytes: bool = True,
     rows: Words | None = None,
 ) -> pa.RecordBatch:
-    """Give the rows of a message's table, one for each frame that carries it, in their order.
+    """Return the rows of a message's table, one for each frame that carries it, in their order.
 
-    These are all of ``frames``, or those that stand in some of its ``rows``, ascending.
-    ``frames`` has at least the columns of `NEEDED`, ``release`` is that of the captured brokers
-    where it is known. Without ``record_bytes`` there are only their sizes.
+    The frames are all of ``frames``, or those in ``rows``, ascending. ``frames`` has at least the
+    columns of `NEEDED`. ``release`` is that of the captured brokers, if known. Without
+    ``record_bytes``, record bytes are replaced by their sizes.
     """
     carried = CarrierFrames(frames.select(NEEDED.names), rows)
     parts = _RowParts(len(carried))
@@ -350,12 +355,12 @@ def message_rows(
         some = carried.frames(left)
         for which, batch in MessageBodies(name, release, show_credentials).decode(some):
             parts.put(left[which], batch)
-    made = parts.joined(table_schema(name, release))
-    return made if record_bytes else without_record_bytes(made)
+    all_rows = parts.joined(table_schema(name, release))
+    return all_rows if record_bytes else without_record_bytes(all_rows)
 
 
 class _RowParts:
-    """Rows that come in parts, in any order."""
+    """Rows that arrive in parts, in any order."""
 
     def __init__(self, rows: int) -> None:
         self._places = np.full(rows, -1)
@@ -364,7 +369,7 @@ class _RowParts:
         self._put = 0
 
     def put(self, rows: Words, batch: pa.RecordBatch, is_right: Words | None = None) -> None:
-        """Put a batch of these rows; those that are not right will come in another part."""
+        """Put a batch of these rows; rows that are not right will arrive in another part."""
         places = np.arange(self._put, self._put + len(rows))
         self._places[rows] = places if is_right is None else np.where(is_right, places, -1)
         self._batches.append(batch)
@@ -372,11 +377,11 @@ class _RowParts:
         self._put += len(rows)
 
     def missing(self) -> Words:
-        """Give the rows that are still to come."""
+        """Return the rows that are still missing."""
         return np.flatnonzero(self._places < 0)
 
     def joined(self, schema: pa.Schema) -> pa.RecordBatch:
-        """Give all rows in order."""
+        """Return all rows in order."""
         if not self._batches:
             return pa.RecordBatch.from_pylist([], schema)
         runs = self._runs()
@@ -388,7 +393,7 @@ class _RowParts:
         return pa.concat_batches(self._batches).take(pa.array(self._places))
 
     def _runs(self) -> list[int]:
-        """Give where rows begin that stand side by side in a part."""
+        """Return where runs of rows begin that are adjacent in a part."""
         begins = np.diff(self._places, prepend=-2) != 1
         begins |= np.isin(self._places, self._starts)
         return np.flatnonzero(begins).tolist()
@@ -407,15 +412,15 @@ def _put_columns(
     *,
     show_credentials: bool,
 ) -> None:
-    """Put the rows that columns are sure of, those of one layout at a time."""
+    """Put the rows that the kernels decode, one layout at a time."""
     places = body_places(carried)
     versions = np.asarray(carried.facts["api_version"].fill_null(-1))
     by_class: dict[type[Message], dict[int, type[Message]]] = {}
     for version in pc.unique(pa.array(versions[places.is_sure])).to_pylist():
-        made = class_of(name, version, release)
+        message_class = class_of(name, version, release)
         with suppress(UnknownMessageError):
-            made.definition.schema(version)
-            by_class.setdefault(made, {})[version] = made
+            message_class.definition.schema(version)
+            by_class.setdefault(message_class, {})[version] = message_class
     for layouts in by_class.values():
         rows = np.flatnonzero(places.is_sure & np.isin(versions, [*layouts]))
         batch = _batch(carried, places, rows, layouts, table_schema(name, release))
@@ -432,12 +437,12 @@ def _batch(
     layouts: dict[int, type[Message]],
     schema: pa.Schema,
 ) -> pa.RecordBatch:
-    """Give the rows of some frames, whose versions one class reads; a refused body is null."""
-    (made,) = set(layouts.values())
+    """Return the rows of some frames whose versions one class reads; a refused body is null."""
+    (message_class,) = set(layouts.values())
     frames = carried.facts
     versions = np.asarray(frames["api_version"].fill_null(-1))[rows]
     data = bodies(carried, places.starts, rows)
-    decoded = decode_messages(made, data, pa.array(versions), mode="PERMISSIVE").values
+    decoded = decode_messages(message_class, data, pa.array(versions), mode="PERMISSIVE").values
     body = conform(decoded, schema.field("body").type)
     copied = frames.select(COPIED)
     read = pa.RecordBatch.from_arrays([places.header_versions, places.unknown_tagged_fields], READ)
@@ -446,12 +451,12 @@ def _batch(
     columns = {
         **dict(zip(copied.schema.names, copied.columns, strict=True)),
         **dict(zip(read.schema.names, read.columns, strict=True)),
-        "message": pa.repeat(made.entry.name, len(rows)),
+        "message": pa.repeat(message_class.entry.name, len(rows)),
         "body_version": pa.array(versions, pa.int32()),
         "withheld_credentials": pa.repeat(pa.scalar(0, pa.int32()), len(rows)),
         "tagged_fields": tagged_field_uses(body, versions, layouts),
         "error": pa.nulls(len(rows), pa.string()),
         "bytes": pa.nulls(len(rows), pa.binary()),
     }
-    arrays = [columns[one.name] for one in OUTCOMES]
+    arrays = [columns[column.name] for column in OUTCOMES]
     return pa.RecordBatch.from_arrays([*arrays, body], schema=schema)

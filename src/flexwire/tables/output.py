@@ -1,9 +1,8 @@
-"""The output of an analysis, read by path or URL: which one is complete, its tables, its files.
+"""The output of an analysis, by path or URL: the complete one, with its tables and files.
 
-In a directory of this machine the output is the directory. In a store it is the run that
-``current.json`` names (`flexwire.spark.publishing.object_store` says why), which nothing changes
-any more: an `Output` that was opened reads that one to the end. Keys are those of
-`flexwire.storage`.
+On this machine the output is a directory. In a store it is the run that ``current.json`` names
+(`flexwire.spark.publishing.object_store` says why). Nothing changes a run any more, so an opened
+`Output` reads the same run to the end. Keys are those of `flexwire.storage`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from flexwire.storage.store_listing import FileEntry
 
 
-# Spark leaves names with an underscore before them alone.
+# Spark ignores names that begin with an underscore.
 MARKER: Final = "_flexwire.json"
 SUCCESS: Final = "_SUCCESS"
 CURRENT: Final = "current.json"
@@ -45,55 +44,56 @@ RUN: Final = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 MESSAGES: Final = "messages"
 _TABLES: Final = "tables"
 _OF_LOGS: Final = (*schema.REQUEST_LOG_TABLES, *LOG_TABLES)
-_COLUMNS: Final = {one.place: one.columns for one in (*schema.TABLES, *_OF_LOGS)}
+_COLUMNS: Final = {table.place: table.columns for table in (*schema.TABLES, *_OF_LOGS)}
 
 
 @dataclass(frozen=True)
 class Output:
-    """A complete output: ``tables/``, ``facts.json``, ``report.html`` and the others in ``place``.
+    """A complete output: ``tables/``, ``facts.json``, ``report.html`` and other files in ``place``.
 
-    Its tables are listed once, when they are first asked for.
+    Its tables are listed once, at the first request.
     """
 
     place: OutputDirectory
 
     @property
     def root(self) -> OutputDirectory:
-        """Where the names of `files` begin."""
+        """The directory below which `files` has its names."""
         return self.place
 
     def where(self, name: str) -> str:
-        """The path or URL of a file or directory in it."""
+        """Return the path or URL of a file or directory in the output."""
         return str(self.place.child(name))
 
     @property
     def names(self) -> list[str]:
-        """Its tables: "frames", "messages/FetchRequest" and so on, those that have a file."""
+        """The names of its tables that have a file: "frames", "messages/FetchRequest" and so on."""
         return sorted({*self._listed, *self._expected})
 
     def message_names(self) -> list[str]:
-        """The messages that have a table, by name."""
+        """Return the names of the messages that have a table."""
         start = f"{MESSAGES}/"
-        return [one.removeprefix(start) for one in self.names if one.startswith(start)]
+        return [name.removeprefix(start) for name in self.names if name.startswith(start)]
 
     def files(self, name: str) -> list[FileEntry]:
-        """The files of a table, by their names below `root`. `FlexwireError` without the table."""
-        found = self._listed.get(name) if isinstance(name, str) else None
+        """Return a table's files, with names below `root`; raise `FlexwireError` without it."""
+        listed = self._listed.get(name) if isinstance(name, str) else None
         expected = self._expected.get(name, 0) if isinstance(name, str) else 0
-        if len(found or ()) < expected:
+        if len(listed or ()) < expected:
             where = self.where(f"{_TABLES}/{name}")
             raise FlexwireError(
-                f"{where} has {expected} files, and {len(found or ())} are listed: try again, "
+                f"{where} has {expected} files, and {len(listed or ())} are listed: try again, "
                 "or analyze again where files were removed"
             )
-        if found is None:
+        if listed is None:
             raise refuse("name", f"a table of {self.place}", name)
-        return found
+        return listed
 
     def schema(self, name: str) -> pa.Schema:
-        """The columns of a table, as `flexwire.tables.schema` has them.
+        """Return the columns of a table, as `flexwire.tables.schema` defines them.
 
-        A message's body is as it was written: with the bytes of its records, or with their sizes.
+        The type of a message's body is that of the files: with the bytes of records, or their
+        sizes.
         """
         files = self.files(name)
         if name in _COLUMNS:
@@ -103,9 +103,9 @@ class Output:
             return pq.read_schema(f"{root}/{files[0].name}", filesystem=system)
 
     def dataset(self, name: str) -> ds.Dataset:
-        """A table as a dataset of pyarrow, which reads what is asked for, in pieces."""
+        """Return a table as a dataset of pyarrow, which reads only what is asked for, in pieces."""
         system, root = self.place.arrow()
-        paths = [f"{root}/{one.name}" for one in self.files(name)]
+        paths = [f"{root}/{file.name}" for file in self.files(name)]
         with report_failures(self.where(name), "open"):
             return ds.dataset(paths, schema=self.schema(name), format="parquet", filesystem=system)
 
@@ -113,44 +113,44 @@ class Output:
         self,
         name: str,
         columns: Sequence[str] | None = None,
-        filter: ds.Expression | None = None,  # noqa: A002 - pyarrow's own name of it
+        filter: ds.Expression | None = None,  # noqa: A002 - pyarrow's own name
     ) -> pa.Table:
-        """A table in memory: of its rows those that pass a filter, and of these some columns."""
-        found = self.dataset(name)
+        """Return a table in memory: the rows that pass a filter, with some columns."""
+        dataset = self.dataset(name)
         with report_failures(self.where(name), "read"):
-            return found.to_table(columns=None if columns is None else [*columns], filter=filter)
+            return dataset.to_table(columns=None if columns is None else [*columns], filter=filter)
 
     def read(self, name: str) -> bytes:
-        """The content of a file beside the tables: "facts.json", "report.html", "audit.csv"."""
+        """Return the content of a file beside the tables, such as "facts.json" or "audit.csv"."""
         return self.place.read(name)
 
     @cached_property
     def _listed(self) -> dict[str, list[FileEntry]]:
-        found: dict[str, list[FileEntry]] = {}
+        entries: dict[str, list[FileEntry]] = {}
         for entry in self.place.entries(f"{_TABLES}/"):
             if table := _table_of(entry.name.removeprefix(f"{_TABLES}/")):
-                found.setdefault(table, []).append(entry)
-        for files in found.values():
+                entries.setdefault(table, []).append(entry)
+        for files in entries.values():
             files.sort()
-        return found
+        return entries
 
     @cached_property
     def _expected(self) -> Mapping[str, int]:
-        """How many files a store must list of each table, where the analysis has counted them.
+        """The number of files of each table that a store must list, if they were counted.
 
-        On this machine a listing is what there is.
+        On this machine a listing is always complete.
         """
         if self.place.path is not None or not self.place.exists(f"{_TABLES}/{SUCCESS}"):
             return {}
-        told: Any = json.loads(self.place.read(f"{_TABLES}/{SUCCESS}"))
-        return dict(told.get(TABLE_FILES, {}))
+        content: Any = json.loads(self.place.read(f"{_TABLES}/{SUCCESS}"))
+        return dict(content.get(TABLE_FILES, {}))
 
 
 @dataclass(frozen=True)
 class PartialOutput(Output):
-    """An output that is not complete yet, of whose tables it is known how many files were written.
+    """An output that is not complete yet, with the number of files written for each table.
 
-    A listing that has fewer is an error. Nothing is known of a table that is not counted.
+    A listing with fewer files is an error. A table without a count is not checked.
     """
 
     counts: Mapping[str, int]
@@ -161,20 +161,20 @@ class PartialOutput(Output):
 
 
 def table_files(entries: Iterable[FileEntry]) -> Counter[str]:
-    """How many files each table has, of those that lie below the directory of tables."""
-    return Counter(filter(None, (_table_of(one.name) for one in entries)))
+    """Return how many files each table has, among files below the directory of tables."""
+    return Counter(filter(None, (_table_of(entry.name) for entry in entries)))
 
 
 def _table_of(name: str) -> str:
-    """The table of a file, by its name below the directory of tables; empty for another file."""
+    """Return the table of a file, by its name below the directory of tables; empty for others."""
     table, _, file = name.rpartition("/")
     return "" if file.startswith(("_", ".")) else table
 
 
 def output(out: str | Path) -> Output:
-    """The complete output of ``analyze(..., out)``, by path or URL; `FlexwireError` without one.
+    """Return the complete output of ``analyze(..., out)``. Raises `FlexwireError` without one.
 
-    ``OUT/tables`` is taken for ``OUT``.
+    ``OUT/tables`` is accepted for ``OUT``.
     """
     if not isinstance(out, str | Path):
         raise refuse("out", "a str or Path", out)
@@ -190,12 +190,12 @@ def output(out: str | Path) -> Output:
 
 
 def is_delta(out: OutputDirectory) -> bool:
-    """Whether the tables in ``out`` are Delta's, to which analyses are added."""
+    """Return whether the tables in ``out`` are Delta tables, to which analyses are added."""
     return next(iter(out.child(LEDGER).entries("_delta_log/")), None) is not None
 
 
 def published(out: OutputDirectory) -> OutputDirectory:
-    """The place of the complete output below ``out``; `FlexwireError` where there is none."""
+    """Return the place of the complete output in ``out``. Raises `FlexwireError` without one."""
     run = current_run(out).get("run")
     if run is not None:
         return out.child(f"{RUNS}/{run}")
@@ -209,7 +209,7 @@ def published(out: OutputDirectory) -> OutputDirectory:
 
 
 def check_finished(tables: OutputDirectory) -> None:
-    """Raise `FlexwireError` unless the tables below a place are there and complete."""
+    """Raise `FlexwireError` unless the tables are present and complete."""
     where = tables.path or tables
     if not tables.exists(MARKER):
         raise FlexwireError(
@@ -224,15 +224,15 @@ def check_finished(tables: OutputDirectory) -> None:
 
 
 def current_run(out: OutputDirectory) -> dict[str, str | None]:
-    """Which ``run`` is the output in a store, and which was ``before``; empty where none is."""
+    """Return the names of the current ``run`` and the one ``before`` in a store; empty if none."""
     if not out.exists(CURRENT):
         return {}
     try:
-        told: Any = json.loads(out.read(CURRENT))
-        runs = {name: told[name] for name in ("run", "before")}
+        content: Any = json.loads(out.read(CURRENT))
+        runs = {name: content[name] for name in ("run", "before")}
     except (ValueError, KeyError, TypeError) as error:
         raise _not_ours() from error
-    if told.get("format") != CURRENT_FORMAT or not all(
+    if content.get("format") != CURRENT_FORMAT or not all(
         run is None or (isinstance(run, str) and RUN.fullmatch(run)) for run in runs.values()
     ):
         raise _not_ours()

@@ -1,9 +1,9 @@
-"""One file of a table, written as Parquet that Spark reads as its own.
+"""A Parquet file of a table, written so that Spark reads it as its own.
 
-Row groups are bounded by rows and by bytes, because a frame may have 100 MiB and a row beside it a
-hundred bytes. The same batches give the same bytes. What repeats is in dictionaries: facts of a
-connection, a frame or a record batch, and what stands in record headers; what never does is not
-looked up. There are no statistics of bytes and of what stands in lists, which nobody filters by.
+Row groups are limited by rows and by bytes, because a frame may have 100 MiB and the next row a
+hundred bytes. The same batches give the same file. Columns that repeat values have dictionaries:
+facts of a connection, a frame or a record batch, and record headers. Columns that never repeat have
+none. Columns of bytes, and values in lists, have no statistics, because nobody filters by them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 ROW_GROUP_BYTES = 64 * 1024 * 1024
-"""So many bytes of a row group are held in memory; compressed they are about a tenth of it."""
+"""A row group holds at most this many bytes in memory; compressed, it is about a tenth."""
 ROW_GROUP_ROWS = 1 << 20
-# Columns in which hardly a value stands twice.
+# Columns in which hardly any value repeats.
 _DIFFERENT = {"offset", "timestamp", "correlation_id", "latency_us"}
-# Of these mostly one more than in the row before.
+# The values of these columns are mostly one more than in the row before.
 _GROWING = "DELTA_BINARY_PACKED"
 _GROWN = frozenset({"offset", "timestamp"})
-# Likewise where each row is a frame. The records of a frame share them.
+# The same for tables with one row per frame. The records of a frame share these values.
 _GROWN_BY_FRAME = frozenset({"time", "frame_index"})
 _HEADERS = "headers"
 _ELEMENT = ".list.element"
@@ -45,8 +45,8 @@ _TOPIC_ID = ".topic_id"
 class TableWriter:
     """Writes batches to a new Parquet file, which only its owner may read.
 
-    A context: where it ends with an error there is no file. `FileExistsError` where there is one of
-    that name before.
+    Use it as a context: after an error there is no file. Raises `FileExistsError` if a file of that
+    name exists.
 
     Attributes:
         rows: how many have been written.
@@ -61,18 +61,18 @@ class TableWriter:
         leaves = dict(_leaves(schema))
         grown = _GROWN if _GROWN & leaves.keys() else _GROWN_BY_FRAME
         self._path = path
-        # Private from its first byte on; Arrow opens it again.
+        # The file is private from its first byte on; Arrow opens it again.
         create_private_file(path).close()
         self._writer = pq.ParquetWriter(
             path,
             schema,
             compression="zstd",
             use_dictionary=[
-                one for one, kind in leaves.items() if one not in grown and _repeats(one, kind)
+                path for path, kind in leaves.items() if path not in grown and _repeats(path, kind)
             ],
-            write_statistics=[one for one, kind in leaves.items() if _is_filtered_by(one, kind)],
+            write_statistics=[path for path, kind in leaves.items() if _is_filtered_by(path, kind)],
             column_encoding=dict.fromkeys(leaves.keys() & grown, _GROWING),
-            # Arrow's own schema says nothing that Parquet's does not.
+            # Arrow's own schema adds nothing to Parquet's.
             store_schema=False,
         )
 
@@ -90,7 +90,7 @@ class TableWriter:
         self._held_bytes += batch.nbytes
 
     def _flush(self) -> None:
-        whole = [one.batch() if isinstance(one, RunRows) else one for one in self._held]
+        whole = [rows.batch() if isinstance(rows, RunRows) else rows for rows in self._held]
         table = pa.Table.from_batches(whole, self._schema)
         self._writer.write_table(table, row_group_size=max(1, len(table)))
         self.rows += len(table)
@@ -98,7 +98,7 @@ class TableWriter:
         self._held_rows = self._held_bytes = 0
 
     def close(self) -> None:
-        """Write what is held, and the end of the file; where that fails there is no file."""
+        """Write the held rows and the end of the file; if that fails, there is no file."""
         try:
             if self._held:
                 self._flush()
@@ -109,7 +109,7 @@ class TableWriter:
         self.size = self._path.stat().st_size
 
     def discard(self) -> None:
-        """Take the file away."""
+        """Remove the file."""
         with suppress(OSError, pa.ArrowException):
             self._writer.close()
         self._path.unlink(missing_ok=True)
@@ -125,7 +125,7 @@ class TableWriter:
 
 
 def _parts(batch: Rows) -> Iterator[Rows]:
-    """Give a batch in parts that fit in a row group, or have one row."""
+    """Yield a batch in parts that fit into a row group, or have one row."""
     fits = batch.nbytes <= ROW_GROUP_BYTES and len(batch) <= ROW_GROUP_ROWS
     if fits or len(batch) == 1:
         yield batch
@@ -136,15 +136,15 @@ def _parts(batch: Rows) -> Iterator[Rows]:
 
 
 def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Give the columns that Parquet has, by their paths, and their types."""
-    for one in schema:
-        yield from _below(one.name, one.type)
+    """Yield the columns that Parquet has, by path, with their types."""
+    for field in schema:
+        yield from _below(field.name, field.type)
 
 
 def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
     if pa.types.is_struct(kind):
-        for one in kind:
-            yield from _below(f"{path}.{one.name}", one.type)
+        for field in kind:
+            yield from _below(f"{path}.{field.name}", field.type)
     elif pa.types.is_list(kind):
         yield from _below(f"{path}{_ELEMENT}", kind.value_type)
     else:
@@ -154,7 +154,7 @@ def _below(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
 def _is_filtered_by(path: str, kind: pa.DataType) -> bool:
     if _ELEMENT not in path:
         return not _is_bytes(kind)
-    # What has 16 bits is an error code, or is as few bytes.
+    # A number of 16 bits is an error code, or takes as few bytes.
     return pa.types.is_int16(kind) or (pa.types.is_string(kind) and path.endswith(_TOPIC_ID))
 
 
@@ -165,28 +165,28 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def _repeats(path: str, kind: pa.DataType) -> bool:
     if _is_bytes(kind):
         return path.startswith(f"{_HEADERS}.")
-    # Numbers in lists are so many that to look them up takes longer than to compress them.
+    # Lists have so many numbers that a dictionary takes longer than compression.
     is_listed = _ELEMENT in path and pa.types.is_integer(kind)
     return not is_listed and path not in _DIFFERENT
 
 
 @dataclass(frozen=True, slots=True)
 class ValueRanges:
-    """Values of a column from the first to the last of a range, both included, for some ranges."""
+    """Ranges of a column's values; both ends of a range are included."""
 
     column: str
     ranges: tuple[tuple[int, int], ...]
 
     def has(self, values: pa.Array) -> pa.BooleanArray:
-        """Which of these values are in a range."""
-        found: list[Any] = [
+        """Return whether each value is in a range."""
+        masks: list[Any] = [
             pc.and_(pc.greater_equal(values, first), pc.less_equal(values, last))
             for first, last in self.ranges
         ]
-        return reduce(pc.or_, found)
+        return reduce(pc.or_, masks)
 
     def may_be_in(self, group: pq.RowGroupMetaData) -> bool:
-        """Whether a row group may have such a value, by what the file says of it."""
+        """Return whether a row group may have such a value, by the file's statistics."""
         for place in range(group.num_columns):
             column = group.column(place)
             if column.path_in_schema == self.column and column.statistics is not None:

@@ -1,17 +1,18 @@
 """The rows of the table of records, from rows of messages.
 
-All partitions of a batch of messages are read at once: what columns give is a group of record
-batches with their records, of which each record's batch is known, and each batch's partition. So
-facts of a partition and of a batch are taken to their records by number, and no row is a Python
-object but those that columns refuse; these take their places between the others.
+All partitions in a batch of messages are read at once. The kernels return groups of record batches
+with their records, and the number of each record's batch and each batch's partition. So the facts
+of a partition and of a batch are copied to records by number. Only what the kernels refuse becomes
+Python objects, and takes its place between the other rows.
 
-A row is a record, with the facts of its batch. There are two other kinds of row, both without an
-offset: a batch that holds no records (compaction leaves such) with its facts; and bytes that are
-not a record batch, with the reason in ``error``. The start of a batch that a full Fetch response
-was cut off in is a row of the second kind too.
+A row is a record, with the facts of its batch. Two other kinds of row have no offset: a batch
+without records (compaction leaves such batches) with its facts, and bytes that are no record batch,
+with the reason in ``error``. If a full Fetch response cuts off its last batch, the beginning of
+that batch is a row of the second kind too.
 
-All records of a record batch have two dozen columns in common. To put these into every row takes
-longer than decoding the records, and whoever reads the rows would look for the runs again.
+The records of a batch share two dozen columns. Copying these into every row takes longer than
+decoding the records, and a reader of the rows would look for runs of equal rows again. So the rows
+stay in runs.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunRows:
-    """Rows of a table with the columns of ``schema``.
+    """Rows of a table with the columns of ``schema``, in runs.
 
-    ``own`` has the columns that each row has for itself. ``facts`` has the others, once for each
-    run, and ``counts`` how many rows are in each run, one at least.
+    ``own`` has the columns that differ from row to row. ``facts`` has the other columns, once for
+    each run, and ``counts`` the number of rows in each run, at least one.
     """
 
     schema: pa.Schema
@@ -65,11 +66,11 @@ class RunRows:
 
     @cached_property
     def nbytes(self) -> int:
-        """About how many bytes of memory the rows take."""
+        """The approximate number of bytes that the rows take in memory."""
         return int(self.own.nbytes) + int(self.facts.nbytes)
 
     def batch(self) -> pa.RecordBatch:
-        """Give the rows with their facts in each of them."""
+        """Return the rows with the facts copied into each of them."""
         runs = pa.array(np.repeat(np.arange(len(self.counts)), self.counts))
         facts = self.facts.take(runs)
         columns = [
@@ -79,12 +80,12 @@ class RunRows:
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def to_pylist(self) -> list[dict[str, Any]]:
-        """Give the rows as objects."""
+        """Return the rows as objects."""
         rows: list[dict[str, Any]] = self.batch().to_pylist()
         return rows
 
     def slice(self, start: int, length: int | None = None) -> RunRows:
-        """Give some of the rows, copying none."""
+        """Return some of the rows without copying."""
         stop = len(self) if length is None else min(len(self), start + length)
         ends = np.cumsum(self.counts)
         first, last = np.searchsorted(ends, [start, stop - 1], side="right")
@@ -95,12 +96,12 @@ class RunRows:
 
     @classmethod
     def joined(cls, rows: Sequence[RunRows]) -> RunRows:
-        """Give the rows of some, which have the same columns."""
+        """Return several rows as one; all have the same columns."""
         return cls(
             rows[0].schema,
-            pa.concat_batches([one.own for one in rows]),
-            pa.concat_batches([one.facts for one in rows]),
-            np.concatenate([one.counts for one in rows]),
+            pa.concat_batches([row.own for row in rows]),
+            pa.concat_batches([row.facts for row in rows]),
+            np.concatenate([row.counts for row in rows]),
         )
 
 
@@ -108,20 +109,20 @@ Rows: TypeAlias = pa.RecordBatch | RunRows
 """Rows of a table."""
 
 OF_PARTITION = RECORDS.names[RECORDS.names.index("offset") :]
-"""The columns of the records table that the bytes of a partition give, in order."""
+"""The columns of the records table that the bytes of a partition decide, in order."""
 PARTIAL_BATCH = "partial batch"
 WITHHELD_RECORDS = "the records are withheld: they are the cluster's metadata, credentials among it"
-# A row's own weight, beside its key, value and record headers.
+# The weight of a row itself, beside its key, value and record headers.
 _ROW_BYTES = 100
 
 
 def object_rows(
     data: bytes, begin: int = 0, inflation: Inflation = INFLATION
 ) -> Iterator[tuple[Row, int]]:
-    """The rows of all batches in ``data``, as tuples of `OF_PARTITION`, and how large each is.
+    """Yield the rows of all batches in ``data``, as tuples of `OF_PARTITION`, with their sizes.
 
-    ``data`` are a partition's bytes from ``begin`` on, which is where a batch begins. ``inflation``
-    bounds what each batch inflates to.
+    ``data`` are a partition's bytes from ``begin`` on, where a batch begins. ``inflation`` bounds
+    what each batch inflates to.
     """
     if data == WITHHELD_BYTES and not begin:
         yield _row({"error": WITHHELD_RECORDS}), _ROW_BYTES
@@ -173,18 +174,19 @@ def _failure(reason: str, data: bytes, facts: dict[str, Any] | None = None) -> t
     return _row({**(facts or {}), "error": reason, "bytes": data}), _ROW_BYTES + len(data)
 
 
-def _row(told: dict[str, Any]) -> Row:
-    return tuple(told.get(name) for name in OF_PARTITION)
+def _row(values: dict[str, Any]) -> Row:
+    return tuple(values.get(name) for name in OF_PARTITION)
 
 
 _OF_FRAME = ("connection", "direction", "frame_index", "time", "client_id")
 _OF_RECORD = tuple(OF_RECORD)
 _FACTS = [name for name in OF_PARTITION if name not in _OF_RECORD]
 _OWN = pa.schema([RECORDS.field(name) for name in _OF_RECORD])
-_SHARED = pa.schema([one for one in RECORDS if one.name not in _OF_RECORD])
-# So many rows are given at once, and so many bytes of what they share: a topic may have 32 KiB.
+_SHARED = pa.schema([column for column in RECORDS if column.name not in _OF_RECORD])
+# At most this many rows are returned at once, and this many bytes of shared columns: a topic may
+# have 32 KiB.
 _ROWS, _SHARED_BYTES = 1 << 16, 1 << 25
-# So many rows are held as objects, and so many bytes of them.
+# At most this many rows, and this many bytes of them, are held as objects.
 _OBJECTS, _OBJECT_BYTES = 10_000, 1 << 24
 _NO_TEXT = pa.array(["", uuid_text(ZERO_UUID)])
 
@@ -194,7 +196,7 @@ def record_rows(
     where: RecordsField,
     names: Mapping[str, str] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Give the rows of the records table as `record_runs` does, but with all facts in each row."""
+    """Yield the rows of the records table as `record_runs` does, with all facts in each row."""
     for rows in record_runs(messages, where, names):
         yield rows.batch()
 
@@ -206,52 +208,54 @@ def record_runs(
     hints: SizeHints | None = None,
     inflation: Inflation = INFLATION,
 ) -> Iterator[RunRows]:
-    """Give the rows of the records table that some rows of a message table carry, in their order.
+    """Yield the rows of the records table that message rows carry, in their order.
 
-    ``names`` are the names of topics by their ids, for versions that carry only the ids, ``hints``
-    those of the calls before, which save memory: where rows are cut may depend on them. A batch
-    has about as many bytes as a cache holds, or those of one record batch. ``inflation`` bounds
-    what each record batch inflates to.
+    ``names`` are the names of topics by id, for versions that carry only ids. ``hints`` come from
+    earlier calls and save memory; the cuts between batches of rows may depend on them. A batch has
+    about as many bytes as a cache holds, or those of one record batch. ``inflation`` bounds what
+    each record batch inflates to.
     """
     topics, frame = _elements(pc.struct_field(messages["body"], where.topics))
     partitions, topic = _elements(pc.struct_field(topics, where.partitions))
     records = pc.struct_field(partitions, where.records)
     starts, ends = _extents(records)
-    (kept,) = np.nonzero(ends > starts)
-    frame, topic = frame[topic[kept]], topic[kept]
+    (filled,) = np.nonzero(ends > starts)
+    frame, topic = frame[topic[filled]], topic[filled]
     carriers = [
         _Carrier(pa.repeat(pa.scalar(where.source), len(messages)), frame),
         *(_Carrier(messages[name], frame) for name in _OF_FRAME),
         *(_Carrier(column, topic) for column in _names(topics, where, names or {})),
-        _Carrier(pc.struct_field(partitions, where.partition), kept),
+        _Carrier(pc.struct_field(partitions, where.partition), filled),
     ]
     data = np.frombuffer(records.buffers()[2] or b"", np.uint8)
-    pieces = _Pieces(data, starts[kept], ends[kept], carriers, inflation)
-    wanted = RecordSelection(
+    pieces = _Pieces(data, starts[filled], ends[filled], carriers, inflation)
+    request = RecordSelection(
         columns=_OF_RECORD, max_inflated=inflation.max_inflated, max_ratio=inflation.ratio
     )
-    for group in PieceReader(data, pieces.starts, pieces.ends, wanted, hints):
+    for group in PieceReader(data, pieces.starts, pieces.ends, request, hints):
         yield from _group_rows(pieces, group)
 
 
 def _names(
     topics: pa.StructArray, where: RecordsField, names: Mapping[str, str]
 ) -> tuple[pa.StringArray, pa.StringArray]:
-    """Give the names and the ids of topics."""
-    name, identity = (_text(topics, one) for one in (where.topic_name, where.topic_id))
+    """Return the names and the ids of topics."""
+    name, identity = (
+        _text(topics, column_name) for column_name in (where.topic_name, where.topic_id)
+    )
     names = {**names, **KNOWN_TOPICS}
-    known = pc.index_in(identity, pa.array(names, pa.string()))
-    name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(known))
+    places = pc.index_in(identity, pa.array(names, pa.string()))
+    name = pc.coalesce(name, pa.array(names.values(), pa.string()).take(places))
     return name, identity
 
 
 def _elements(lists: pa.ListArray) -> tuple[pa.StructArray, Words]:
-    """Give the elements of lists, and in which row each is."""
+    """Return the elements of lists, and the row of each."""
     return pc.list_flatten(lists), pc.list_parent_indices(lists).to_numpy()
 
 
 def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
-    # A version has either name or id, and says "" or the zero uuid for the other.
+    # A version has either the name or the id; the other is "" or the zero uuid.
     if field_name is None:
         return pa.nulls(len(topics), pa.string())
     text = pc.struct_field(topics, field_name)
@@ -259,7 +263,7 @@ def _text(topics: pa.StructArray, field_name: str | None) -> pa.StringArray:
 
 
 def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
-    """Give where the bytes of each row begin and end; a null has none."""
+    """Return where the bytes of each row begin and end; a null is empty."""
     rows = len(records)
     if not rows:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -272,7 +276,7 @@ def _extents(records: pa.BinaryArray) -> tuple[Words, Words]:
 
 
 class _Carrier(NamedTuple):
-    """A column of what carried the pieces, and in which of its rows each piece finds its own."""
+    """A column of what carried the pieces (messages, partitions), and each piece's row in it."""
 
     column: pa.Array
     rows: Words
@@ -280,7 +284,7 @@ class _Carrier(NamedTuple):
 
 @dataclass(frozen=True)
 class _Pieces:
-    """The records of partitions as they were carried, and what carried each."""
+    """The record bytes of partitions, with the columns of what carried them."""
 
     data: Words
     starts: Words
@@ -290,19 +294,21 @@ class _Pieces:
 
     @cached_property
     def most_rows(self) -> int:
-        """How many rows are given at once."""
-        texts = [one.column for one in self.carriers if pa.types.is_string(one.column.type)]
-        longest = sum(pc.max(pc.binary_length(one)).as_py() or 0 for one in texts)
+        """The most rows that are returned at once."""
+        texts = [
+            carrier.column for carrier in self.carriers if pa.types.is_string(carrier.column.type)
+        ]
+        longest = sum(pc.max(pc.binary_length(text)).as_py() or 0 for text in texts)
         return min(_ROWS, max(1, _SHARED_BYTES // max(1, longest)))
 
-    def told(self, pieces: Words) -> list[pa.Array]:
-        """Give what carried each of some pieces, column by column."""
-        return [one.column.take(pa.array(one.rows[pieces])) for one in self.carriers]
+    def carrier_columns(self, pieces: Words) -> list[pa.Array]:
+        """Return the carrier columns of some pieces."""
+        return [carrier.column.take(pa.array(carrier.rows[pieces])) for carrier in self.carriers]
 
 
 @dataclass(slots=True)
 class _Objects:
-    """Rows that were read into objects, and in the place of which batch of the group each is."""
+    """Rows that were read into objects, each with the number of its batch in the group."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     batches: list[int] = field(default_factory=list)
@@ -323,16 +329,16 @@ class _Objects:
 
 
 def _group_rows(pieces: _Pieces, group: PieceGroup) -> Iterator[RunRows]:
-    """Give the rows of a group, those that columns refused from objects, a bounded part at once."""
-    first, held = 0, _Objects()
+    """Yield the rows of a group in bounded parts; refused batches are read into objects."""
+    first, objects = 0, _Objects()
     for refused in group.refused():
         batch = refused.batch
         for row, size in _refused_rows(pieces, refused):
-            if not held.has_room(size):
-                yield from _merged(pieces, group, slice(first, batch + 1), held)
-                first, held = batch, _Objects()
-            held.add(batch, row, size)
-    yield from _merged(pieces, group, slice(first, len(group.batches)), held)
+            if not objects.has_room(size):
+                yield from _merged(pieces, group, slice(first, batch + 1), objects)
+                first, objects = batch, _Objects()
+            objects.add(batch, row, size)
+    yield from _merged(pieces, group, slice(first, len(group.batches)), objects)
 
 
 def _refused_rows(pieces: _Pieces, refused: RefusedPiece) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -341,48 +347,50 @@ def _refused_rows(pieces: _Pieces, refused: RefusedPiece) -> Iterator[tuple[tupl
         begin = refused.start - int(pieces.starts[refused.piece])
         yield from object_rows(data, begin, pieces.inflation)
     except Exception as error:
-        told = pieces.told(np.array([refused.piece]))
-        _, connection, frame, *_ = (column[0] for column in told)
+        carried = pieces.carrier_columns(np.array([refused.piece]))
+        _, connection, frame, *_ = (column[0] for column in carried)
         error.add_note(f"while decoding the records in frame {frame} of {connection}")
         raise
 
 
-def _merged(pieces: _Pieces, group: PieceGroup, part: slice, held: _Objects) -> Iterator[RunRows]:
-    """Give the rows of a part of the group's batches, each where it belongs."""
+def _merged(
+    pieces: _Pieces, group: PieceGroup, part: slice, objects: _Objects
+) -> Iterator[RunRows]:
+    """Yield the rows of a part of the group's batches, each in its place."""
     counts = group.batches["rows"]
     begin = int(counts[: part.start].sum())
     records = group.records.slice(begin, int(counts[part].sum()))
     batches = group.batches[part]
-    # A fact is a batch of the part, or behind those a row that was read into objects.
+    # A fact is a batch of the part; after those come the rows that were read into objects.
     fact = np.repeat(np.arange(len(batches)), counts[part])
     columns = {name: records[name] for name in _OF_RECORD}
     facts = {name: _facts(pieces, batches, name) for name in _FACTS}
     of_piece = batches["piece"]
-    if held.rows:
-        places = np.array(held.batches) - part.start
+    if objects.rows:
+        places = np.array(objects.batches) - part.start
         order = np.argsort(np.concatenate([fact, places]), kind="stable")
-        objects = np.arange(len(places)) + len(batches)
-        fact = np.concatenate([fact, objects])[order]
+        object_facts = np.arange(len(places)) + len(batches)
+        fact = np.concatenate([fact, object_facts])[order]
         of_piece = np.concatenate([of_piece, of_piece[places]])
         columns = {
-            name: pa.concat_arrays([column, held.column(name)]).take(pa.array(order))
+            name: pa.concat_arrays([column, objects.column(name)]).take(pa.array(order))
             for name, column in columns.items()
         }
         facts = {
-            name: pa.concat_arrays([column, held.column(name)]) for name, column in facts.items()
+            name: pa.concat_arrays([column, objects.column(name)]) for name, column in facts.items()
         }
     yield from _spread(pieces, columns, facts, fact, of_piece)
 
 
 def changes(numbers: Words) -> Words:
-    """Give where numbers differ from the one before, the first place too."""
+    """Return the places where a number differs from the one before, and the first place."""
     is_first = np.ones(len(numbers), np.bool_)
     np.not_equal(numbers[1:], numbers[:-1], out=is_first[1:])
     return np.flatnonzero(is_first)
 
 
 def _facts(pieces: _Pieces, batches: Words, name: str) -> pa.Array:
-    """Give what a column says of each batch."""
+    """Return a column's value for each batch."""
     kind = RECORDS.field(name).type
     if name in {"error", "bytes"}:
         return pa.nulls(len(batches), kind)
@@ -401,13 +409,15 @@ def _spread(
     fact: Words,
     of_piece: Words,
 ) -> Iterator[RunRows]:
-    """Give the rows, some at once; ``fact`` is where each has what it shares with others."""
+    """Yield the rows, some at a time; ``fact`` is the number of each row's shared facts."""
     own = pa.RecordBatch.from_arrays([columns[name] for name in _OF_RECORD], schema=_OWN)
     for start in range(0, len(fact), pieces.most_rows):
         of_rows = fact[start : start + pieces.most_rows]
         begins = changes(of_rows)
         runs = of_rows[begins]
-        shared = [one.take(pa.array(runs)) for one in facts.values()]
-        told = pa.RecordBatch.from_arrays([*pieces.told(of_piece[runs]), *shared], schema=_SHARED)
+        shared = [column.take(pa.array(runs)) for column in facts.values()]
+        shared_rows = pa.RecordBatch.from_arrays(
+            [*pieces.carrier_columns(of_piece[runs]), *shared], schema=_SHARED
+        )
         counts = np.diff(begins, append=len(of_rows))
-        yield RunRows(RECORDS, own.slice(start, len(of_rows)), told, counts)
+        yield RunRows(RECORDS, own.slice(start, len(of_rows)), shared_rows, counts)

@@ -1,12 +1,12 @@
-"""The bodies of request logs, in columns, or as objects where columns refuse them.
+"""The bodies of request logs, decoded in columns, or as objects if columns refuse them.
 
-A broker writes a body in the form of Kafka's JSON converters, with the names of its release, how
-many bytes records are in their place, and without what it leaves out. What is left out is null, or
-an empty array, and counted; what does not fit the spec has no body, and the reason.
+A broker writes a body in the form of Kafka's JSON converters, with the names of its release. It
+replaces records with their size, and leaves some fields out. A field that is left out becomes null,
+or an empty array, and is counted. A body that does not fit its spec is dropped with the reason.
 
-It is told the fields of one version, so an unknown name, a wrong type and a number beyond its field
-are refused, and so is a field that the broker left out: all bodies that were read together then go
-through `flexwire.tables.request_log_bodies`, which words what is wrong.
+Arrow's reader is given the fields of one version. It refuses unknown names, wrong types, numbers
+out of range, and missing fields. In these cases all bodies that were read together are read again
+as objects, which also words the errors.
 """
 
 from __future__ import annotations
@@ -60,15 +60,17 @@ if TYPE_CHECKING:
 
 
 SIZE_SUFFIX: Final = "SizeInBytes"
-"""What a broker puts after the name of a field of records, and its size in the field's place."""
+"""A broker appends this to the name of a field of records, and writes the size instead."""
 
 _RECORDS: Final = {RECORDS, NULLABLE_RECORDS, COMPACT_RECORDS, COMPACT_NULLABLE_RECORDS}
 
 MOST_STRUCTURES: Final = 1 << 17
-"""So many structures a body may have: a line has 128 bytes for each, at the most that it has."""
+"""A body may have at most this many structures: one for each 128 bytes of the longest line."""
 MOST_VALUES: Final = 3 << 19
-"""So many values: those of 100,000 partitions are fewer, and more have hardly room in a line."""
-# Bodies with so many structures become objects at once; one takes about 1 kB.
+"""A body may have at most this many values. The values of 100,000 partitions are fewer, and more
+hardly fit into a line.
+"""
+# Bodies with this many structures become objects at once; a structure takes about 1 kB.
 _AT_ONCE: Final = 1 << 15
 
 _TOO_MANY: Final = (
@@ -83,9 +85,9 @@ _NOT_JSON: Final = "the body is not JSON"
 class LoggedBody:
     """A body, or the reason why there is none.
 
-    ``sizes`` are those of the records of its partitions, in order. One is None where the records
-    are null, and where the broker writes no size of them. ``left_out`` is how many fields that are
-    mandatory in this version the broker left out.
+    ``sizes`` are those of its partitions' records, in order. A size is None if the records are
+    null, or if the broker writes no size. ``left_out`` is the number of mandatory fields of this
+    version that the broker left out.
     """
 
     message: Message | None = None
@@ -96,17 +98,17 @@ class LoggedBody:
 
 
 def read_body(
-    text: bytes, made: type[Message], version: int, *, show_credentials: bool
+    text: bytes, message_class: type[Message], version: int, *, show_credentials: bool
 ) -> LoggedBody:
     """Read the body of a line."""
     if is_too_large(text):
         return LoggedBody(error=_TOO_MANY)
     body = LoggedBody()
     try:
-        _read(body, msgspec.json.decode(text), made, version)
+        _read(body, msgspec.json.decode(text), message_class, version)
     except (CodecError, UnknownMessageError) as error:
-        # An error quotes what it got.
-        is_quiet = carries_credentials(made.entry.name) and not show_credentials
+        # An error may quote the body.
+        is_quiet = carries_credentials(message_class.entry.name) and not show_credentials
         return LoggedBody(error=_UNFIT if is_quiet else str(error))
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return LoggedBody(error=_NOT_JSON)
@@ -116,7 +118,7 @@ def read_body(
 
 
 def is_too_large(text: bytes) -> bool:
-    """Whether a body may have more than is read: an empty structure is three bytes, and a row.
+    """Return whether a body may exceed the limits; an empty structure takes three bytes, and a row.
 
     >>> is_too_large(b"[" + b"{}," * 100_000 + b"]"), is_too_large(b"[" + b"{}," * 200_000 + b"]")
     (False, True)
@@ -125,42 +127,42 @@ def is_too_large(text: bytes) -> bool:
 
 
 def structures(text: bytes) -> int:
-    """How many structures a body may have; those in strings count too."""
+    """Return an upper bound of a body's structures; braces in strings count too."""
     return text.count(b"{")
 
 
-def _read(body: LoggedBody, obj: Any, made: type[Message], version: int) -> None:
-    schema = made.definition.schema(version)
-    for names in ({}, made.definition.served.former_names(version)):
+def _read(body: LoggedBody, obj: Any, message_class: type[Message], version: int) -> None:
+    schema = message_class.definition.schema(version)
+    for names in ({}, message_class.definition.served.former_names(version)):
         body.sizes, body.left_out = [], 0
         filled = _filled(obj, schema, names, body)
         if names or body.left_out == 0:
             break
-    body.message = made.from_json(filled, version)
+    body.message = message_class.from_json(filled, version)
 
 
 def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
-    """Give a structure's JSON form with what the broker left out."""
+    """Return a structure's JSON form, with the missing fields filled in."""
     if not isinstance(obj, dict):
         return obj
     old = names.get(schema.name, {})
     suffixed = {f"{name}{SIZE_SUFFIX}": f"{new}{SIZE_SUFFIX}" for name, new in old.items()}
     filled = {old.get(name) or suffixed.get(name, name): value for name, value in obj.items()}
-    for one in schema.fields:
-        if one.presence is Presence.ABSENT:
+    for wire_field in schema.fields:
+        if wire_field.presence is Presence.ABSENT:
             continue
-        name, kind = one.json_name, one.type
+        name, kind = wire_field.json_name, wire_field.type
         if isinstance(kind, Bytes) and _takes_size(filled, name, kind, body):
             continue
         if filled.get(name) is None:
-            if one.presence is Presence.INLINE:
-                body.left_out += name not in filled or not one.nullable
-                is_list = isinstance(kind, ArrayType) and not one.nullable
+            if wire_field.presence is Presence.INLINE:
+                body.left_out += name not in filled or not wire_field.nullable
+                is_list = isinstance(kind, ArrayType) and not wire_field.nullable
                 filled[name] = [] if is_list else None
         elif isinstance(kind, ArrayType) and isinstance(kind.element, Schema):
-            found = filled[name]
-            if isinstance(found, list):
-                filled[name] = [_filled(item, kind.element, names, body) for item in found]
+            items = filled[name]
+            if isinstance(items, list):
+                filled[name] = [_filled(item, kind.element, names, body) for item in items]
         elif isinstance(kind, Schema | NullableStruct):
             inner = kind if isinstance(kind, Schema) else kind.schema
             filled[name] = _filled(filled[name], inner, names, body)
@@ -168,7 +170,7 @@ def _filled(obj: Any, schema: Schema, names: Any, body: LoggedBody) -> Any:
 
 
 def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody) -> bool:
-    """Take the size of a field's records from a structure's JSON form; False if it has none."""
+    """Take the size of a field's records out of a structure; return False if there is none."""
     sized = f"{name}{SIZE_SUFFIX}"
     if sized in filled:
         size = filled.pop(sized)
@@ -176,15 +178,15 @@ def _takes_size(filled: dict[Any, Any], name: str, kind: Bytes, body: LoggedBody
         filled.setdefault(name, None)
         return True
     if kind in _RECORDS and not filled.get(name):
-        # A broker never writes the bytes of records. For some messages (ShareFetch) it writes no
-        # size either, and an empty text instead: no records and many records look alike.
+        # A broker never writes the bytes of records. For some messages (ShareFetch) it writes an
+        # empty text instead, and no size. Then no records and many records look alike.
         body.sizes.append(None)
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedBodyRows:
-    """What rows of a message's table have from bodies, and how many fields brokers left out."""
+    """The columns that bodies supply to a message's table, and the number of left-out fields."""
 
     columns: dict[str, pa.Array]
     left_out: int = 0
@@ -196,97 +198,97 @@ OF_BODY: Final = ("body_version", "withheld_credentials", "tagged_fields", "erro
 def rows_by_objects(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
+    """Return the columns of `OF_BODY` for bodies of one version; None is a missing body."""
     parts = [
         _rows(name, version, part, show_credentials=show_credentials) for part in _parts(texts)
     ]
     if len(parts) == 1:
         return parts[0]
     columns = {
-        one: pa.concat_arrays([part.columns[one] for part in parts]) for one in parts[0].columns
+        name: pa.concat_arrays([part.columns[name] for part in parts]) for name in parts[0].columns
     }
-    return LoggedBodyRows(columns, sum(one.left_out for one in parts))
+    return LoggedBodyRows(columns, sum(part.left_out for part in parts))
 
 
 def _parts(texts: Sequence[bytes | None]) -> Iterator[Sequence[bytes | None]]:
-    """Cut bodies into as many as become objects at once."""
-    start = held = 0
+    """Cut bodies into parts that become objects at once."""
+    start = weights = 0
     for at, text in enumerate(texts):
         weight = 0 if text is None else structures(text)
-        if held and held + weight > _AT_ONCE:
+        if weights and weights + weight > _AT_ONCE:
             yield texts[start:at]
-            start, held = at, 0
-        held += weight
+            start, weights = at, 0
+        weights += weight
     yield texts[start:]
 
 
 def _rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool
 ) -> LoggedBodyRows:
-    made = message(name)
+    message_class = message(name)
     bodies = [
         LoggedBody()
-        if one is None
-        else read_body(one, made, version, show_credentials=show_credentials)
-        for one in texts
+        if text is None
+        else read_body(text, message_class, version, show_credentials=show_credentials)
+        for text in texts
     ]
     column = _column(name, version, bodies)
     versions = np.full(len(bodies), version)
-    told: dict[str, list[Any]] = {
-        "body_version": [None if one.message is None else version for one in bodies],
-        "withheld_credentials": [one.withheld for one in bodies],
-        "error": [one.error for one in bodies],
+    outcomes: dict[str, list[Any]] = {
+        "body_version": [None if body.message is None else version for body in bodies],
+        "withheld_credentials": [body.withheld for body in bodies],
+        "error": [body.error for body in bodies],
     }
-    columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
-    columns["tagged_fields"] = tagged_field_uses(column, versions, {version: made})
-    return LoggedBodyRows({**columns, "body": column}, sum(one.left_out for one in bodies))
+    columns = {name: pa.array(outcomes[name], OUTCOMES.field(name).type) for name in outcomes}
+    columns["tagged_fields"] = tagged_field_uses(column, versions, {version: message_class})
+    return LoggedBodyRows({**columns, "body": column}, sum(body.left_out for body in bodies))
 
 
 def _column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructArray:
     try:
         return _sized_column(name, version, bodies)
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-        # A number beyond its field; alone it is found which body has it.
-        for one in bodies:
+        # A number is out of range. Reading each body alone shows which body has it.
+        for body in bodies:
             try:
-                _sized_column(name, version, [one])
+                _sized_column(name, version, [body])
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, ValueError):
-                one.message, one.sizes = None, []
-                one.error = "a value of the body is beyond its field"
+                body.message, body.sizes = None, []
+                body.error = "a value of the body is beyond its field"
         return _sized_column(name, version, bodies)
 
 
 def _sized_column(name: str, version: int, bodies: Sequence[LoggedBody]) -> pa.StructArray:
     kind = body_type(name, None)
-    if all(one.message is None for one in bodies):
+    if all(body.message is None for body in bodies):
         column: pa.StructArray = pa.nulls(len(bodies), kind)
     else:
         schema = message(name).definition.schema(version)
-        column = message_column(schema, kind, [one.message for one in bodies])
+        column = message_column(schema, kind, [body.message for body in bodies])
     rows = pa.RecordBatch.from_arrays([column], ["body"])
-    sizes = [size for one in bodies for size in one.sizes if one.message is not None]
+    sizes = [size for body in bodies for size in body.sizes if body.message is not None]
     found = with_sizes(rows, sizes) if sizes else without_record_bytes(rows)
     return found.column(0)
 
 
-# Fewer take longer in columns than as objects.
+# Fewer bodies take longer in columns than as objects.
 _FEWEST: Final = 4
-# Each byte of base64url that a uuid is made of, without padding.
+# The base64url form of a uuid, without padding.
 _UUID: Final = "^[A-Za-z0-9_-]{22}$"
 
 
 def body_rows(
     name: str, version: int, texts: Sequence[bytes | None], *, show_credentials: bool = False
 ) -> LoggedBodyRows:
-    """Give the columns of `OF_BODY` for bodies of one version; None: a body that is not there."""
-    there = [one for one in texts if one is not None]
+    """Return the columns of `OF_BODY` for bodies of one version; None is a missing body."""
+    there = [text for text in texts if text is not None]
     is_plain = show_credentials or not carries_credentials(name)
     is_plain = is_plain and not any(map(is_too_large, there))
     if is_plain and len(there) == len(texts) >= _FEWEST:
         for plan in _plans(name, version):
-            found = _in_columns(plan, there)
-            if found is not None:
-                return LoggedBodyRows(found)
+            columns = _in_columns(plan, there)
+            if columns is not None:
+                return LoggedBodyRows(columns)
     try:
         return rows_by_objects(name, version, texts, show_credentials=show_credentials)
     except UnknownMessageError as error:
@@ -294,21 +296,21 @@ def body_rows(
 
 
 def _unread(name: str, texts: Sequence[bytes | None], error: str) -> LoggedBodyRows:
-    """What is said of bodies of a version that no release has."""
+    """Return the columns for bodies of a version that no release has."""
     count = len(texts)
-    told: dict[str, list[Any]] = {
+    outcomes: dict[str, list[Any]] = {
         "body_version": [None] * count,
         "withheld_credentials": [0] * count,
         "tagged_fields": [[]] * count,
-        "error": [None if one is None else error for one in texts],
+        "error": [None if text is None else error for text in texts],
     }
-    columns = {one: pa.array(told[one], OUTCOMES.field(one).type) for one in told}
+    columns = {name: pa.array(outcomes[name], OUTCOMES.field(name).type) for name in outcomes}
     return LoggedBodyRows({**columns, "body": pa.nulls(count, _table_type(name))})
 
 
 @dataclass(frozen=True, slots=True)
 class _BodyPlan:
-    """How bodies of a version are read: what they are in JSON, by the names of a release."""
+    """How to read bodies of a version: their JSON schema, with the names of a release."""
 
     name: str
     version: int
@@ -326,43 +328,47 @@ def _table_type(name: str) -> pa.StructType:
 @per_catalog
 @lru_cache(maxsize=4096)
 def _plans(name: str, version: int) -> tuple[_BodyPlan, ...]:
-    """The ways to read a version: by the newest names, and by those of other releases."""
-    made = message(name)
+    """Return the ways to read a version: with the newest names, and with those of each release."""
+    message_class = message(name)
     try:
-        schema = made.definition.schema(version)
+        schema = message_class.definition.schema(version)
     except UnknownMessageError:
         return ()
-    found = []
-    former = made.definition.served.former_names(version)
+    plans = []
+    former = message_class.definition.served.former_names(version)
     for names in ({}, former) if former else ({},):
-        # The names there by those here.
+        # The names of that release, by today's names.
         turned = {
             struct: {new: old for old, new in pairs.items()} for struct, pairs in names.items()
         }
         kind = _json_struct(schema, _table_type(name), turned)
         if kind is not None and kind.num_fields:
-            found.append(_BodyPlan(name, version, schema, pa.schema(list(kind)), turned))
-    return tuple(found)
+            plans.append(_BodyPlan(name, version, schema, pa.schema(list(kind)), turned))
+    return tuple(plans)
 
 
 def _json_struct(schema: Schema, kind: pa.StructType, names: Names) -> pa.StructType | None:
-    """The type of a structure in JSON; None where it has what columns do not read."""
+    """Return the type of a structure in JSON; None if columns cannot read it."""
     fields = []
-    for one in schema.fields:
-        if one.presence is Presence.ABSENT:
+    for wire_field in schema.fields:
+        if wire_field.presence is Presence.ABSENT:
             continue
-        told = names.get(schema.name, {}).get(one.json_name, one.json_name)
-        at = kind.get_field_index(one.attribute + SIZED)
-        if isinstance(one.type, Bytes) and at >= 0:
-            fields.append(pa.field(told + SIZE_SUFFIX, pa.int64()))
+        name = names.get(schema.name, {}).get(wire_field.json_name, wire_field.json_name)
+        at = kind.get_field_index(wire_field.attribute + SIZED)
+        if isinstance(wire_field.type, Bytes) and at >= 0:
+            fields.append(pa.field(name + SIZE_SUFFIX, pa.int64()))
             continue
-        if one.presence is Presence.TAGGED and one.nullable and one.default is not None:
-            # That it is null and that it is not there would look alike.
+        if (
+            wire_field.presence is Presence.TAGGED
+            and wire_field.nullable
+            and wire_field.default is not None
+        ):
+            # A null field and a missing field would look alike.
             return None
-        inner = _json_type(one.type, kind.field(one.attribute).type, names)
+        inner = _json_type(wire_field.type, kind.field(wire_field.attribute).type, names)
         if inner is None:
             return None
-        fields.append(pa.field(told, inner))
+        fields.append(pa.field(name, inner))
     return pa.struct(fields)
 
 
@@ -378,11 +384,11 @@ def _json_type(wire: Type, kind: pa.DataType, names: Names) -> pa.DataType | Non
 
 
 class _RefusedError(Exception):
-    """What is not plain was found: its row is not known."""
+    """Columns cannot read a body, and do not know which one."""
 
 
 def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] | None:
-    """Give the columns; None where anything is not plain."""
+    """Return the columns; None if columns cannot read a body."""
     data = b"\n".join(texts)
     if data.count(b"\n") != len(texts) - 1:
         return None
@@ -394,7 +400,7 @@ def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] 
         )
         if len(table) != len(texts):
             return None
-        columns = [one.combine_chunks() for one in table.select(plan.json.names).columns]
+        columns = [column.combine_chunks() for column in table.select(plan.json.names).columns]
         body = _struct(plan.schema, columns, _table_type(plan.name), len(texts), None)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, _RefusedError):
         return None
@@ -411,26 +417,35 @@ def _in_columns(plan: _BodyPlan, texts: Sequence[bytes]) -> dict[str, pa.Array] 
 def _struct(
     schema: Schema, columns: Sequence[pa.Array], kind: pa.StructType, count: int, nulls: Any
 ) -> pa.StructArray:
-    """Give a structure's column as the table has it, of the columns that JSON has.
+    """Return a structure's column in the table's form, from the columns of its JSON.
 
-    ``nulls`` says which are null: of those nothing is missing.
+    ``nulls`` marks null structures, whose fields are not missing.
     """
-    made: dict[str, pa.Array] = {}
-    present = [one for one in schema.fields if one.presence is not Presence.ABSENT]
-    for one, column in zip(present, columns, strict=True):
-        is_size = kind.get_field_index(one.attribute) < 0
-        name = one.attribute + SIZED if is_size else one.attribute
-        if one.presence is Presence.TAGGED:
-            made[name] = _tagged(one, column, kind.field(name).type, nulls)
+    columns_by_name: dict[str, pa.Array] = {}
+    present = [
+        wire_field for wire_field in schema.fields if wire_field.presence is not Presence.ABSENT
+    ]
+    for wire_field, column in zip(present, columns, strict=True):
+        is_size = kind.get_field_index(wire_field.attribute) < 0
+        name = wire_field.attribute + SIZED if is_size else wire_field.attribute
+        if wire_field.presence is Presence.TAGGED:
+            columns_by_name[name] = _tagged(wire_field, column, kind.field(name).type, nulls)
             continue
         missing = column.is_null() if column.null_count else None
-        if missing is not None and not (one.nullable or is_size):
+        if missing is not None and not (wire_field.nullable or is_size):
             left_out = missing if nulls is None else pc.and_not(missing, nulls)
             if left_out.true_count:
                 raise _RefusedError
-        made[name] = column if is_size else _value(one.type, column, kind.field(name).type)
-    made[UNKNOWN_TAGGED_FIELDS] = _nothing(RAW_TAGGED_FIELDS, count)
-    fields = [made[one.name] if one.name in made else pa.nulls(count, one.type) for one in kind]
+        columns_by_name[name] = (
+            column if is_size else _value(wire_field.type, column, kind.field(name).type)
+        )
+    columns_by_name[UNKNOWN_TAGGED_FIELDS] = _nothing(RAW_TAGGED_FIELDS, count)
+    fields = [
+        columns_by_name[inner.name]
+        if inner.name in columns_by_name
+        else pa.nulls(count, inner.type)
+        for inner in kind
+    ]
     return pa.StructArray.from_arrays(fields, fields=list(kind), mask=nulls)
 
 
@@ -440,8 +455,8 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
         if isinstance(wire.element, Schema) and column.values.null_count:
             raise _RefusedError
         buffers = column.buffers()[:2]
-        found = column.null_count, column.offset, [inner]
-        return pa.Array.from_buffers(pa.list_(inner.type), len(column), buffers, *found)
+        layout = column.null_count, column.offset, [inner]
+        return pa.Array.from_buffers(pa.list_(inner.type), len(column), buffers, *layout)
     if isinstance(wire, NullableStruct):
         wire = wire.schema
     if isinstance(wire, Schema):
@@ -457,11 +472,13 @@ def _value(wire: Type, column: pa.Array, kind: pa.DataType) -> pa.Array:
     return column
 
 
-def _tagged(one: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
-    """Give a tagged field, which is not in JSON where it has its default."""
-    if not column.null_count or one.default is None:
-        return _value(one.type, column, kind)
-    wire = one.type.schema if isinstance(one.type, NullableStruct) else one.type
+def _tagged(wire_field: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.Array:
+    """Return a tagged field; JSON leaves it out if it has its default."""
+    if not column.null_count or wire_field.default is None:
+        return _value(wire_field.type, column, kind)
+    wire = (
+        wire_field.type.schema if isinstance(wire_field.type, NullableStruct) else wire_field.type
+    )
     if isinstance(wire, Schema):
         missing = column.is_null()
         columns = [
@@ -471,24 +488,24 @@ def _tagged(one: Field, column: pa.Array, kind: pa.DataType, nulls: Any) -> pa.A
             )
         ]
         return _struct(wire, columns, kind, len(column), nulls)
-    filled = _defaulted(one, column, column.is_null())
-    return _value(one.type, filled, kind)
+    filled = _defaulted(wire_field, column, column.is_null())
+    return _value(wire_field.type, filled, kind)
 
 
-def _defaulted(one: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
-    """Give a column with the field's default where it is missing."""
-    if isinstance(one.type, Schema | NullableStruct):
+def _defaulted(wire_field: Field, column: pa.Array, missing: pa.BooleanArray) -> pa.Array:
+    """Return a column with the field's default in the missing rows."""
+    if isinstance(wire_field.type, Schema | NullableStruct):
         raise _RefusedError
-    if not isinstance(one.type, ArrayType):
-        default = pa.scalar(in_column(one.default), column.type)
+    if not isinstance(wire_field.type, ArrayType):
+        default = pa.scalar(in_column(wire_field.default), column.type)
         return pc.if_else(missing, default, column)
-    if one.default is None:
+    if wire_field.default is None:
         return column
     if column.null_count > missing.true_count:
         raise _RefusedError
-    # An array that is not there takes no value, so its offsets are those of an empty one.
-    found = 0, column.offset, [column.values]
-    return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *found)
+    # A missing array has no elements, so its offsets are those of an empty one.
+    layout = 0, column.offset, [column.values]
+    return pa.Array.from_buffers(column.type, len(column), [None, column.buffers()[1]], *layout)
 
 
 def _nothing(kind: pa.ListType, count: int) -> pa.ListArray:

@@ -1,9 +1,9 @@
-"""Bodies as Kafka 2.7 and earlier write them, which is text, as the JSON that later ones write.
+"""Bodies in the text form of Kafka 2.7 and earlier, converted to the JSON of later releases.
 
 ``{group_id=readers,topics=[{name=orders,partitions=[{…}]}],_tagged_fields={}}``
-The fields are those of the version, in the order of the wire. Strings are not quoted: one that
-holds what separates fields cannot be told from fields, and then there is no body. Bytes are not in
-the text, so they are left out; of records there is the size.
+The fields are those of the version, in the order of the wire. Strings are not quoted. If a string
+contains a character that separates fields, the text is ambiguous, and the body is dropped. The text
+does not contain bytes, so these are left out. For records it contains the size.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRUTH: Final = {"true": True, "false": False}
 
 
 def body_of_text(text: str, name: str, version: int) -> bytes | None:
-    """Give the JSON of a body; None where the text is not surely that of the version, or too large.
+    """Return the JSON of a body; None if the text may not be of this version, or is too large.
 
     >>> body_of_text("{group_id=g,generation_id=1,member_id=m}", "HeartbeatRequest", 0)
     b'{"groupId":"g","generationId":1,"memberId":"m"}'
@@ -46,45 +46,45 @@ def body_of_text(text: str, name: str, version: int) -> bytes | None:
     try:
         schema = message(name).definition.schema(version)
         reader = _TextReader(text, _names(name, version))
-        found = reader.struct(schema)
+        body = reader.struct(schema)
     except (_UnsureError, UnknownMessageError, RecursionError):
         return None
     if reader.at != len(text):
         return None
-    return json.dumps(found, separators=(",", ":")).encode()
+    return json.dumps(body, separators=(",", ":")).encode()
 
 
 class _UnsureError(Exception):
-    """The text is not what the version has."""
+    """The text does not match the version."""
 
 
 @per_catalog
 @lru_cache(maxsize=4096)
 def _names(name: str, version: int) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What a field may be called in text: by structure and its name in JSON."""
+    """Return the names that a field may have in text, by structure and JSON name."""
     definition = message(name).definition
     former = definition.served.former_names(version)
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    names: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def add(schema: Schema) -> None:
-        for one in schema.fields:
+        for field in schema.fields:
             old = [
                 there
                 for there, here in former.get(schema.name, {}).items()
-                if here == one.json_name
+                if here == field.json_name
             ]
             words = [
-                re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", n).lower() for n in (one.json_name, *old)
+                re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", n).lower() for n in (field.json_name, *old)
             ]
-            found[schema.name, one.json_name] = tuple(dict.fromkeys(words))
-            kind: Any = one.type
+            names[schema.name, field.json_name] = tuple(dict.fromkeys(words))
+            kind: Any = field.type
             while isinstance(kind, ArrayType | NullableStruct):
                 kind = kind.element if isinstance(kind, ArrayType) else kind.schema
             if isinstance(kind, Schema):
                 add(kind)
 
     add(definition.schema(version))
-    return found
+    return names
 
 
 class _TextReader:
@@ -97,21 +97,21 @@ class _TextReader:
 
     def struct(self, schema: Schema) -> dict[str, Any]:
         self._take("{")
-        found: dict[str, Any] = {}
-        inline = [one for one in schema.fields if one.presence is Presence.INLINE]
-        for place, one in enumerate(inline):
+        values: dict[str, Any] = {}
+        inline = [field for field in schema.fields if field.presence is Presence.INLINE]
+        for place, field in enumerate(inline):
             if place:
                 self._take(",")
-            self._name(schema, one.json_name)
-            if isinstance(one.type, Bytes):
-                self._bytes(found, one.json_name)
+            self._name(schema, field.json_name)
+            if isinstance(field.type, Bytes):
+                self._bytes(values, field.json_name)
             else:
-                found[one.json_name] = self._value(one.type, is_nullable=one.nullable)
+                values[field.json_name] = self._value(field.type, is_nullable=field.nullable)
         if schema.flexible:
             self._take("," * bool(inline) + _TAGGED)
-            self._tagged(schema, found)
+            self._tagged(schema, values)
         self._take("}")
-        return found
+        return values
 
     def _take(self, text: str) -> None:
         if not self._text.startswith(text, self.at):
@@ -119,45 +119,45 @@ class _TextReader:
         self.at += len(text)
 
     def _takes(self, text: str) -> bool:
-        found = self._text.startswith(text, self.at)
-        self.at += len(text) * found
-        return found
+        is_next = self._text.startswith(text, self.at)
+        self.at += len(text) * is_next
+        return is_next
 
     def _name(self, schema: Schema, name: str) -> None:
         """Read a field's name: one of its own, or an older one that no other field has."""
         matched = _ANY_NAME.match(self._text, self.at)
         if matched is None:
             raise _UnsureError
-        others = (self._names[schema.name, one.json_name] for one in schema.fields)
+        others = (self._names[schema.name, field.json_name] for field in schema.fields)
         is_own = matched[1] in self._names[schema.name, name]
-        if not is_own and any(matched[1] in one for one in others):
+        if not is_own and any(matched[1] in names for names in others):
             raise _UnsureError
         self.at = matched.end()
 
-    def _tagged(self, schema: Schema, found: dict[str, Any]) -> None:
-        """Read tagged fields, which stand by their tags."""
-        known = {one.tag: one for one in schema.fields if one.presence is Presence.TAGGED}
+    def _tagged(self, schema: Schema, values: dict[str, Any]) -> None:
+        """Read tagged fields, which are named by their tags."""
+        tagged = {field.tag: field for field in schema.fields if field.presence is Presence.TAGGED}
         is_first = True
         while not self._takes("}"):
             if not is_first:
                 self._take(",")
             is_first = False
             tag = _TAG.match(self._text, self.at)
-            one = known.pop(int(tag[1]), None) if tag is not None else None
-            if tag is None or one is None or isinstance(one.type, Bytes):
+            field = tagged.pop(int(tag[1]), None) if tag is not None else None
+            if tag is None or field is None or isinstance(field.type, Bytes):
                 raise _UnsureError
             self.at = tag.end()
-            found[one.json_name] = self._value(one.type, is_nullable=one.nullable)
+            values[field.json_name] = self._value(field.type, is_nullable=field.nullable)
 
-    def _bytes(self, found: dict[str, Any], name: str) -> None:
+    def _bytes(self, values: dict[str, Any], name: str) -> None:
         if (records := _RECORDS.match(self._text, self.at)) is not None:
-            found[f"{name}{SIZE_SUFFIX}"] = int(records[1])
+            values[f"{name}{SIZE_SUFFIX}"] = int(records[1])
             self.at = records.end()
         elif (data := _BYTES.match(self._text, self.at)) is not None:
             self.at = data.end()
         else:
             self._take(_NULL)
-            found[name] = None
+            values[name] = None
 
     def _value(self, kind: Type, *, is_nullable: bool) -> Any:
         if isinstance(kind, ArrayType):
@@ -178,7 +178,7 @@ class _TextReader:
             return _TRUTH[text]
         if isinstance(kind, Integer) and _INTEGER.fullmatch(text):
             return int(text)
-        # Doubles are nowhere in these releases but in quotas.
+        # In these releases only quotas have doubles.
         if isinstance(kind, Boolean | Integer | Float64 | Bytes):
             raise _UnsureError
         return text
@@ -187,15 +187,15 @@ class _TextReader:
         if is_nullable and self._takes(_NULL):
             return None
         self._take("[")
-        found: list[Any] = []
+        items: list[Any] = []
         while not self._takes("]"):
-            if found:
+            if items:
                 self._take(",")
             before = self.at
-            found.append(self._value(kind.element, is_nullable=False))
+            items.append(self._value(kind.element, is_nullable=False))
             if self.at == before and not self._text.startswith(("]", ","), self.at):
                 raise _UnsureError
-            if self.at == before and self._text.startswith("]", self.at) and len(found) > 1:
-                # After a comma something stands.
+            if self.at == before and self._text.startswith("]", self.at) and len(items) > 1:
+                # A comma must be followed by an element.
                 raise _UnsureError
-        return found
+        return items

@@ -1,6 +1,6 @@
-"""Which rows of a capture are wanted: of which tables, and of which frames.
+"""The choice of rows: of which tables, and of which frames.
 
-What is not wanted is left out before it is decoded, where that can be said of a frame's header.
+Rows that are not chosen are left out before they are decoded, if the frame's header decides it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from flexwire.tables.records import Rows
 
 FRAMES, RECORDS, MESSAGES = "frames", "records", "messages"
-_CARRY_RECORDS: Final = frozenset(one.message for one in RECORDS_FIELDS)
+_CARRY_RECORDS: Final = frozenset(field.message for field in RECORDS_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
 class RowFilter:
-    """What is asked of the rows of frames.
+    """Which rows of frames are chosen.
 
     Attributes:
         table: `FRAMES`, `MESSAGES` or `RECORDS`; None for all three.
@@ -44,15 +44,15 @@ class RowFilter:
     before_us: int | None = None
 
     def gives(self, table: str) -> bool:
-        """Whether rows of a table are wanted: `FRAMES`, `MESSAGES` or `RECORDS`."""
+        """Return whether rows of a table are chosen: `FRAMES`, `MESSAGES` or `RECORDS`."""
         return self.table is None or self.table == table
 
     def reads(self, message: str) -> bool:
-        """Whether bodies of a message are decoded; the rows of frames say what became of them."""
+        """Return whether bodies of a message must be decoded; frames need their outcomes."""
         return self.table != RECORDS or message in _CARRY_RECORDS
 
     def frames(self, paired: pa.RecordBatch) -> pa.RecordBatch:
-        """Give those of some paired frames that are wanted."""
+        """Return the chosen frames among paired frames."""
         masks = []
         for name, values in (("message", self.messages), ("client_id", self.client_ids)):
             if values is not None:
@@ -69,18 +69,18 @@ class RowFilter:
         return paired.filter(masks[0])
 
     def records(self, rows: Rows) -> Rows:
-        """Give those of some rows of records that are wanted."""
+        """Return the chosen rows among rows of records."""
         if self.topics is None:
             return rows
         topics = pa.array(sorted(self.topics), pa.string())
         if not isinstance(rows, RunRows):
             return rows.filter(pc.is_in(rows["topic"], topics))
-        kept = pc.is_in(rows.facts["topic"], topics).to_numpy(zero_copy_only=False)
-        if kept.all():
+        is_chosen = pc.is_in(rows.facts["topic"], topics).to_numpy(zero_copy_only=False)
+        if is_chosen.all():
             return rows
-        own = rows.own.filter(pa.array(kept.repeat(rows.counts)))
-        facts = rows.facts.filter(pa.array(kept))
-        return replace(rows, own=own, facts=facts, counts=rows.counts[kept])
+        own = rows.own.filter(pa.array(is_chosen.repeat(rows.counts)))
+        facts = rows.facts.filter(pa.array(is_chosen))
+        return replace(rows, own=own, facts=facts, counts=rows.counts[is_chosen])
 
 
 EVERYTHING: Final = RowFilter()

@@ -1,7 +1,7 @@
-"""The tables of an analysis: every column, its type and its meaning, once.
+"""The tables of an analysis: every column with its type and meaning.
 
-The types are Spark's own (`flexwire.columnar.record_columns`), and every column may be null as far
-as Parquet is concerned. ``docs/tables.md`` is written from here.
+The types are Spark's own (`flexwire.columnar.record_columns`). In Parquet every column may be null.
+``docs/tables.md`` is generated from this file.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from flexwire.facts.answers import Kind
 
 
-# What a field of records is called where only its size is kept.
+# The ending of a field of records if only its size is kept.
 SIZE_SUFFIX = "_size"
-_PATHS = tuple(dict.fromkeys(one.path for one in RECORDS_FIELDS))
+_PATHS = tuple(dict.fromkeys(field.path for field in RECORDS_FIELDS))
 
 
 def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
-    """The type of a message's column with an int64 in the place of record bytes.
+    """Return the type of a message's column with an int64 in place of record bytes.
 
-    Where they were ``records`` it is ``records_size``; a message without records has its type.
+    The field ``records`` becomes ``records_size``; a message without records keeps its type.
     """
     for path in _PATHS:
         if _leads_to_bytes(kind, path):
@@ -42,10 +42,10 @@ def type_without_record_bytes(kind: pa.StructType) -> pa.StructType:
 
 
 def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Rows of a message's table with the sizes of record bytes in their place.
+    """Return rows of a message's table with sizes in place of record bytes.
 
-    A size is null where the field is null, and where the bytes are withheld: theirs is not known.
-    Nothing else is copied.
+    A size is null if the field is null, and if the bytes are withheld, because their size is
+    unknown. Other columns are not copied.
     """
     at = rows.schema.get_field_index("body")
     body = rows.column(at)
@@ -57,29 +57,29 @@ def without_record_bytes(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def with_sizes(rows: pa.RecordBatch, sizes: Sequence[int | None]) -> pa.RecordBatch:
-    """Rows of a message's table with these sizes in the place of record bytes, in their order.
+    """Return rows of a message's table with these sizes in place of record bytes, in their order.
 
-    Where there is another number of them than of partitions, which is which is not known: all are
-    null then.
+    If the number of sizes differs from that of partitions, they cannot be assigned, and all are
+    null.
     """
     sized = without_record_bytes(rows)
     body = sized.column("body")
     for path in _PATHS:
         if _leads_to_bytes(rows.column("body").type, path):
-            told = _told(body, (*path[:-1], path[-1] + SIZE_SUFFIX), sizes)
-            return sized.set_column(rows.schema.get_field_index("body"), "body", told)
+            with_path = _put_sizes(body, (*path[:-1], path[-1] + SIZE_SUFFIX), sizes)
+            return sized.set_column(rows.schema.get_field_index("body"), "body", with_path)
     return sized
 
 
-def _told(array: pa.Array, path: tuple[str, ...], sizes: Sequence[int | None]) -> pa.Array:
+def _put_sizes(array: pa.Array, path: tuple[str, ...], sizes: Sequence[int | None]) -> pa.Array:
     if not path:
         return pa.array(sizes, pa.int64()) if len(array) == len(sizes) else array
     if pa.types.is_list(array.type):
-        found = array.null_count, array.offset, [_told(array.values, path, sizes)]
-        return pa.Array.from_buffers(array.type, len(array), array.buffers()[:2], *found)
+        layout = array.null_count, array.offset, [_put_sizes(array.values, path, sizes)]
+        return pa.Array.from_buffers(array.type, len(array), array.buffers()[:2], *layout)
     at = array.type.get_field_index(path[0])
     fields = [array.field(number) for number in range(array.type.num_fields)]
-    fields[at] = _told(fields[at], path[1:], sizes)
+    fields[at] = _put_sizes(fields[at], path[1:], sizes)
     nulls = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(fields, fields=list(array.type), mask=nulls)
 
@@ -112,8 +112,8 @@ def _sized(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
     kind = _sized_type(array.type, path)
     if pa.types.is_list(array.type):
         children = [_sized(array.values, path)]
-        found = array.null_count, array.offset, children
-        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], *found)
+        layout = array.null_count, array.offset, children
+        return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], *layout)
     at = array.type.get_field_index(path[0])
     fields = [array.field(number) for number in range(array.type.num_fields)]
     fields[at] = _sized(fields[at], path[1:])
@@ -131,11 +131,11 @@ def _sizes(data: pa.BinaryArray) -> pa.Int64Array:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table: what it means, and when it is null (never, where that is empty).
+    """A column of a table: its meaning, and when it is null (empty: never).
 
-    The report shows a column of an answer that has a ``heading``. ``kind`` is what its values are;
-    without one the type and the last word of the name say it. ``is_about`` marks what tells rows
-    apart.
+    The report shows a column of an answer that has a ``heading``. ``kind`` is the kind of its
+    values; by default the type and the last word of the name decide it. ``is_about`` marks columns
+    that identify a row.
     """
 
     name: str
@@ -147,12 +147,12 @@ class Column:
     is_about: bool = False
 
     def shown(self) -> ShownColumn:
-        """Return what the facts of an answer have of the column."""
+        """Return what the facts of an answer say of the column."""
         kind = self.kind or _kind(self.name, self.type)
         return ShownColumn(self.name, self.heading, kind, self.is_about)
 
 
-# What whole numbers and fractions are, by the last word of their name; others count something.
+# The kind of numbers by the last word of their name; other numbers are counts.
 _KINDS: dict[str, Kind] = {"us": "us", "bytes": "bytes", "share": "share"}
 
 
@@ -190,8 +190,8 @@ _OF_RECORD_BYTES = (
     "``record_bytes=True`` the fields hold the bytes, under their own names."
 ).format(
     "; ".join(
-        f"in {one.message} ``{one.records}{SIZE_SUFFIX}`` instead of ``{one.records}``"
-        for one in RECORDS_FIELDS
+        f"in {field.message} ``{field.records}{SIZE_SUFFIX}`` instead of ``{field.records}``"
+        for field in RECORDS_FIELDS
     )
 )
 _WHOLE = "of a finding about the client as a whole"
@@ -437,7 +437,7 @@ MESSAGES = (
         "where there is no ``error``; where they may be credentials, unless these were asked for",
     ),
 )  # fmt: skip
-"""The columns that all message tables have, before ``body``: the message itself."""
+"""The columns of all message tables before ``body``, which is the message itself."""
 
 
 AUDIT = (
@@ -485,7 +485,7 @@ AUDIT = (
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table: the directory below ``tables/``, what a row of it is, and its columns."""
+    """A table: its directory below ``tables/``, the meaning of a row, and its columns."""
 
     place: str
     row: str
@@ -533,8 +533,8 @@ REQUEST_LOG_TABLES = (
 
 
 def schema_of(columns: tuple[Column, ...]) -> pa.Schema:
-    """The schema of a table with these columns."""
-    return pa.schema([(one.name, one.type) for one in columns])
+    """Return the schema of a table with these columns."""
+    return pa.schema([(column.name, column.type) for column in columns])
 
 
 FRAMES_TABLE = schema_of(FRAMES)

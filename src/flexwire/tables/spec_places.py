@@ -1,4 +1,4 @@
-"""Where messages hold groups, topics, error codes, records and throttle times, as specs say."""
+"""The places of groups, topics, error codes, records and throttle times in messages, by specs."""
 
 from __future__ import annotations
 
@@ -20,42 +20,42 @@ if TYPE_CHECKING:
 
 _ENTITIES = {"groupId": "groups", "topicName": "topics"}
 KINDS = tuple(_ENTITIES.values())
-"""What `entity_paths` tells apart."""
+"""The kinds of `entity_paths`."""
 
 
 @per_catalog
 @cache
 def entity_paths(message: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """Where in a message's body the name of one of `KINDS` stands: paths of columns, and the kind.
+    """Return the paths of columns that hold the name of one of `KINDS`, each with its kind.
 
     >>> entity_paths("JoinGroupRequest")
     ((('group_id',), 'groups'),)
     """
-    found: dict[tuple[tuple[str, ...], str], None] = {}
+    paths: dict[tuple[tuple[str, ...], str], None] = {}
     for spec in catalog().entry(message).all_specs():
         structs = spec.structs()
-        for path, one in fields_with_paths(spec.fields, structs, ()):
-            if one.entity_type in _ENTITIES and one.type.name == "string":
-                found[path, _ENTITIES[one.entity_type]] = None
-    return tuple(found)
+        for path, spec_field in fields_with_paths(spec.fields, structs, ()):
+            if spec_field.entity_type in _ENTITIES and spec_field.type.name == "string":
+                paths[path, _ENTITIES[spec_field.entity_type]] = None
+    return tuple(paths)
 
 
 def fields_with_paths(
     fields: tuple[FieldSpec, ...], structs: dict[str, tuple[FieldSpec, ...]], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], FieldSpec]]:
-    """The fields with those in their structures, and by which columns one comes to each."""
-    for one in fields:
-        path = (*above, one.attribute)
-        yield path, one
-        if one.type.is_struct:
-            yield from fields_with_paths(structs[one.type.name], structs, path)
+    """Yield the fields, including those of structures, with the path of columns to each."""
+    for field in fields:
+        path = (*above, field.attribute)
+        yield path, field
+        if field.type.is_struct:
+            yield from fields_with_paths(structs[field.type.name], structs, path)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsField:
-    """Where a message has the records of partitions: its names, outer before inner.
+    """The place of record bytes in a message: names of fields, outer before inner.
 
-    ``topic_name`` and ``topic_id`` are beside the array of partitions, either may be missing.
+    ``topic_name`` and ``topic_id`` stand beside the array of partitions; either may be missing.
     """
 
     message: str
@@ -69,12 +69,13 @@ class RecordsField:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The way to the records: through the topics, then their partitions."""
+        """The path to the records, through topics and their partitions."""
         return self.topics, self.partitions, self.records
 
 
 # The messages that carry records of topics. A snapshot (FetchSnapshotResponse) is a part of a file
-# at any byte, so its "unaligned records" are no record batches and stay in its message table.
+# from any byte on, so its "unaligned records" are no record batches. They stay in its message
+# table.
 RECORDS_FIELDS = (
     RecordsField(
         "ProduceRequest", "produce", "topic_data", "name", "topic_id", "partition_data", "index",
@@ -91,15 +92,15 @@ RECORDS_FIELDS = (
 )  # fmt: skip
 
 CARRYING_RESPONSES: Final = tuple(
-    one.message for one in RECORDS_FIELDS if one.message.endswith("Response")
+    field.message for field in RECORDS_FIELDS if field.message.endswith("Response")
 )
-"""The responses that carry records. A broker may wait for these before it responds."""
+"""The responses that carry records. A broker may wait for records before it sends them."""
 
-# Where the names of topics stand beside their ids.
+# The message that holds the names of topics beside their ids.
 TOPIC_NAMES_MESSAGE = "MetadataResponse"
 
 KNOWN_TOPICS: Final = {uuid_text(METADATA_TOPIC_ID): METADATA_TOPIC}
-"""By id, as text, the name of each topic that always has this id: Metadata does not tell it."""
+"""The names of topics that always have the same id, by id as text: Metadata does not list them."""
 
 Path = tuple[str, ...]
 
@@ -109,10 +110,10 @@ _TOPIC_ID = ("TopicId", "uuid")
 
 @dataclass(frozen=True, slots=True)
 class ErrorPlace:
-    """An error code in a message's body, by columns, and the topic that it is about.
+    """The path of an error code in a message's body, and the topic that it refers to.
 
-    ``topic`` and ``topic_id`` stand in the same structure, or in the next one around it that has
-    them; None where there is none.
+    ``topic`` and ``topic_id`` stand in the same structure, or in the nearest one around it. None if
+    there is none.
     """
 
     path: Path
@@ -123,7 +124,7 @@ class ErrorPlace:
 @per_catalog
 @cache
 def error_places(message: str) -> tuple[ErrorPlace, ...]:
-    """Where a response has error codes, in any of its versions; nowhere in other messages.
+    """Return the places of error codes in a response, in any version; other messages have none.
 
     >>> [".".join(one.path) for one in error_places("MetadataResponse")]
     ['topics.error_code', 'topics.partitions.error_code', 'error_code']
@@ -135,24 +136,24 @@ def error_places(message: str) -> tuple[ErrorPlace, ...]:
     topics: dict[Path, Path] = {}
     ids: dict[Path, Path] = {}
     for spec in entry.all_specs():
-        for path, one in fields_with_paths(spec.fields, spec.structs(), ()):
-            kind = str(one.type)
-            if is_error_code(one.name, kind):
+        for path, spec_field in fields_with_paths(spec.fields, spec.structs(), ()):
+            kind = str(spec_field.type)
+            if is_error_code(spec_field.name, kind):
                 codes[path] = None
-            elif (one.entity_type, kind) == _TOPIC_NAME:
+            elif (spec_field.entity_type, kind) == _TOPIC_NAME:
                 topics[path[:-1]] = path
-            elif (one.name, kind) == _TOPIC_ID:
+            elif (spec_field.name, kind) == _TOPIC_ID:
                 ids[path[:-1]] = path
     return tuple(ErrorPlace(path, _nearest(path, topics), _nearest(path, ids)) for path in codes)
 
 
 def _nearest(path: Path, places: dict[Path, Path]) -> Path | None:
     around = (path[:end] for end in range(len(path) - 1, -1, -1))
-    return next((places[one] for one in around if one in places), None)
+    return next((places[path] for path in around if path in places), None)
 
 
 THROTTLE: Final = "throttle_time_ms"
-"""The field of a response's body with the time in milliseconds: Kafka has no other name for it."""
+"""The field of a response with the throttle time in milliseconds; Kafka uses no other name."""
 
 
 @per_catalog
@@ -169,5 +170,5 @@ def throttled_messages() -> tuple[str, ...]:
 def _has_throttle(message: str) -> bool:
     entry = catalog().entry(message)
     return entry.type is MessageType.RESPONSE and any(
-        one.attribute == THROTTLE for spec in entry.all_specs() for one in spec.fields
+        field.attribute == THROTTLE for spec in entry.all_specs() for field in spec.fields
     )

@@ -1,12 +1,11 @@
 """The tagged fields in a column of messages, counted by row.
 
-A known field counts where its value is not its default, which is when Kafka writes it; how many
-bytes it took on the wire is not known. An unknown field always counts, with its bytes unless they
-are withheld.
+A known field counts if its value is not its default, because Kafka writes no defaults. Its size on
+the wire is unknown. An unknown field always counts, with its size unless it is withheld.
 
-One walk over the columns of a batch. Nearly always no row has a tagged field, or all have the same
-few: a column is compared with its default as a whole, and which rows its values belong to is looked
-at only where one differs. Rows of several versions are walked together, each by its own schema.
+One pass over the columns of a batch is enough. Usually no row has a tagged field, or all rows have
+the same few. So a whole column is compared with its default, and rows are looked up only if a value
+differs. Rows of several versions are processed together, each by its own schema.
 """
 
 from __future__ import annotations
@@ -43,31 +42,31 @@ TAGGED_FIELD_USES = pa.list_(
         ]
     )
 )
-"""The column of tagged fields: in which structure, its tag, its name, how often, its bytes."""
+"""The column of tagged fields: the path of the structure, tag, name, number of uses and bytes."""
 
 
-def differs(values: pa.Array, one: Field, made: type[Message]) -> pa.BooleanArray:
-    """Whether each value is there and not the default of a tagged field."""
-    if one.default is None:
+def differs(values: pa.Array, field: Field, message_class: type[Message]) -> pa.BooleanArray:
+    """Return whether each value is present and differs from the default of a tagged field."""
+    if field.default is None:
         return values.is_valid()
-    inner = struct_of(one.type)
+    inner = struct_of(field.type)
     if pa.types.is_struct(values.type) and inner is not None:
-        default = made.definition.classes[inner.name]()
+        default = message_class.definition.classes[inner.name]()
         return pc.and_(values.is_valid(), pc.invert(_equals(values, inner, default)))
-    # The default of an array is the empty one.
+    # The default of an array is an empty one.
     is_array = pa.types.is_list(values.type)
-    is_default = _is(values, () if is_array else in_column(one.default))
+    is_default = _is(values, () if is_array else in_column(field.default))
     return pc.and_(values.is_valid(), pc.invert(is_default))
 
 
 def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanArray:
-    """Whether each structure equals an object, in the fields that the version has."""
+    """Return whether each structure equals an object, in the fields that the version has."""
     same = values.is_valid()
-    for name, one in schema.by_attribute.items():
-        if one.presence is Presence.ABSENT:
+    for name, field in schema.by_attribute.items():
+        if field.presence is Presence.ABSENT:
             continue
         column = values.field(values.type.get_field_index(name))
-        value, inner = getattr(default, name), struct_of(one.type)
+        value, inner = getattr(default, name), struct_of(field.type)
         if value is not None and inner is not None and pa.types.is_struct(column.type):
             same = pc.and_(same, _equals(column, inner, value))
         else:
@@ -77,7 +76,7 @@ def _equals(values: pa.StructArray, schema: Schema, default: Any) -> pa.BooleanA
 
 
 def _is(values: pa.Array, value: Any) -> pa.BooleanArray:
-    """Whether each value is this one; an empty sequence stands for an empty array."""
+    """Return whether each value equals ``value``; an empty sequence means an empty array."""
     if value is None:
         return values.is_null()
     if pa.types.is_list(values.type):
@@ -95,34 +94,38 @@ _TAG_BITS = 32
 def tagged_field_uses(
     column: pa.StructArray, versions: Words, layouts: Mapping[int, type[Message]]
 ) -> pa.ListArray:
-    """Give the uses in each message of a column, a column of `TAGGED_FIELD_USES`.
+    """Return the uses of each message in a column, as a column of `TAGGED_FIELD_USES`.
 
-    ``versions`` are those of the rows, ``layouts`` the class that reads each; a null has no uses.
+    ``versions`` has the version of each row, and ``layouts`` the class that reads each version. A
+    null has no uses.
     """
     walk = _ColumnWalk(versions, layouts)
-    schemas = {version: made.definition.schema(version) for version, made in layouts.items()}
-    # A message has tag sections in all its structures or in none.
-    held = {
+    schemas = {
+        version: message_class.definition.schema(version)
+        for version, message_class in layouts.items()
+    }
+    # Either all structures of a message have tag sections, or none has.
+    structures = {
         version: _TaggedStructures(schema, layouts[version], "")
         for version, schema in schemas.items()
         if schema.flexible
     }
-    if held:
-        walk.structs(_Items(column, None, None), held)
-    return _to_arrow(walk.found, len(column))
+    if structures:
+        walk.structs(_Items(column, None, None), structures)
+    return _to_arrow(walk.uses, len(column))
 
 
 class _TaggedStructures(NamedTuple):
-    """What stands in a column in one version: structures of a message's class, and their path."""
+    """The structures in a column for one version: their schema, class and path."""
 
     schema: Schema
-    made: type[Message]
+    message_class: type[Message]
     path: str
 
 
 @dataclass(frozen=True)
 class _Items:
-    """Values that stand side by side in a column; ``outer`` are those whose lists they stand in."""
+    """Adjacent values of a column; ``outer`` are the values whose lists hold them."""
 
     values: pa.Array
     outer: _Items | None
@@ -136,18 +139,18 @@ class _Items:
         return np.repeat(self.outer.rows, self.lengths)
 
     def at(self, values: pa.Array) -> _Items:
-        """Other values of the same rows, one for each."""
+        """Return other values of the same rows, one for each."""
         return _Items(values, self.outer, self.lengths)
 
     def elements(self) -> _Items:
-        """The elements of the lists that these are."""
+        """Return the elements of these lists."""
         offsets = np.asarray(self.values.offsets)
         first, last = int(offsets[0]), int(offsets[-1])
         return _Items(self.values.values.slice(first, last - first), self, np.diff(offsets))
 
 
 class _TaggedRows(NamedTuple):
-    """One tagged field in some rows, ascending, or an unknown one; ``sizes`` of an unknown one."""
+    """The uses of one tagged field, by ascending row; only an unknown field has ``sizes``."""
 
     rows: Words
     path: str
@@ -158,63 +161,65 @@ class _TaggedRows(NamedTuple):
 
 
 class _ColumnWalk:
-    """Goes through columns in their order, and keeps what it finds in the order of the objects."""
+    """Visits columns in their order, and keeps uses in the order of the objects."""
 
     def __init__(self, versions: Words, layouts: Mapping[int, type[Message]]) -> None:
         self.versions = versions
         self.count = len(layouts)
-        self.found: list[_TaggedRows] = []
+        self.uses: list[_TaggedRows] = []
 
-    def structs(self, items: _Items, held: dict[int, _TaggedStructures]) -> None:
-        """Count the tagged fields of structures and of all that is in them."""
+    def structs(self, items: _Items, structures: dict[int, _TaggedStructures]) -> None:
+        """Count the tagged fields of structures, and of everything inside them."""
         if not len(items.values):
             return
-        for number, name in enumerate(one.name for one in items.values.type):
+        for number, name in enumerate(child.name for child in items.values.type):
             if name == UNKNOWN_TAGGED_FIELDS:
-                self._unknown(items.at(items.values.field(number)), held)
+                self._count_unknown(items.at(items.values.field(number)), structures)
                 continue
             fields = {
-                version: one
-                for version, holder in held.items()
-                if (one := holder.schema.by_attribute.get(name)) is not None
-                and one.presence is not Presence.ABSENT
-                and (one.tag is not None or struct_of(one.type) is not None)
+                version: field
+                for version, holder in structures.items()
+                if (field := holder.schema.by_attribute.get(name)) is not None
+                and field.presence is not Presence.ABSENT
+                and (field.tag is not None or struct_of(field.type) is not None)
             }
             if fields:
-                self._field(items, number, fields, held)
+                self._field(items, number, fields, structures)
 
     def _field(
         self,
         items: _Items,
         number: int,
         fields: dict[int, Field],
-        held: dict[int, _TaggedStructures],
+        structures: dict[int, _TaggedStructures],
     ) -> None:
         values = items.at(items.values.field(number))
-        for versions in _alike(fields, held):
-            one, where = fields[versions[0]], held[versions[0]]
-            if one.tag is not None:
-                self._known(items, values, one, where, versions)
+        for versions in _alike(fields, structures):
+            field, where = fields[versions[0]], structures[versions[0]]
+            if field.tag is not None:
+                self._count_known(items, values, field, where, versions)
         below = {
-            version: _TaggedStructures(inner, held[version].made, _path(held[version].path, one))
-            for version, one in fields.items()
-            if (inner := struct_of(one.type)) is not None
+            version: _TaggedStructures(
+                inner, structures[version].message_class, _path(structures[version].path, field)
+            )
+            for version, field in fields.items()
+            if (inner := struct_of(field.type)) is not None
         }
         if below:
             is_list = pa.types.is_list(values.values.type)
             self.structs(values.elements() if is_list else values, below)
 
-    def _known(
+    def _count_known(
         self,
         items: _Items,
         values: _Items,
-        one: Field,
+        field: Field,
         where: _TaggedStructures,
         versions: Sequence[int],
     ) -> None:
-        counts = differs(values.values, one, where.made)
-        if one.nullable and one.default is not None:
-            # A null is not the default, where there is a structure that has it.
+        counts = differs(values.values, field, where.message_class)
+        if field.nullable and field.default is not None:
+            # If the structure is present, a null differs from the default.
             nulls = pc.and_(values.values.is_null(), items.values.is_valid())
             counts = pc.or_(counts, nulls)
         if not counts.true_count:
@@ -222,11 +227,11 @@ class _ColumnWalk:
         rows = items.rows[np.asarray(counts)]
         rows, times = np.unique(self._of_versions(rows, rows, versions), return_counts=True)
         if len(rows):
-            tags = np.full(len(rows), one.tag)
+            tags = np.full(len(rows), field.tag)
             sizes = pa.nulls(len(rows), pa.int64())
-            self.found.append(_TaggedRows(rows, where.path, tags, one.json_name, times, sizes))
+            self.uses.append(_TaggedRows(rows, where.path, tags, field.json_name, times, sizes))
 
-    def _unknown(self, items: _Items, held: dict[int, _TaggedStructures]) -> None:
+    def _count_unknown(self, items: _Items, structures: dict[int, _TaggedStructures]) -> None:
         offsets = np.asarray(items.values.offsets)
         if offsets[0] == offsets[-1]:
             return
@@ -235,13 +240,15 @@ class _ColumnWalk:
         data = fields.values.field("data")
         shown = np.asarray(pc.not_equal(data, WITHHELD_BYTES))
         lengths = np.asarray(pc.binary_length(data))
-        for path in dict.fromkeys(one.path for one in held.values()):
-            versions = [version for version, one in held.items() if one.path == path]
+        for path in dict.fromkeys(structure.path for structure in structures.values()):
+            versions = [
+                version for version, structure in structures.items() if structure.path == path
+            ]
             of = self._of_versions(np.arange(len(tags)), fields.rows, versions)
             self._add_unknown(path, fields.rows[of], tags[of], np.where(shown, lengths, -1)[of])
 
     def _add_unknown(self, path: str, rows: Words, tags: Words, sizes: Words) -> None:
-        """Count fields by row and tag, in the order in which a row has them; -1 is no size."""
+        """Count fields by row and tag, in the order of a row's fields; -1 means no size."""
         _, first, which = np.unique(
             rows << _TAG_BITS | tags, return_index=True, return_inverse=True
         )
@@ -252,59 +259,69 @@ class _ColumnWalk:
         times = np.bincount(which)[order]
         shown = np.bincount(which, weights=sizes >= 0)[order] > 0
         total = np.bincount(which, weights=np.maximum(sizes, 0))[order].astype(np.int64)
-        told = pa.array(total, mask=~shown)
-        self.found.append(_TaggedRows(rows[first], path, tags[first], None, times, told))
+        total_shown = pa.array(total, mask=~shown)
+        self.uses.append(_TaggedRows(rows[first], path, tags[first], None, times, total_shown))
 
     def _of_versions(self, values: Words, rows: Words, versions: Sequence[int]) -> Words:
-        """Give those of the values, each with its row, whose message has one of the versions."""
+        """Return the values whose message has one of the versions; ``rows`` has the row of each."""
         if len(versions) == self.count:
             return values
         return values[np.isin(self.versions[rows], versions)]
 
 
-def _path(path: str, one: Field) -> str:
-    within = f"{path}.{one.json_name}" if path else one.json_name
-    return f"{within}[]" if isinstance(one.type, ArrayType) else within
+def _path(path: str, field: Field) -> str:
+    within = f"{path}.{field.json_name}" if path else field.json_name
+    return f"{within}[]" if isinstance(field.type, ArrayType) else within
 
 
-def _alike(fields: Mapping[int, Field], held: Mapping[int, _TaggedStructures]) -> list[list[int]]:
-    """Give together the versions in which a field has the same tag, name, path and default.
+def _alike(
+    fields: Mapping[int, Field], structures: Mapping[int, _TaggedStructures]
+) -> list[list[int]]:
+    """Group the versions in which a field has the same tag, name, path and default.
 
-    The default of a structure is that of all its fields.
+    The default of a structure depends on all its fields.
     """
-    found: list[tuple[tuple[Any, ...], list[int]]] = []
-    for version, one in fields.items():
-        where = held[version]
-        inner = None if isinstance(one.type, ArrayType) else struct_of(one.type)
-        told = (one.tag, one.json_name, one.default, one.nullable, inner, where.path, where.made)
-        for other, versions in found:
-            if other == told:
+    groups: list[tuple[tuple[Any, ...], list[int]]] = []
+    for version, field in fields.items():
+        where = structures[version]
+        inner = None if isinstance(field.type, ArrayType) else struct_of(field.type)
+        identity = (
+            field.tag,
+            field.json_name,
+            field.default,
+            field.nullable,
+            inner,
+            where.path,
+            where.message_class,
+        )
+        for other, versions in groups:
+            if other == identity:
                 versions.append(version)
                 break
         else:
-            found.append((told, [version]))
-    return [versions for _, versions in found]
+            groups.append((identity, [version]))
+    return [versions for _, versions in groups]
 
 
-def _to_arrow(found: Sequence[_TaggedRows], rows: int) -> pa.ListArray:
+def _to_arrow(uses_by_field: Sequence[_TaggedRows], rows: int) -> pa.ListArray:
     offsets = np.zeros(rows + 1, np.int32)
-    if not found:
+    if not uses_by_field:
         uses = pa.array([], _USE)
     else:
-        owners = np.concatenate([one.rows for one in found])
-        # A row's uses stay in the order in which the walk met them.
+        owners = np.concatenate([use.rows for use in uses_by_field])
+        # The uses of a row keep the order of the pass.
         order = pa.array(np.argsort(owners, kind="stable"))
         np.cumsum(np.bincount(owners, minlength=rows), out=offsets[1:])
-        each = np.repeat(np.arange(len(found)), [len(one.rows) for one in found])
+        each = np.repeat(np.arange(len(uses_by_field)), [len(use.rows) for use in uses_by_field])
         columns = {
-            "path": pa.array([one.path for one in found]).take(pa.array(each)),
-            "tag": pa.array(np.concatenate([one.tags for one in found])),
-            "name": pa.array([one.name for one in found], pa.string()).take(pa.array(each)),
-            "times": pa.array(np.concatenate([one.times for one in found])),
-            "bytes": pa.concat_arrays([one.sizes for one in found]),
+            "path": pa.array([use.path for use in uses_by_field]).take(pa.array(each)),
+            "tag": pa.array(np.concatenate([use.tags for use in uses_by_field])),
+            "name": pa.array([use.name for use in uses_by_field], pa.string()).take(pa.array(each)),
+            "times": pa.array(np.concatenate([use.times for use in uses_by_field])),
+            "bytes": pa.concat_arrays([use.sizes for use in uses_by_field]),
         }
         uses = pa.StructArray.from_arrays(
-            [columns[one.name] for one in _USE], fields=list(_USE)
+            [columns[field.name] for field in _USE], fields=list(_USE)
         ).take(order)
     buffers = [None, pa.py_buffer(offsets)]
     return pa.Array.from_buffers(TAGGED_FIELD_USES, rows, buffers, children=[uses])

@@ -1,9 +1,9 @@
-"""Records of internal topics in columns: what each is, and the messages that they hold.
+"""Records of internal topics in columns: their types, and the messages that they hold.
 
-The int16 in front of a key or value, or the three varints of a frame, are read for all rows at
-once; then all rows of a message are decoded by the kernels, with the version of each. What those
-refuse, the layouts of older releases, and what is unknown or damaged is read by
-`flexwire.protocol.internal_topics` row by row, which words all errors.
+A key or value begins with an int16, and a frame with three varints. These are read for all rows at
+once. Then the kernels decode all rows of a message, each with its version.
+`flexwire.protocol.internal_topics` reads the remaining rows one by one, and words all errors: rows
+that the kernels refuse, layouts of older releases, and unknown or damaged rows.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Words = np.ndarray[Any, Any]
 
 Records: TypeAlias = Sequence[str] | Mapping[str, Sequence[str]]
-"""Names of records, or for each the fields that are wanted of it; all where none is named."""
+"""Names of records, or for each the fields that are wanted; all fields if none is named."""
 
 HEAD_COLUMNS: Final = {
     "type": pa.int32(),
@@ -53,19 +53,19 @@ HEAD_COLUMNS: Final = {
     "is_tombstone": pa.bool_(),
     "error": pa.string(),
 }
-"""What is told of every record, in front of the columns of its messages."""
+"""The columns of every record, before those of its messages."""
 
 _INT16_SIZE: Final = 2
 _FRAME_SIZE: Final = 3
 _FRAME_VERSION: Final = 1
-# A varint of one byte is less.
+# A varint of one byte is less than this.
 _LONGER: Final = 0x80
 
 
 class _RecordHeads(NamedTuple):
-    """The type and version of each row as they stand in front, and which rows have them.
+    """The type and version at the beginning of each row, and which rows have them.
 
-    ``is_odd`` are rows for the reference, which says what they are.
+    ``is_odd`` marks rows that only the reference can identify.
     """
 
     types: Words
@@ -76,25 +76,25 @@ class _RecordHeads(NamedTuple):
 
 
 class _RecordLayout(NamedTuple):
-    """What a type and version are: a record, and the messages of its key and value."""
+    """The meaning of a type and version: a record, and the messages of its key and value."""
 
     record: str | None = None
     key_version: int = 0
     value: str | None = None
 
 
-def _is_of(message: str, known: _RecordLayout) -> bool:
-    return known.value == message
+def _is_of(message: str, layout: _RecordLayout) -> bool:
+    return layout.value == message
 
 
 class TypedRecords:
-    """Decodes the records of one topic; of some only what they are.
+    """Decodes the records of one topic, or only tells their types.
 
-    ``records`` names those that are decoded: "OffsetCommit" where a record is a key and a value,
-    "TopicRecord" where it is one message. With the fields that are wanted of each, as "key.group"
-    or "value.members.client_id", the columns have no others: a record is decoded whole, and what
-    nobody asked for is left out without copying. `ArgumentError` for a record that the topic does
-    not have, or a field that the record does not have.
+    ``records`` names the records that are decoded: "OffsetCommit" if a record is a key and a value,
+    "TopicRecord" if it is one message. If fields are named for a record, such as "key.group" or
+    "value.members.client_id", its columns have no others: the whole record is decoded, and the
+    other fields are dropped without copying. Raises `ArgumentError` for a record that the topic
+    lacks, or a field that the record lacks.
     """
 
     def __init__(self, topic: InternalTopic, records: Records) -> None:
@@ -102,18 +102,23 @@ class TypedRecords:
         fields = records if isinstance(records, Mapping) else {}
         names = [*records] if isinstance(records, Mapping) else records
         self.records = tuple(to_list(names, "records", "names of records"))
-        known = record_names(topic)
+        known_names = record_names(topic)
         for name in self.records:
-            if name not in known:
-                raise refuse("records", f"names of {', '.join(sorted(known))}", name)
+            if name not in known_names:
+                raise refuse("records", f"names of {', '.join(sorted(known_names))}", name)
         if len({*self.records}) < len(self.records):
             raise refuse("records", "each name once", records)
-        self._values = {name: known[name] for name in self.records}
+        self._values = {name: known_names[name] for name in self.records}
         self._kinds = {name: self._kind(name) for name in self.records}
-        wanted = {name: to_list(one, "fields", "names of fields") for name, one in fields.items()}
-        asked = {name: pruned_type(one, wanted.get(name, ())) for name, one in self._kinds.items()}
+        chosen_fields = {
+            name: to_list(names, "fields", "names of fields") for name, names in fields.items()
+        }
+        asked = {
+            name: pruned_type(kind, chosen_fields.get(name, ()))
+            for name, kind in self._kinds.items()
+        }
         self.schema = pa.schema([*HEAD_COLUMNS.items(), *asked.items()])
-        """What `decode` gives."""
+        """The columns that `decode` returns."""
 
     def _kind(self, name: str) -> pa.StructType:
         value = self._value_kind(name)
@@ -127,15 +132,18 @@ class TypedRecords:
     def decode(
         self, keys: pa.BinaryArray, values: pa.BinaryArray, is_control: pa.BooleanArray | None
     ) -> list[pa.Array]:
-        """Give the columns of `schema`; a control record has no type, and nothing is in it."""
+        """Return the columns of `schema`; a control record has no type and no content."""
         keys, values = (
-            one if one.type == pa.binary() else one.cast(pa.binary()) for one in (keys, values)
+            column if column.type == pa.binary() else column.cast(pa.binary())
+            for column in (keys, values)
         )
-        made = _BatchDecoder(self, keys, values, is_control).columns()
-        return [pruned(one, asked.type) for one, asked in zip(made, self.schema, strict=True)]
+        columns = _BatchDecoder(self, keys, values, is_control).columns()
+        return [
+            pruned(column, asked.type) for column, asked in zip(columns, self.schema, strict=True)
+        ]
 
     def may_have(self, keys: pa.BinaryArray, values: pa.BinaryArray) -> Words:
-        """Say which rows may be of ``records``, by what stands in front; no other is of them."""
+        """Return whether each row may be one of ``records``, by its beginning; false is certain."""
         if not self.topic.has_keys:
             heads = _frames(values)
             return heads.is_odd | np.isin(heads.types, self._types)
@@ -144,7 +152,7 @@ class TypedRecords:
 
     @cached_property
     def _types(self) -> list[int]:
-        """The types that ``records`` have."""
+        """The types of ``records``."""
         module = self.topic.module
         if self.topic.has_keys:
             keys = record_keys(module).items()
@@ -152,14 +160,14 @@ class TypedRecords:
         framed = framed_messages(module).items()
         return [number for number, names in framed if not {*names}.isdisjoint(self.records)]
 
-    def known(self, record_type: int, version: int) -> _RecordLayout:
-        """Say what a type and version are; a version of -1 or less is that of no value."""
+    def layout_of(self, record_type: int, version: int) -> _RecordLayout:
+        """Return the meaning of a type and version; a version below 0 means no value."""
         module = self.topic.module
         if self.topic.has_keys:
-            found = record_keys(module).get(record_type)
-            if found is None:
+            entry = record_keys(module).get(record_type)
+            if entry is None:
                 return _RecordLayout()
-            key, key_version = found
+            key, key_version = entry
             value = with_version(record_values(module)[record_type], version)
             return _RecordLayout(record_name(key), key_version, value)
         names = framed_messages(module).get(record_type)
@@ -170,7 +178,7 @@ class TypedRecords:
 
 
 def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
-    """Give the names of a topic's records, each with the messages that its value may be.
+    """Return the names of a topic's records, each with the possible messages of its value.
 
     >>> record_names(InternalTopic.SHARE_STATE)["ShareUpdate"]
     ('ShareUpdateValue',)
@@ -185,7 +193,7 @@ def record_names(topic: InternalTopic) -> dict[str, tuple[str, ...]]:
 def fields_there(
     topic: InternalTopic, records: Sequence[str], fields: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Give for each record those of the fields that it has, as `TypedRecords` takes them.
+    """Return for each record the fields that it has, in the form that `TypedRecords` takes.
 
     >>> fields_there(InternalTopic.SHARE_STATE, ["ShareUpdate"], ["key.group_id", "value.epoch"])
     {'ShareUpdate': ['key.group_id']}
@@ -201,7 +209,8 @@ def fields_there(
 
     kinds = {name: schema.field(name).type for name in records}
     return {
-        name: [one for one in fields if has(kind, one.split("."))] for name, kind in kinds.items()
+        name: [field for field in fields if has(kind, field.split("."))]
+        for name, kind in kinds.items()
     }
 
 
@@ -225,24 +234,24 @@ class _BatchDecoder:
         if is_control is not None:
             self.control = np.asarray(pc.fill_null(is_control, fill_value=False))
         self.heads = self._heads()
-        # What each row is, by number in what there is.
+        # The number of each row's layout in ``there``.
         pairs = np.stack([self.heads.types, self.heads.versions], 1).view(np.int64)[:, 0]
         coded = pa.array(pairs).dictionary_encode()
         self.which = np.asarray(coded.indices)
         each = np.asarray(coded.dictionary).view(np.int32).reshape(-1, 2)
-        self.there = [typed.known(number, version) for number, version in each.tolist()]
+        self.there = [typed.layout_of(number, version) for number, version in each.tolist()]
         self.has_type = self.heads.has_type & ~self.control
-        known = self._where(lambda one: one.record is not None)
-        self.by_reference = (self.heads.is_odd | ~known | ~self.heads.has_type) & ~self.control
+        is_typed = self._where(lambda layout: layout.record is not None)
+        self.by_reference = (self.heads.is_odd | ~is_typed | ~self.heads.has_type) & ~self.control
 
-    def _each(self, told: Callable[[_RecordLayout], int]) -> Words:
-        """Give a number of what each row is."""
-        rows: Words = np.array([told(one) for one in self.there], np.int64)[self.which]
+    def _each(self, number_of: Callable[[_RecordLayout], int]) -> Words:
+        """Return a number for each row, from its layout."""
+        rows: Words = np.array([number_of(layout) for layout in self.there], np.int64)[self.which]
         return rows
 
-    def _where(self, told: Callable[[_RecordLayout], bool]) -> Words:
-        """Give the rows that something is true of."""
-        rows: Words = np.array([told(one) for one in self.there], bool)[self.which]
+    def _where(self, holds: Callable[[_RecordLayout], bool]) -> Words:
+        """Return the rows whose layout fulfils a condition."""
+        rows: Words = np.array([holds(layout) for layout in self.there], bool)[self.which]
         return rows
 
     def _heads(self) -> _RecordHeads:
@@ -254,34 +263,34 @@ class _BatchDecoder:
         return _RecordHeads(types, versions, has_type, has_version, there & ~has_version)
 
     def columns(self) -> list[pa.Array]:
-        names = pa.array([one.record for one in self.there], pa.string())
+        names = pa.array([layout.record for layout in self.there], pa.string())
         names = names.take(pa.array(self.which, mask=~self.has_type))
-        made = {one: self._record(one) for one in self.typed.records}
-        found = _ReferenceRows(self.typed)
+        columns_by_record = {record: self._record(record) for record in self.typed.records}
+        reference = _ReferenceRows(self.typed)
         for row in np.flatnonzero(self.by_reference).tolist():
-            found.read(row, self.keys[row].as_py(), self.values[row].as_py())
+            reference.read(row, self.keys[row].as_py(), self.values[row].as_py())
         has_version = self.heads.has_version & self.has_type
         is_tombstone = self.values.is_null() if self.typed.topic.has_keys else None
         heads = {
             "type": pa.array(self.heads.types, pa.int32(), mask=~self.has_type),
             "message": names,
             "version": pa.array(self.heads.versions, pa.int32(), mask=~has_version),
-            "release": _sparse(found.releases, self.rows),
+            "release": _sparse(reference.releases, self.rows),
             "is_tombstone": pa.repeat(False, self.rows) if is_tombstone is None else is_tombstone,
-            "error": _sparse(found.errors, self.rows),
+            "error": _sparse(reference.errors, self.rows),
         }
-        if found.types:
-            # What a frame of longer varints says.
-            heads["type"] = _patched(heads["type"], found.types)
-            heads["message"] = _patched(heads["message"], found.names)
-            heads["version"] = _patched(heads["version"], found.versions)
-        records = [found.patch(name, column) for name, column in made.items()]
+        if reference.types:
+            # Frames whose varints are longer.
+            heads["type"] = _patched(heads["type"], reference.types)
+            heads["message"] = _patched(heads["message"], reference.names)
+            heads["version"] = _patched(heads["version"], reference.versions)
+        records = [reference.patch(name, column) for name, column in columns_by_record.items()]
         return [*heads.values(), *records]
 
     def _record(self, name: str) -> pa.StructArray:
-        """Decode the rows of a record; leaves those that refuse to the reference."""
+        """Decode the rows of a record; rows that fail are left to the reference."""
         kind = self.typed._kinds[name]  # noqa: SLF001 - of this file
-        mine = self._where(lambda one: one.record == name)
+        mine = self._where(lambda layout: layout.record == name)
         mine &= ~self.by_reference & ~self.control
         if not mine.any():
             return pa.nulls(self.rows, kind)
@@ -296,18 +305,18 @@ class _BatchDecoder:
     def _values(self, name: str, mine: Words) -> pa.StructArray:
         kind = self.typed._value_kind(name)  # noqa: SLF001 - of this file
         mine = mine & np.asarray(self.values.is_valid())
-        made: list[pa.StructArray] = []
+        columns: list[pa.StructArray] = []
         of_row = np.zeros(self.rows, np.int64)
         for message in self.typed._values[name]:  # noqa: SLF001 - of this file
             rows = mine & self._where(partial(_is_of, message))
-            if rows.any() or not made:
-                of_row[rows] = len(made)
+            if rows.any() or not columns:
+                of_row[rows] = len(columns)
                 bodies = self._bodies(of_keys=False)
                 decoded = self._decoded(message, bodies, rows, self.heads.versions)
-                made.append(_conformed(decoded, kind))
-        if len(made) == 1:
-            return made[0]
-        return pa.concat_arrays(made).take(pa.array(of_row * self.rows + np.arange(self.rows)))
+                columns.append(_conformed(decoded, kind))
+        if len(columns) == 1:
+            return columns[0]
+        return pa.concat_arrays(columns).take(pa.array(of_row * self.rows + np.arange(self.rows)))
 
     def _bodies(self, *, of_keys: bool) -> pa.BinaryArray:
         return self._key_bodies if of_keys else self._value_bodies
@@ -327,15 +336,15 @@ class _BatchDecoder:
         if not rows.any():
             return pa.nulls(self.rows, message_type(message))
         some = versions[rows]
-        given = int(some[0]) if (some == some[0]).all() else pa.array(versions.astype(np.int64))
-        values, errors = decode_messages(message, _only(bodies, rows), given, mode="PERMISSIVE")
+        version = int(some[0]) if (some == some[0]).all() else pa.array(versions.astype(np.int64))
+        values, errors = decode_messages(message, _only(bodies, rows), version, mode="PERMISSIVE")
         if errors.null_count < len(errors):
             self.by_reference |= np.asarray(errors.is_valid())
         return values
 
 
 class _ReferenceRows:
-    """What the reference says of rows, each by its number."""
+    """What the reference says of rows, by row number."""
 
     def __init__(self, typed: TypedRecords) -> None:
         self.typed = typed
@@ -344,7 +353,7 @@ class _ReferenceRows:
         self.types: dict[int, int | None] = {}
         self.names: dict[int, str | None] = {}
         self.versions: dict[int, int | None] = {}
-        self._made: dict[str, dict[int, tuple[TypedMessage | None, TypedMessage | None]]] = {}
+        self._typed: dict[str, dict[int, tuple[TypedMessage | None, TypedMessage | None]]] = {}
 
     def read(self, row: int, key: bytes | None, value: bytes | None) -> None:
         """Read one row."""
@@ -357,14 +366,14 @@ class _ReferenceRows:
         except (CodecError, UnknownMessageError) as error:
             self.errors[row] = str(error)
             return
-        either = [one.release for one in (typed_value, typed_key) if one and one.release]
+        either = [typed.release for typed in (typed_value, typed_key) if typed and typed.release]
         if either:
             self.releases[row] = either[0]
         name = typed_value.name if typed_key is None else record_name(typed_key.name)  # type: ignore[union-attr] # a framed value is never null
-        self._made.setdefault(name, {})[row] = (typed_key, typed_value)
+        self._typed.setdefault(name, {})[row] = (typed_key, typed_value)
 
     def _head(self, row: int, value: bytes | None) -> None:
-        """Read the varints of a frame, of whatever length they are."""
+        """Read the varints of a frame, of any length."""
         self.types[row] = self.names[row] = self.versions[row] = None
         try:
             frame, position = read_unsigned_varint(value or b"", 0, len(value or b""))
@@ -374,14 +383,14 @@ class _ReferenceRows:
             self.versions[row], _ = read_unsigned_varint(value, position, len(value))
         except CodecError:
             return
-        self.names[row] = self.typed.known(self.types[row] or 0, self.versions[row] or 0).record
+        self.names[row] = self.typed.layout_of(self.types[row] or 0, self.versions[row] or 0).record
 
     def patch(self, name: str, column: pa.StructArray) -> pa.StructArray:
-        """Put the rows of a record where the kernels gave none."""
-        made = self._made.get(name)
-        if not made:
+        """Fill in the rows of a record that the kernels did not decode."""
+        messages_by_row = self._typed.get(name)
+        if not messages_by_row:
             return column
-        messages = made.values()
+        messages = messages_by_row.values()
         kind = column.type
         if self.typed.topic.has_keys:
             value_kind = kind.field("value").type
@@ -390,55 +399,57 @@ class _ReferenceRows:
             patch = pa.StructArray.from_arrays([key, value], fields=list(kind))
         else:
             patch = _of_messages([value for _, value in messages], kind)
-        return _put(column, list(made), patch)
+        return _put(column, list(messages_by_row), patch)
 
 
 def _of_messages(messages: Sequence[TypedMessage | None], kind: pa.StructType) -> pa.StructArray:
-    """Give messages of any layouts in a column of ``kind``; None is null."""
+    """Return messages of any layouts as a column of ``kind``; None becomes null."""
     groups: dict[tuple[str, int, str | None], list[int]] = {}
-    for row, one in enumerate(messages):
-        if one is not None:
-            groups.setdefault((one.name, one.version, one.release), []).append(row)
+    for row, pair in enumerate(messages):
+        if pair is not None:
+            groups.setdefault((pair.name, pair.version, pair.release), []).append(row)
     column = pa.nulls(len(messages), kind)
     for (name, version, release), rows in groups.items():
         schema = schemas_of(name, release).schema(version, Encoding.KAFKA)
-        given = [None if one is None else one.message for one in map(messages.__getitem__, rows)]
-        made = message_column(schema, message_type(name), given)
-        column = _put(column, rows, _conformed(made, kind))
+        given_messages = [
+            None if typed is None else typed.message for typed in map(messages.__getitem__, rows)
+        ]
+        column = message_column(schema, message_type(name), given_messages)
+        column = _put(column, rows, _conformed(column, kind))
     return column
 
 
-def _conformed(made: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
-    """Give structures as ones of a type that has their fields, and maybe more."""
-    if made.type == kind:
-        return made
+def _conformed(column: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Return structures as a type that has their fields, and perhaps more."""
+    if column.type == kind:
+        return column
     columns = [
-        made.field(one.name).cast(one.type)
-        if made.type.get_field_index(one.name) >= 0
-        else pa.nulls(len(made), one.type)
-        for one in kind
+        column.field(field.name).cast(field.type)
+        if column.type.get_field_index(field.name) >= 0
+        else pa.nulls(len(column), field.type)
+        for field in kind
     ]
-    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=made.is_null())
+    return pa.StructArray.from_arrays(columns, fields=list(kind), mask=column.is_null())
 
 
 def _put(column: pa.Array, rows: Sequence[int], patch: pa.Array) -> pa.Array:
-    """Give a column with other values in some rows."""
+    """Return a column with other values in some rows."""
     indices = np.arange(len(column))
     indices[list(rows)] = len(column) + np.arange(len(rows))
     return pa.concat_arrays([column, patch]).take(pa.array(indices))
 
 
-def _patched(column: pa.Array, told: dict[int, Any]) -> pa.Array:
-    return _put(column, list(told), pa.array(told.values(), column.type))
+def _patched(column: pa.Array, values: dict[int, Any]) -> pa.Array:
+    return _put(column, list(values), pa.array(values.values(), column.type))
 
 
-def _sparse(told: dict[int, str], rows: int) -> pa.StringArray:
+def _sparse(values: dict[int, str], rows: int) -> pa.StringArray:
     column = pa.nulls(rows, pa.string())
-    return _patched(column, told) if told else column
+    return _patched(column, values) if values else column
 
 
 def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
-    """Give a column of which only these rows are not null; none of them is."""
+    """Return a column in which all other rows are null; none of these rows is null."""
     if rows.all():
         return data
     buffers = [pa.py_buffer(bits(rows)), *data.buffers()[1:]]
@@ -448,20 +459,20 @@ def _only(data: pa.BinaryArray, rows: Words) -> pa.BinaryArray:
 
 
 def _without(data: pa.BinaryArray, size: int) -> pa.BinaryArray:
-    """Give rows without so many bytes in front."""
-    # Where no end is given, Arrow 26 computes the size of shorter rows and nulls as negative.
+    """Return rows without their first ``size`` bytes."""
+    # Without an end, Arrow 26 computes a negative size for shorter rows and nulls.
     return pc.binary_slice(data, size, INT32_MAX)
 
 
 def int16_in_front(data: pa.BinaryArray) -> tuple[pa.Array, pa.BinaryArray]:
-    """Take apart the int16 that each row begins with, null where there is none, and the rest."""
+    """Split off the int16 at the beginning of each row; it is null if the row is too short."""
     numbers, has = _int16(data)
     bodies = _only(_without(data, _INT16_SIZE), has)
     return pa.array(numbers, pa.int32(), mask=~has), bodies
 
 
 def _int16(data: pa.BinaryArray) -> tuple[Words, Words]:
-    """Give the int16 that each row begins with, and which rows have one."""
+    """Return the int16 at the beginning of each row, and which rows have one."""
     (high, low), has = _first_bytes(data, _INT16_SIZE)
     return ((high << 8) | low).astype(np.int16).astype(np.int32), has
 
@@ -473,7 +484,7 @@ def _frames(values: pa.BinaryArray) -> _RecordHeads:
 
 
 def _first_bytes(data: pa.BinaryArray, count: int) -> tuple[Words, Words]:
-    """Give the first bytes of each row as numbers, and which rows have as many."""
+    """Return the first bytes of each row as numbers, and which rows are long enough."""
     _, raw, content = data.buffers()
     rows = len(data)
     if not rows or content is None or not content.size:
@@ -482,9 +493,9 @@ def _first_bytes(data: pa.BinaryArray, count: int) -> tuple[Words, Words]:
     has = np.diff(offsets) >= count
     if data.null_count:
         has &= np.asarray(data.is_valid())
-    held = np.frombuffer(content, np.uint8)
-    made = np.zeros((count, rows), np.int32)
+    raw = np.frombuffer(content, np.uint8)
+    bytes_by_row = np.zeros((count, rows), np.int32)
     first = offsets[:-1] if has.all() else offsets[:-1][has]
     for at in range(count):
-        made[at][has] = held[first + at]
-    return made, has
+        bytes_by_row[at][has] = raw[first + at]
+    return bytes_by_row, has

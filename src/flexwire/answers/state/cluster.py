@@ -62,14 +62,14 @@ CHANGE_COLUMNS: Final = (
         "changed_offset",
         pa.int64(),
         "the offset of the record that changed it last",
-        "where it is as in the snapshot that the state begins with",
+        "if it is as in the snapshot that the state begins with",
     ),
     Column("changed_time", TIME, "that record's timestamp", "as changed_offset", heading="Changed"),
     Column(
         "is_committed",
         pa.bool_(),
         "whether that record is committed: a majority of the quorum has it",
-        "where the files do not say, and committed_to was not given",
+        "if the files do not say, and committed_to was not given",
     ),
 )
 """The last columns of most views."""
@@ -369,7 +369,7 @@ BLOCK: Final = "ProducerIdsRecord"
 READS: Final = {BLOCK: ("broker_id", "broker_epoch", "next_producer_id")}
 COLUMNS: Final = (
     Column("next_producer_id", pa.int64(), "the first producer id that no broker was given"),
-    Column("broker", pa.int32(), "the broker that the last ones went to", "where no record says"),
+    Column("broker", pa.int32(), "the broker that the last ones went to", "if no record says"),
     Column("broker_epoch", pa.int64(), "its broker epoch then", "as broker"),
     *CHANGE_COLUMNS,
 )

@@ -69,7 +69,7 @@ COLUMNS: Final = (
         "leader",
         pa.int32(),
         "the broker that leads it",
-        "where none does",
+        "if none does",
         heading="Leader",
         kind="id",
     ),
@@ -97,7 +97,7 @@ COLUMNS: Final = (
         "directories",
         pa.list_(pa.string()),
         "the id of the log directory that each of the replicas uses, in their order",
-        "where the log does not say, as before metadata.version 3.7",
+        "if the log does not say, as before metadata.version 3.7",
     ),
     *CHANGE_COLUMNS,
 )

@@ -3,9 +3,13 @@
 ```
 file ─▶ lines ─▶ envelope of a container ─▶ layout of the logger ─▶ text or JSON ─▶ LoggedRequest
 ```
-A broker writes a line when it has sent a response: what was asked, what was answered, how long each
-step took, and what no capture shows: principal and listener. It is plain behind TLS. Nothing here
-knows what a message's fields mean: the bodies stay as they are in the line.
+A broker writes a line when it has sent a response. The line holds the request, the response and the
+time of each step. It also holds what no capture shows: the principal and the listener, and plain
+bodies where the connection uses TLS. This room turns lines into requests. It does not know what the
+fields of a message mean: `flexwire.tables.request_logs` decodes the bodies.
+
+Law of this room: **each line of a request log is a row of a table, or is counted with the reason,**
+because a log that silently loses lines proves nothing. `tests/tables/test_request_logs.py`
 """
 
 from __future__ import annotations

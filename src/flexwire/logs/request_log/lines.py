@@ -1,10 +1,11 @@
 """The lines of request logs: plain, gzip'd, or in the JSON of containers.
 
-A file is cut anywhere: a line belongs to the piece that it begins in. Those after it are given too,
-to whom goes on, as what is told on two lines may be cut between them. One in envelopes is not cut,
-as a line's parts are in several of them, nor is one that is gzip'd.
+A plain file can be cut anywhere: a line belongs to the piece in which it begins. A reader also gets
+the lines after its piece, because two lines may describe one event and the cut may fall between
+them. A file in envelopes is not cut, because one line may be spread over several envelopes. A
+gzip'd file is not cut either.
 
-Both cut long lines into parts, each in an envelope of its own; they are joined again here.
+Docker and CRI cut long lines into parts, each in its own envelope. The parts are joined again here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 16 << 20
-"""So long a line may be, envelopes not counted; what is longer is cut."""
+"""The longest line that is read, not counting envelopes; a longer line is cut."""
 
 _CRI: Final = re.compile(
     rb"(\d{4}-\d\d-\d\dT[0-9:.]+(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([FP])[^ ]* "
@@ -46,10 +47,10 @@ _DECODER: Final = msgspec.json.Decoder(_DockerEnvelope)
 
 
 class Line(msgspec.Struct, gc=False):
-    """A line as the broker printed it, where its file has it, and when its envelope says it was.
+    """A line as the broker printed it, its place in the file, and the time on its envelope.
 
-    ``is_cut``: it is longer than is read, and this is its beginning. ``is_next``: it is one
-    of the next piece, which is given for what the lines before it began, and counts there.
+    ``is_cut``: the line is longer than the limit, and this is its beginning. ``is_next``: the line
+    belongs to the next piece and counts there; it only completes what earlier lines began.
     """
 
     offset: int
@@ -60,7 +61,7 @@ class Line(msgspec.Struct, gc=False):
 
 
 def is_enveloped(line: bytes) -> bool:
-    """Whether a line of a file is in an envelope.
+    """Return whether a line of a file is in an envelope.
 
     >>> is_enveloped(b'2026-11-22T20:00:00.1Z stdout F [2026-11-22 20:00:00,100] DEBUG ...')
     True
@@ -69,27 +70,27 @@ def is_enveloped(line: bytes) -> bool:
 
 
 def unwrap_lines(lines: Iterable[Line]) -> Iterator[Line]:
-    """Give lines without their envelopes, parts joined; one without an envelope as it is."""
-    # By stream: the parts of a line that has not ended.
+    """Yield lines without their envelopes, and join their parts; other lines stay as they are."""
+    # The parts of an unfinished line, by stream.
     waiting: dict[bool, _LineParts] = {}
     for line in lines:
-        found = _part(line)
-        if found is None:
+        part = _part(line)
+        if part is None:
             yield line
             continue
-        stream, one, is_last = found
-        # Of the two, that of errors: there are no others.
+        stream, text_line, is_last = part
+        # True for the error stream; there are only two streams.
         is_error = stream in _ERRORS
         before = waiting.pop(is_error, None)
         if before is None and is_last:
-            yield one
+            yield text_line
             continue
-        parts = _LineParts(one) if before is None else before.add(one)
+        parts = _LineParts(text_line) if before is None else before.add(text_line)
         if is_last:
             yield parts.line()
         else:
             waiting[is_error] = parts
-    for parts in sorted(waiting.values(), key=lambda one: one.first.offset):
+    for parts in sorted(waiting.values(), key=lambda parts: parts.first.offset):
         parts.is_cut = True
         yield parts.line()
 
@@ -116,33 +117,38 @@ def _part(line: Line) -> tuple[bytes | str, Line, bool] | None:
     text = line.text
     if text.startswith(_DOCKER):
         try:
-            one = _DECODER.decode(text)
-            inner = one.log.encode()
+            envelope = _DECODER.decode(text)
+            inner = envelope.log.encode()
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        is_last = one.log.endswith("\n") or one.logtag == "F" or line.is_cut
-        seen = _UTC.moment(one.time.encode("utf-8", "replace"))
-        return one.stream, Line(line.offset, inner.rstrip(b"\r\n"), seen, line.is_cut), is_last
-    found = _CRI.match(text)
-    if found is None:
+        is_last = envelope.log.endswith("\n") or envelope.logtag == "F" or line.is_cut
+        seen_us = _UTC.moment(envelope.time.encode("utf-8", "replace"))
+        return (
+            envelope.stream,
+            Line(line.offset, inner.rstrip(b"\r\n"), seen_us, line.is_cut),
+            is_last,
+        )
+    match = _CRI.match(text)
+    if match is None:
         return None
-    moment, stream, tag = found.groups()
-    one_line = Line(line.offset, text[found.end() :], _UTC.moment(moment), line.is_cut)
+    moment, stream, tag = match.groups()
+    one_line = Line(line.offset, text[match.end() :], _UTC.moment(moment), line.is_cut)
     return stream, one_line, tag == b"F"
 
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
-# Read at once.
+# The bytes that are read at once.
 _BLOCK: Final = 1 << 20
-# Of what is gzip'd: what is left of it is copied after each of its parts, which may be tiny.
+# The bytes of a gzip'd file that are read at once. The remainder is copied after each gzip member,
+# and members may be tiny.
 _PACKED: Final = 1 << 16
 _GZIP: Final = zlib.MAX_WBITS | 16
-# What a gzip'd log becomes, about, of its size.
+# The approximate ratio by which a gzip'd log inflates.
 _INFLATION: Final = 15
 
 
 class RequestLogFile(NamedTuple):
-    """A file, its number among all, and how it is to be read."""
+    """A file, its number among all files, and how to read it."""
 
     source: InputFile
     number: int
@@ -152,12 +158,12 @@ class RequestLogFile(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """About how many bytes of lines it has."""
+        """The approximate size of its lines in bytes."""
         return self.source.size * (_INFLATION if self.is_gzipped else 1)
 
 
 class RequestLogPiece(NamedTuple):
-    """The lines of a file that begin between two offsets; ``stop`` None is its end."""
+    """The lines of a file that begin between two offsets; ``stop`` is None for the end."""
 
     file: RequestLogFile
     start: int = 0
@@ -165,13 +171,13 @@ class RequestLogPiece(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """About how many bytes of lines it has."""
+        """The approximate size of its lines in bytes."""
         whole = self.file.weight
         return (whole if self.stop is None else self.stop) - self.start
 
 
 def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLogPiece]:
-    """Cut files into pieces of about ``size`` bytes, as far as they can be cut."""
+    """Cut files into pieces of about ``size`` bytes, if they can be cut."""
     for file in files:
         whole = file.is_gzipped or file.is_enveloped or file.is_server_log
         count = 1 if whole else max(1, round(file.source.size / max(size, 1)))
@@ -181,18 +187,17 @@ def pieces_of(files: Iterable[RequestLogFile], size: int) -> Iterator[RequestLog
 
 
 def read_lines(piece: RequestLogPiece) -> Iterator[Line]:
-    """Give the lines of a piece without envelopes and empty ones, in order, and then the next ones.
+    """Return the non-empty lines of a piece, without envelopes, and then those that follow.
 
-    Raises `StorageError` where the file cannot be read. A gzip'd file that is damaged ends with a
-    line that is cut.
+    Raises `StorageError` if the file cannot be read. A damaged gzip'd file ends with a cut line.
     """
-    lines = (one for one in _lines(piece) if one.text or one.is_cut or one.is_next)
+    lines = (line for line in _lines(piece) if line.text or line.is_cut or line.is_next)
     return unwrap_lines(lines) if piece.file.is_enveloped else lines
 
 
 def _lines(piece: RequestLogPiece) -> Iterator[Line]:
     file, start, stop = piece
-    # To know whether a line begins at ``start``, the byte before it is read.
+    # The byte before ``start`` tells whether a line begins there.
     first = max(0, start - 1)
     with closing(file.source.open(first)) as raw:
         if not file.is_gzipped:
@@ -205,14 +210,14 @@ def _lines(piece: RequestLogPiece) -> Iterator[Line]:
 
 
 class _GzipReader:
-    """What is in a gzip'd file: up to where it is damaged, unlike Python's own, all of it."""
+    """Reads a gzip'd file up to its damage; Python's own reader loses what is before it."""
 
     def __init__(self, raw: ByteReader) -> None:
         self._raw = raw
         self._inflating = zlib.decompressobj(_GZIP)
 
     def read(self, size: int, /) -> bytes:
-        """Give so many bytes at the most. `EOFError` and `zlib.error` where it is damaged."""
+        """Return at most ``size`` bytes. Raises `EOFError` and `zlib.error` for damage."""
         while True:
             if self._inflating.eof:
                 rest = self._next()
@@ -223,12 +228,12 @@ class _GzipReader:
                 rest = self._inflating.unconsumed_tail or self._raw.read(_PACKED)
                 if not rest:
                     raise EOFError
-            found = self._inflating.decompress(rest, size)
-            if found:
-                return found
+            data = self._inflating.decompress(rest, size)
+            if data:
+                return data
 
     def _next(self) -> bytes:
-        """What follows a part that is whole: another one, also after zeros that fill a block."""
+        """Return what follows a complete gzip member: another one, also after zero padding."""
         rest = self._inflating.unused_data or self._raw.read(_PACKED)
         while rest and not rest.strip(b"\0"):
             rest = self._raw.read(_PACKED)
@@ -236,20 +241,20 @@ class _GzipReader:
 
 
 class ByteReader(Protocol):
-    """What bytes are read from."""
+    """A source of bytes."""
 
     def read(self, size: int, /) -> bytes:
-        """Give so many bytes at the most; none at the end."""
+        """Return at most ``size`` bytes; none at the end."""
 
 
 def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[Line]:
-    """Give the lines that begin from ``start`` on; from ``stop`` on they are the next piece's.
+    """Yield the lines that begin from ``start`` on; those from ``stop`` on are the next piece's.
 
-    ``at`` is where the file stands. A line of more than `LONGEST` bytes is cut, and its
-    rest is not held.
+    ``at`` is the file's current position. A line of more than `LONGEST` bytes is cut, and its rest
+    is not held in memory.
     """
-    # At the start of a file a line begins; anywhere else after the first end of one.
-    is_skipping, held, begin = at < start, b"", at
+    # A line begins at the start of a file, and otherwise after the first line end.
+    is_skipping, begun, begin = at < start, b"", at
     is_cut = False
     while True:
         block = file.read(_BLOCK)
@@ -259,21 +264,21 @@ def split(file: ByteReader, at: int, start: int, stop: int | None) -> Iterator[L
         if len(lines) == 1:
             at += len(block)
             if not is_skipping and not is_cut:
-                held += block
-                is_cut = len(held) > LONGEST
-                held = held[:LONGEST] if is_cut else held
+                begun += block
+                is_cut = len(begun) > LONGEST
+                begun = begun[:LONGEST] if is_cut else begun
             continue
         for number, text in enumerate(lines[:-1]):
             if is_skipping:
                 is_skipping = False
             else:
                 is_next = stop is not None and begin >= stop
-                whole = held + text if number == 0 and held else text
+                whole = begun + text if number == 0 and begun else text
                 is_long = is_cut or len(whole) > LONGEST
                 yield Line(begin, whole[:LONGEST], None, is_long, is_next)
             at += len(text) + 1
-            begin, held, is_cut = at, b"", False
-        held = lines[-1]
-        at += len(held)
-    if held and not is_skipping:
-        yield Line(begin, held, None, is_cut, stop is not None and begin >= stop)
+            begin, begun, is_cut = at, b"", False
+        begun = lines[-1]
+        at += len(begun)
+    if begun and not is_skipping:
+        yield Line(begin, begun, None, is_cut, stop is not None and begin >= stop)

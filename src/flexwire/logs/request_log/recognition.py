@@ -1,4 +1,4 @@
-"""Which files are logs of brokers: by what is in them, whatever they are called."""
+"""Recognise the logs of brokers by their content, whatever their names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 COMPLETED: Final = b"Completed request:"
 NAMES: Final = re.compile(r"(^|[._-])(kafka-request|server)\.log([.-].*)?$")
-"""The names that a broker's own configuration gives them, rotated ones too."""
+"""The names in a broker's default configuration, including rotated files."""
 WORDS: Final = "has the name of a broker's log (kafka-request.log*, server.log*)"
-"""What is true of the names, as an error says it."""
+"""A description of these names, for errors."""
 
 _LOOKED_AT: Final = 1 << 18
-# A line of a broker's own log, in the layout that Kafka comes with or any with its loggers.
-# In two steps, as one pattern for both takes long over a line that has the first part often.
+# A line of a broker's own log: in Kafka's default layout, or in any layout that names the logger.
+# Two steps are needed, because one pattern for both takes long on a line that repeats the first
+# part.
 _SERVER_LINE: Final = re.compile(
     rb"^.{0,64}?\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d.{0,256}?\b(?:INFO|WARN|ERROR|DEBUG|TRACE|FATAL)\b"
 )
@@ -30,14 +31,14 @@ _LOGGER: Final = re.compile(rb"\b(?:kafka|org\.apache\.kafka)\.")
 
 
 class BrokerLogKind(Enum):
-    """What a file is."""
+    """The kind of a broker's log."""
 
     REQUESTS = "a request log"
     SERVER = "a broker's own log"
 
 
 def is_broker_log(name: str) -> bool:
-    """Whether a file has the name of a broker's log.
+    """Return whether a file has the name of a broker's log.
 
     >>> is_broker_log("kafka-request.log.2026-11-22-10.gz"), is_broker_log("notes.log")
     (True, False)
@@ -46,9 +47,9 @@ def is_broker_log(name: str) -> bool:
 
 
 def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
-    """Say what a file is, whether it is gzip'd and whether it is in envelopes; None: neither.
+    """Return the kind of a log, and whether it is gzip'd and in envelopes; None for other files.
 
-    Raises `StorageError` where it cannot be read.
+    Raises `StorageError` if the file cannot be read.
     """
     with closing(source.open(0, min(source.size, _LOOKED_AT))) as file:
         head = file.read(_LOOKED_AT)
@@ -66,7 +67,7 @@ def kind_of(source: InputFile) -> tuple[BrokerLogKind, bool, bool] | None:
     if b"\0" not in head and any(map(_is_server_line, lines)):
         return BrokerLogKind.SERVER, is_gzipped, wrapped
     if not head and is_broker_log(name):
-        # At the level INFO brokers of most releases write none.
+        # At level INFO, brokers of most releases write no request log.
         return (
             (BrokerLogKind.SERVER if "server" in name else BrokerLogKind.REQUESTS),
             is_gzipped,
@@ -81,15 +82,15 @@ def _is_server_line(line: bytes) -> bool:
 
 
 def log_file(source: InputFile, number: int) -> RequestLogFile | None:
-    """How a file is to be read; None where it is not a log of a broker.
+    """Return how to read a file; None if it is not a log of a broker.
 
-    Raises `CaptureError` for one that has the name of such, and is not.
+    Raises `CaptureError` for a file that has the name of a broker's log but not the content.
     """
-    found = kind_of(source)
-    if found is None:
+    recognised = kind_of(source)
+    if recognised is None:
         if is_broker_log(source.name.rpartition("/")[2]):
-            reason = "it has the name of a broker's log, and no line of one in its beginning"
+            reason = "it has the name of a broker's log, but does not begin with lines of one"
             raise CaptureError(reason, source=source.name)
         return None
-    kind, is_gzipped, wrapped = found
+    kind, is_gzipped, wrapped = recognised
     return RequestLogFile(source, number, kind is BrokerLogKind.SERVER, is_gzipped, wrapped)

@@ -1,9 +1,10 @@
-"""Lines of brokers' logs as requests: completed, refused, or cut off.
+"""Requests in the lines of brokers' logs: completed, refused, or cut off.
 
 ``RequestHeader(apiKey=…) -- {…},response:{…} from connection …;totalTime:…``
 
-``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n`` in 4.x. Addresses
-are as Java writes them: an IPv6 one is not in brackets, and has its zone after a "%".
+A connection is ``local:port-remote:port-n`` up to 3.9, and ``local:port-remote:port-processor-n``
+in 4.x. Addresses are written as Java writes them: an IPv6 address has no brackets, and its zone
+follows a "%".
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"(.+):(\d{1,5})-(.+):(\d{1,5})((?:-\d{1,10}){1,2})")
 
-# Two IPv6 addresses with zones take fewer characters.
+# Two IPv6 addresses with zones are shorter.
 _LONGEST = 256
 
 
 class LoggedConnection(NamedTuple):
-    """A connection as the tables have it: its name there, its ends, client and broker."""
+    """A connection as the tables have it: its name, the client's end and the broker's end."""
 
     name: str
     client: str
@@ -42,11 +43,11 @@ class LoggedConnection(NamedTuple):
 
 
 NOWHERE = LoggedConnection("?>?", "?", "?")
-"""What is said where a line was cut before its connection, or does not say one."""
+"""The connection of a line that was cut before it, or that does not name one."""
 
 
 def ends(connection: str) -> LoggedConnection:
-    """Give the ends of a connection by its name in a broker's log.
+    """Return the ends of a connection by its name in a broker's log.
 
     >>> ends("10.0.0.1:9092-10.0.0.9:50000-2-7").name
     '10.0.0.9:50000>10.0.0.1:9092#7'
@@ -58,22 +59,22 @@ def ends(connection: str) -> LoggedConnection:
     return _ends(connection) if len(connection) <= _LONGEST else NOWHERE
 
 
-# A log may name as many as it likes, each of `_LONGEST`.
+# A log may name any number of connections, each of up to `_LONGEST` characters.
 @lru_cache(maxsize=8192)
 def _ends(connection: str) -> LoggedConnection:
-    found = _NAME.fullmatch(connection)
-    if found is None:
+    match = _NAME.fullmatch(connection)
+    if match is None:
         return NOWHERE
-    broker, client = _end(found[1], found[2]), _end(found[3], found[4])
-    return LoggedConnection(f"{client}>{broker}#{found[5].rpartition('-')[2]}", client, broker)
+    broker, client = _end(match[1], match[2]), _end(match[3], match[4])
+    return LoggedConnection(f"{client}>{broker}#{match[5].rpartition('-')[2]}", client, broker)
 
 
 def _end(host: str, port: str) -> str:
     try:
-        known = ip_address(host.strip("[]").partition("%")[0])
+        address = ip_address(host.strip("[]").partition("%")[0])
     except ValueError:
         return f"{host}:{port}"
-    return f"[{known}]:{port}" if known.version == 6 else f"{known}:{port}"  # noqa: PLR2004 - of IP
+    return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"  # noqa: PLR2004 - the version of IP
 
 
 _HEAD: Final = re.compile(
@@ -93,7 +94,7 @@ _RESPONSE: Final = ",response:"
 
 
 class TextLine(NamedTuple):
-    """What a line says: the header's api key, version, correlation id and client id, and so on."""
+    """The content of a line; ``header`` is api key, version, correlation id and client id."""
 
     header: tuple[int, int, int, str | None]
     connection: str = ""
@@ -110,7 +111,7 @@ class TextLine(NamedTuple):
 
 
 def parse_text(text: str) -> TextLine | None:
-    """Read a line after "Completed request:"; None where it has no header of a known API."""
+    """Read a line after "Completed request:"; None if it has no header of a known API."""
     head = _HEAD.match(text)
     if head is None:
         return None
@@ -119,7 +120,7 @@ def parse_text(text: str) -> TextLine | None:
     is_short = -(1 << 15) <= version < 1 << 15
     if key is None or not is_short or not -(1 << 31) <= correlation_id < 1 << 31:
         return None
-    # A client id is as it was sent: one that is null is not told from "null".
+    # The client id is printed as it was sent, so null looks like the text "null".
     header = key, version, correlation_id, None if head[3] == "null" else head[3]
     at = text.rfind(_TAIL_START, head.end())
     tail = None if at < 0 else _TAIL.fullmatch(text, at)
@@ -149,14 +150,14 @@ def parse_text(text: str) -> TextLine | None:
 @per_catalog
 @lru_cache(maxsize=1)
 def _api_keys() -> dict[str, int]:
-    """The api keys by their names in Java: PRODUCE, LEADER_AND_ISR."""
-    found: dict[str, int] = {}
+    """Return the api keys by their names in Java, such as PRODUCE and LEADER_AND_ISR."""
+    keys: dict[str, int] = {}
     bundled = catalog()
-    for one in map(bundled.entry, bundled.names()):
-        if one.type is MessageType.REQUEST and one.api_key is not None:
-            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", one.name.removesuffix("Request"))
-            found[words.upper()] = one.api_key
-    return found
+    for entry in map(bundled.entry, bundled.names()):
+        if entry.type is MessageType.REQUEST and entry.api_key is not None:
+            words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", entry.name.removesuffix("Request"))
+            keys[words.upper()] = entry.api_key
+    return keys
 
 
 _Int16 = Annotated[int, msgspec.Meta(ge=-(1 << 15), lt=1 << 15)]
@@ -168,7 +169,7 @@ _FORWARDED: Final = re.compile(rb'"isForwarded":true')
 _UNKNOWN: Final = "unknown"
 
 CUT: Final = "the line is cut off, or is not the JSON that a broker writes"
-TOO_LONG: Final = "the line is longer than is read"
+TOO_LONG: Final = "the line is too long"
 NO_TIME: Final = "the line has no time"
 NOT_UTF8: Final = "the line is not UTF-8"
 UNREADABLE: Final = "the line is cut off or damaged before the end of its request's header"
@@ -210,9 +211,9 @@ _HEADERS: Final = msgspec.json.Decoder(LoggedHeader)
 class LoggedRequest(msgspec.Struct, gc=False):
     """A request and its response, as a line has them.
 
-    Bodies are JSON, or what text has (``is_text``), and None where there is none: of a response to
-    acks 0, and of a line that was cut. ``time_us`` is when the line was written, which is
-    ``total_us`` after the request came. ``error``: why nothing but the header is known.
+    Bodies are JSON, or text if ``is_text``. A body is None if it is missing: the response to acks
+    0, or in a line that was cut. ``time_us`` is when the line was written, ``total_us`` after the
+    request arrived. ``error`` says why only the header is known.
     """
 
     offset: int
@@ -234,7 +235,7 @@ class LoggedRequest(msgspec.Struct, gc=False):
 
 
 class RefusedRequest(msgspec.Struct, gc=False):
-    """A request that a broker refused to read, as its own log says, and then closed."""
+    """A request that a broker refused to read, and whose connection it closed, by its own log."""
 
     offset: int
     time_us: int
@@ -245,19 +246,19 @@ class RefusedRequest(msgspec.Struct, gc=False):
 
 
 class BadLine(msgspec.Struct, gc=False):
-    """A line, or the end of a file, of which nothing is used, and why."""
+    """A line, or the end of a file, that cannot be used, and the reason."""
 
     reason: str
 
 
 Item: TypeAlias = LoggedRequest | RefusedRequest | BadLine | None
-"""What a line says; None where it is about something else."""
+"""The content of a line; None if the line is about something else."""
 
 
 class RequestLogReader:
-    """Reads lines of one file in order, whose local times are of ``zone``.
+    """Reads the lines of one file in order; their local times are in ``zone``.
 
-    Both loggers may write to one file: what a container prints is often all that a broker says.
+    Both loggers may write to one file, because a container's output is often all there is.
     """
 
     def __init__(self, zone: Zone) -> None:
@@ -265,16 +266,16 @@ class RequestLogReader:
         self._refusals = Refusals(zone)
 
     def read(self, lines: Iterable[Line]) -> Iterator[Item]:
-        """Give what each line says; of the next piece's what ends what was begun, and no more."""
+        """Yield the content of each line; lines of the next piece only complete earlier ones."""
         for line in lines:
             if not line.is_next:
                 yield self._said(line)
             elif not self._refusals.waits_at(line.offset):
                 return
             elif line.text and COMPLETED not in line.text:
-                found = self._refusals.ended_by(line)
-                if found is not None:
-                    yield found
+                request = self._refusals.ended_by(line)
+                if request is not None:
+                    yield request
                 return
 
     def _said(self, line: Line) -> Item:
@@ -293,7 +294,7 @@ class RequestLogReader:
             try:
                 body.decode()
             except UnicodeDecodeError:
-                # The last character of a line that was cut may be half of one.
+                # A cut line may end within a character.
                 return _header_only(line, body, time_us) or BadLine(NOT_UTF8)
         if body.startswith(b"{"):
             return _of_json(line, body, time_us)
@@ -302,42 +303,42 @@ class RequestLogReader:
 
 def _of_json(line: Line, body: bytes, time_us: int) -> Item:
     try:
-        # Behind it the layout may have more.
-        found = _JSON.decode(body[: body.rfind(b"}") + 1])
-        connection = ends(found.connection)
+        # The layout may add text after the JSON.
+        content = _JSON.decode(body[: body.rfind(b"}") + 1])
+        connection = ends(content.connection)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return _header_only(line, body, time_us) or BadLine(TOO_LONG if line.is_cut else UNREADABLE)
-    software = found.client_information
-    request, response = bytes(found.request), bytes(found.response)
+    software = content.client_information
+    request, response = bytes(content.request), bytes(content.response)
     return LoggedRequest(
         line.offset,
-        found.request_header,
+        content.request_header,
         time_us,
-        _micros(found.total_time_ms),
+        _micros(content.total_time_ms),
         connection,
         None if request in _NOTHING else request,
         None if response in _NOTHING else response,
-        found.principal,
-        found.listener,
-        found.security_protocol,
+        content.principal,
+        content.listener,
+        content.security_protocol,
         _known(software.software_name),
         _known(software.software_version),
-        found.is_forwarded,
+        content.is_forwarded,
         has_response=response not in _NOTHING,
     )
 
 
 def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
-    """What a line says whose end is missing: the header comes first."""
-    found = _HEADER.search(body)
-    if found is None:
+    """Return the header of a line whose end is missing; the header comes first."""
+    match = _HEADER.search(body)
+    if match is None:
         return None
     try:
-        header = _HEADERS.decode(found[1])
+        header = _HEADERS.decode(match[1])
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
     nothing = (None,) * 7
-    is_forwarded = _FORWARDED.search(body, 0, found.start()) is not None
+    is_forwarded = _FORWARDED.search(body, 0, match.start()) is not None
     why = TOO_LONG if line.is_cut else CUT
     return LoggedRequest(
         line.offset, header, time_us, 0, NOWHERE, *nothing, is_forwarded, True, error=why
@@ -345,26 +346,26 @@ def _header_only(line: Line, body: bytes, time_us: int) -> LoggedRequest | None:
 
 
 def _of_text(line: Line, body: bytes, time_us: int) -> Item:
-    found: TextLine | None = parse_text(body.decode("utf-8", "replace"))
-    if found is None:
+    content: TextLine | None = parse_text(body.decode("utf-8", "replace"))
+    if content is None:
         return BadLine(UNREADABLE)
-    header = LoggedHeader(*found.header)
+    header = LoggedHeader(*content.header)
     return LoggedRequest(
         line.offset,
         header,
         time_us,
-        _micros(found.total_ms),
-        ends(found.connection),
-        found.request,
-        found.response,
-        found.principal,
-        found.listener,
-        found.security_protocol,
-        _known(found.software_name),
-        _known(found.software_version),
-        has_response=found.has_response,
+        _micros(content.total_ms),
+        ends(content.connection),
+        content.request,
+        content.response,
+        content.principal,
+        content.listener,
+        content.security_protocol,
+        _known(content.software_name),
+        _known(content.software_version),
+        has_response=content.has_response,
         is_text=True,
-        error=CUT if found.is_cut else None,
+        error=CUT if content.is_cut else None,
     )
 
 
@@ -382,44 +383,44 @@ _REFUSED: Final = re.compile(
     rb"Received request for api with key (\d{1,5}) \([^)]{0,64}\) "
     rb"and unsupported version (-?\d{1,5})"
 )
-# Of a request that was refused two lines tell, next to each other but for completed ones: another
-# thread's. They are looked for so far.
+# Two lines describe a refused request. They stand next to each other, except for lines that other
+# threads write between them. The second is searched for within this many bytes.
 _APART: Final = 1 << 20
 _FROM: Final = re.compile(rb"Exception while processing request from (\S+)")
 
 
 class Refusals:
-    """Reads a broker's own log, which says on two lines whose request it could not read."""
+    """Reads a broker's own log, in which two lines together describe a refused request."""
 
     def __init__(self, zone: Zone) -> None:
         self._zone = zone
         self._before: tuple[Line, bytes] | None = None
 
     def waits_at(self, offset: int) -> bool:
-        """Whether a line that begins there may say what the one before it began."""
+        """Return whether a line at ``offset`` may complete the line before it."""
         return self._before is not None and offset - self._before[0].offset <= _APART
 
     def ended_by(self, line: Line) -> Item:
-        """Give what a line says with the one before it; None for what it says alone."""
+        """Return what a line says together with the line before it; None for a line of its own."""
         return None if _FROM.search(line.text) else self.read(line)
 
     def read(self, line: Line) -> Item:
-        """Give what a line says, with the line before it."""
+        """Return what a line says, with the line before it."""
         before = self._before if self.waits_at(line.offset) else None
         self._before = None
         whose = _FROM.search(line.text)
-        found = _REFUSED.search(line.text)
-        if whose is not None and found is None:
+        refusal = _REFUSED.search(line.text)
+        if whose is not None and refusal is None:
             self._before = line, whose[1]
             return None
-        if found is None or (before is None and whose is None):
+        if refusal is None or (before is None and whose is None):
             return BadLine(DAMAGED_GZIP) if line.offset < 0 else None
         where = (line, whose[1]) if whose is not None else before
-        assert where is not None  # noqa: S101 - one of them is there, see above
+        assert where is not None  # noqa: S101 - one of the two is set, see above
         first, name = where
         time_us = self._zone.moment(first.text[: first.text.find(name)], first.seen_us)
         time_us = first.seen_us if time_us is None else time_us
-        key, version = int(found[1]), int(found[2])
+        key, version = int(refusal[1]), int(refusal[2])
         if time_us is None or not (key < 1 << 15 and -(1 << 15) <= version < 1 << 15):
             return BadLine(NO_TIME if time_us is None else UNREADABLE)
         return RefusedRequest(
@@ -428,5 +429,5 @@ class Refusals:
             ends(name.decode("utf-8", "replace")),
             key,
             version,
-            found[0].decode("utf-8", "replace"),
+            refusal[0].decode("utf-8", "replace"),
         )

@@ -1,4 +1,4 @@
-"""When a line was written, as its layout says: mostly local time, which does not say its zone."""
+"""The time at which a line was written: mostly local time, without a zone."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MOMENT: Final = re.compile(
 )
 _OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
 _SECOND_US: Final = 1_000_000
-# Zones differ from UTC by so much, or a multiple of it.
+# The offset of a zone from UTC is a multiple of this.
 _STEP_US: Final = 15 * 60 * _SECOND_US
 _FURTHEST_US: Final = 15 * 3600 * _SECOND_US
 
 
 class Zone:
-    """The zone of local times: "Europe/Berlin", "+02:00" or "UTC". `ArgumentError` for another."""
+    """The zone of local times: "Europe/Berlin", "+02:00" or "UTC". Raises `ArgumentError`."""
 
     __slots__ = ("_zone", "name")
 
@@ -33,36 +33,35 @@ class Zone:
         return Zone, (self.name,)
 
     def moment(self, text: bytes, seen_us: int | None = None) -> int | None:
-        """When the first moment in a text is, in microseconds since the epoch; None without one.
+        """Return the first moment in a text, in microseconds since the epoch; None without one.
 
-        ``seen_us`` is when the line was seen by what put it into an envelope, which says the zone
-        of a time that does not.
+        ``seen_us`` is the time on the line's envelope. It tells the zone of a time without one.
 
         >>> Zone("+02:00").moment(b"[2026-11-22 20:00:00,123] DEBUG")
         1795370400123000
         >>> Zone().moment(b"[2026-11-22 20:00:00,123] DEBUG", seen_us=1795370400124000)
         1795370400123000
         """
-        found = _MOMENT.search(text)
-        if found is None:
+        match = _MOMENT.search(text)
+        if match is None:
             return None
-        second, fraction, written = found.groups()
-        known = _local_us(second)
-        if known is None:
+        second, fraction, written = match.groups()
+        local_us = _local_us(second)
+        if local_us is None:
             return None
         parts = int(fraction.ljust(6, b"0")[:6]) if fraction else 0
         if written is not None:
             offset = _written_offset_us(written)
-        elif seen_us is not None and abs(seen_us - known) <= _FURTHEST_US:
-            offset = -round((seen_us - known - parts) / _STEP_US) * _STEP_US
+        elif seen_us is not None and abs(seen_us - local_us) <= _FURTHEST_US:
+            offset = -round((seen_us - local_us - parts) / _STEP_US) * _STEP_US
         else:
             offset = _offset_us(self._zone, second)
-        return known - offset + parts
+        return local_us - offset + parts
 
 
 def _zone(name: str) -> tzinfo:
-    found = _OFFSET.fullmatch(name)
-    if found is not None:
+    match = _OFFSET.fullmatch(name)
+    if match is not None:
         return timezone(timedelta(microseconds=_written_offset_us(name.encode())))
     try:
         return UTC if name == "UTC" else ZoneInfo(name)
@@ -73,15 +72,15 @@ def _zone(name: str) -> tzinfo:
 @lru_cache(maxsize=4096)
 def _local_us(second: bytes) -> int | None:
     try:
-        known = datetime.fromisoformat(second.decode()).replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(second.decode()).replace(tzinfo=UTC)
     except ValueError:
         return None
-    return int(known.timestamp()) * _SECOND_US
+    return int(moment.timestamp()) * _SECOND_US
 
 
 @lru_cache(maxsize=4096)
 def _offset_us(zone: tzinfo, second: bytes) -> int:
-    # Of an hour that comes twice it is the first.
+    # An hour that occurs twice is taken for its first occurrence.
     local = datetime.fromisoformat(second.decode()).replace(tzinfo=zone)
     try:
         offset = local.utcoffset()
@@ -92,9 +91,9 @@ def _offset_us(zone: tzinfo, second: bytes) -> int:
 
 @lru_cache(maxsize=256)
 def _written_offset_us(text: bytes) -> int:
-    found = _OFFSET.fullmatch(text.decode())
-    if found is None:
+    match = _OFFSET.fullmatch(text.decode())
+    if match is None:
         return 0
-    sign, hours, minutes = found.groups()
+    sign, hours, minutes = match.groups()
     seconds = min(int(hours), 23) * 3600 + min(int(minutes), 59) * 60
     return (-1 if sign == "-" else 1) * seconds * _SECOND_US

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from flexwire.cli.analyze import _tell_where
+from flexwire.cli.analyze import _print_places
 from flexwire.cli.analyze import analyze as command
 from flexwire.cli.app import app
 from flexwire.spark.analyze import Analysis, analyze
@@ -56,7 +56,7 @@ def test_answers_are_asked_of_the_output_and_not_of_one_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     place = OutputDirectory(f"{tmp_path}/out/runs/20261122T000000Z-00000000")
-    _tell_where(Analysis(Output(place), EMPTY, {}), f"{tmp_path}/out")
+    _print_places(Analysis(Output(place), EMPTY, {}), f"{tmp_path}/out")
     assert capsys.readouterr().out.endswith(f"flexwire answers {tmp_path}/out\n")
 
 

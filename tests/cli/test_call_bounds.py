@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from flexwire.cli.app import app
-from flexwire.cli.call import at_most
+from flexwire.cli.call import limit_cpu_time
 from flexwire.errors import CallError
 from tests.net.answering import Answers, answering
 from tests.net.densest import densest
@@ -77,9 +77,12 @@ def forever() -> None:
 
 
 def test_whatever_computes_for_ever_is_ended() -> None:
-    with at_most(30, "this"):
+    with limit_cpu_time(30, "this"):
         pass
-    with pytest.raises(CallError, match=r"^this takes more than 0.05 s"), at_most(0.05, "this"):
+    with (
+        pytest.raises(CallError, match=r"^this takes more than 0.05 s"),
+        limit_cpu_time(0.05, "this"),
+    ):
         forever()
 
 
@@ -114,6 +117,6 @@ def swallows_and_goes_on() -> None:
 def test_an_end_that_a_finalizer_swallows_is_told_all_the_same(
     dropped: list[object], compute: Callable[[], None]
 ) -> None:
-    with pytest.raises(CallError, match=r"^this takes more"), at_most(0.05, "this"):
+    with pytest.raises(CallError, match=r"^this takes more"), limit_cpu_time(0.05, "this"):
         compute()
     assert dropped == [CallError]

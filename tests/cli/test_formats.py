@@ -38,7 +38,7 @@ from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
 from flexwire.cli.app import app
-from flexwire.cli.terminal import ShownStream
+from flexwire.cli.terminal import EscapedStream
 from flexwire.demo.run import DemoOutcome, DemoTraffic
 from flexwire.records import Record, encode_batch
 from flexwire.tap import HostPort, TapStatistics
@@ -340,7 +340,7 @@ class Terminal(io.BytesIO):
 def test_csv_on_a_terminal_has_lines_and_nothing_that_it_obeys() -> None:
     text = AnswerResult(TOLD, ROWS, len(ROWS)).csv()
     raw = Terminal()
-    ShownStream(raw, "utf-8").write_data(text)
+    EscapedStream(raw, "utf-8").write_data(text)
     shown = raw.getvalue().decode()
     assert not {*shown} - {"\n"} & {*OBEYED}
     assert not re.search(r"\\u000d$", shown, re.MULTILINE)

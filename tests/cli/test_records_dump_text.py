@@ -16,7 +16,7 @@ import pytest
 
 from flexwire.cli.records_dump_options import DumpOptions
 from flexwire.cli.records_dump_rows import rows
-from flexwire.cli.records_dump_text import Text
+from flexwire.cli.records_dump_text import DumpText
 from flexwire.records.conventions import CONVENTIONS
 from tests.capture.log_vectors import BASE, data_of, vectors, write, write_all
 from tests.each import each
@@ -44,14 +44,14 @@ def test_whatever_the_bytes_there_are_rows_and_lines(tmp_path: Path, path: str) 
         for _ in range(picked.randrange(1, 5) if data else 0):
             damaged[picked.randrange(len(data))] = picked.choice([0, 1, 0x7F, 0x80, 0xFF])
         made = write(tmp_path, path, bytes(damaged[: picked.randrange(len(data) + 1)]))
-        text = Text(width=60, colour=True)
+        text = DumpText(width=60, colour=True)
         for row in rows(made, DumpOptions(deep=True, convention=CONVENTIONS["connect"])):
             assert list(text.lines(json.loads(msgspec.json.encode(row))))
         assert text.summary()
 
 
 def lines(row: Row, width: int | None = None, *, colour: bool = False) -> list[str]:
-    return list(Text(width=width, colour=colour).lines(row))
+    return list(DumpText(width=width, colour=colour).lines(row))
 
 
 def record(**fields: Any) -> Row:

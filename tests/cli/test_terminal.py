@@ -20,9 +20,9 @@ import pytest
 import flexwire
 from flexwire.cli import main
 from flexwire.cli.app import app
-from flexwire.cli.records_dump_rows import finding
-from flexwire.cli.records_dump_text import Text
-from flexwire.cli.terminal import ShownStream, styled
+from flexwire.cli.records_dump_rows import finding_row
+from flexwire.cli.records_dump_text import DumpText
+from flexwire.cli.terminal import EscapedStream, styled
 from flexwire.logs.segments import Damage
 from flexwire.printable import printable
 from flexwire.records import Record
@@ -193,10 +193,10 @@ def test_records_dump_shows_paths_keys_values_and_headers(
 
 def test_colours_are_all_that_a_terminal_is_told_of_records() -> None:
     nested = {"message": SOME, "version": 1, "name": SOME, "release": SOME, "data": {SOME: SOME}}
-    told = Text(width=60, colour=True)
+    told = DumpText(width=60, colour=True)
     rows: list[dict[str, Any]] = [
         {"type": "file", "file": SOME, "size": 1},
-        {"file": SOME, **finding(Damage(0, 1, SOME))},
+        {"file": SOME, **finding_row(Damage(0, 1, SOME))},
         {"type": "record", "key": SOME, "value": nested, "headers": [{"key": SOME, "value": SOME}]},
         {"type": "record", "value": {"base64": "", "reason": SOME}, "control": {"type": SOME}},
         {"type": "producer", "file": SOME, "state": SOME, "nested": nested},
@@ -208,7 +208,7 @@ def test_colours_are_all_that_a_terminal_is_told_of_records() -> None:
 
 def test_what_is_styled_passes_and_what_is_printed_does_not() -> None:
     raw = io.BytesIO()
-    stream = ShownStream(raw, "utf-8", write_through=True)
+    stream = EscapedStream(raw, "utf-8", write_through=True)
     print("\x1b[1m", file=styled(stream))
     print("\x1b[1m", file=stream)
     stream.writelines(["\x1b", "\n"])

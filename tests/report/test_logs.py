@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flexwire.cli.analyze import _of_logs
+from flexwire.cli.analyze import _log_summary
 from flexwire.facts.facts import LogFacts
 from flexwire.report import render
 from tests.report.page import Page
@@ -23,8 +23,8 @@ def words(logs: LogFacts) -> str:
 
 
 def test_the_command_says_numbers_as_they_are_said() -> None:
-    assert _of_logs(ONE) == "1 record in 1 batch of 1 partition, 1 byte; 1 place is damaged"
-    assert _of_logs(GROWN) == (
+    assert _log_summary(ONE) == "1 record in 1 batch of 1 partition, 1 byte; 1 place is damaged"
+    assert _log_summary(GROWN) == (
         "3,000 records in 20 batches of 5 partitions, 2,000 bytes; 3 partitions had nothing new; "
         "2 partitions had lost what was to be read next; 1 partition ended before what was to be "
         "read next; 2 directories were left out, the report says why"

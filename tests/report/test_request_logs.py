@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from flexwire.cli.analyze import _of_request_logs
+from flexwire.cli.analyze import _request_log_summary
 from flexwire.facts.facts import RequestLogFacts
 from flexwire.report import render
 from tests.report.sample import SAMPLE
@@ -19,7 +19,7 @@ def test_an_empty_log_is_not_proof_that_no_client_is_old(requests: int) -> None:
     page = render(replace(SAMPLE, request_logs=logs))
     assert ("No request was logged." in page) == (not requests)
     assert ("DeprecatedRequestsPerSec" in page) == (not requests)
-    assert ("brokers before 3.9.1 log nothing" in _of_request_logs(logs)) == (not requests)
+    assert ("brokers before 3.9.1 log nothing" in _request_log_summary(logs)) == (not requests)
 
 
 def test_without_a_request_log_nothing_is_said_of_one() -> None:
@@ -28,4 +28,4 @@ def test_without_a_request_log_nothing_is_said_of_one() -> None:
         RequestLogFacts(files=0, server_logs=1, lines=2, requests=0, refused=2),
         RequestLogFacts(files=1, server_logs=0, lines=1, requests=0, cut=1),
     ):
-        assert "proves nothing" not in _of_request_logs(logs)
+        assert "proves nothing" not in _request_log_summary(logs)

@@ -50,7 +50,9 @@ def changed(fault: str, flags: str) -> Iterator[None]:
     with (
         patch("flexwire.spark.analyze.range_bytes", lambda *_: 20_000),
         patch("flexwire.spark.capture_job.LEAST_BYTES", 0),
-        patch("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=4_096)),
+        patch(
+            "flexwire.spark.options.AnalysisRequest", partial(AnalysisRequest, chunk_bytes=4_096)
+        ),
         patch.object(commit, "_TaskJob", partial(_Faulty, fault=fault, flags=flags)),
         patch("flexwire.spark.analyze.input_sources", _hidden if fault == HIDDEN else listed),
     ):

@@ -93,7 +93,9 @@ def test_every_range_has_an_allowance_of_its_own(
 ) -> None:
     range_bytes = sum(one.stat().st_size for one in capture.iterdir()) // 3
     monkeypatch.setattr("flexwire.spark.analyze.range_bytes", lambda *_: range_bytes)
-    monkeypatch.setattr("flexwire.spark.options.Asked", partial(AnalysisRequest, chunk_bytes=1024))
+    monkeypatch.setattr(
+        "flexwire.spark.options.AnalysisRequest", partial(AnalysisRequest, chunk_bytes=1024)
+    )
     taken = RECORD_COST * RECORDS * BOMBS
     # A third of what all bombs take, and two bombs more.
     enough = {"max_inflated": 2 * RECORD_COST * RECORDS, "max_ratio": -(-taken // 3 // range_bytes)}

@@ -212,7 +212,7 @@ def analyze(
     from flexwire.spark.analyze import analyze as run
 
     with progress_bar() as progress:
-        done = run(
+        analysis = run(
             paths,
             out,
             format=tables,
@@ -223,12 +223,12 @@ def analyze(
             **{name: value for name, value in others.items() if value is not None},
         )
     if output is Format.JSON:
-        _print_form(done)
+        _print_form(analysis)
     else:
-        _tell(done, out)
-    if answers is not None and done.facts.unanswered:
+        _print_summary(analysis, out)
+    if answers is not None and analysis.facts.unanswered:
         # By default they are a part of the report among others; these were asked for.
-        raise AnalysisError(f"{len(done.facts.unanswered)} of the answers asked for failed")
+        raise AnalysisError(f"{len(analysis.facts.unanswered)} of the answers asked for failed")
 
 
 def _formats(
@@ -240,9 +240,9 @@ def _formats(
     """
     from flexwire.schema.catalog import catalog
 
-    for asked in releases:
-        if (exact := catalog().release(asked)) != asked:
-            note(f"--release {asked} is {exact}, the newest of it in the catalog")
+    for release in releases:
+        if (exact := catalog().release(release)) != release:
+            note(f"--release {release} is {exact}, the newest of it in the catalog")
     if not isinstance(output, Format):
         note(f"--format {output} is --tables {output} now, and is taken as that")
         tables, output = output, Format.TEXT
@@ -254,142 +254,146 @@ def _formats(
     return tables, output
 
 
-def _print_form(done: Analysis) -> None:
-    print(json.dumps(analysis_form(done), ensure_ascii=False, indent=2))
+def _print_form(analysis: Analysis) -> None:
+    print(json.dumps(analysis_form(analysis), ensure_ascii=False, indent=2))
 
 
-def _tell(done: Analysis, out: str) -> None:
+def _print_summary(analysis: Analysis, out: str) -> None:
     from flexwire.facts.units import plural
 
-    if not done.is_new:
+    if not analysis.is_new:
         print("This input is in the tables already; nothing was done. Its report says:")
-    others = done.facts.connections
-    totals = done.facts.totals
-    if done.facts.logs is not None:
-        print(_of_logs(done.facts.logs))
-    if done.facts.request_logs is not None:
-        print(_of_request_logs(done.facts.request_logs))
-    if not done.facts.has_traffic:
-        _tell_notes(done)
-        _tell_where(done, out)
+    connections = analysis.facts.connections
+    totals = analysis.facts.totals
+    if analysis.facts.logs is not None:
+        print(_log_summary(analysis.facts.logs))
+    if analysis.facts.request_logs is not None:
+        print(_request_log_summary(analysis.facts.request_logs))
+    if not analysis.facts.has_traffic:
+        _print_notes(analysis)
+        _print_places(analysis, out)
         return
-    size = "" if done.facts.request_logs is not None else f", {plural(totals.bytes, 'byte')}"
+    size = "" if analysis.facts.request_logs is not None else f", {plural(totals.bytes, 'byte')}"
     print(
         f"{plural(totals.frames, 'frame')} on {plural(totals.connections, 'connection')}{size};"
         f" {totals.decode_failures:,} did not decode"
         + (f", {totals.lenient_frames:,} only leniently" if totals.lenient_frames else "")
     )
-    if others.not_kafka:
-        are = "connection is" if others.not_kafka == 1 else "connections are"
-        size = plural(others.not_kafka_bytes, "byte")
-        print(f"{others.not_kafka:,} {are} not Kafka, {size}")
+    if connections.not_kafka:
+        are = "connection is" if connections.not_kafka == 1 else "connections are"
+        size = plural(connections.not_kafka_bytes, "byte")
+        print(f"{connections.not_kafka:,} {are} not Kafka, {size}")
     if totals.batches_beyond_bounds:
         print(_beyond_bounds(totals.batches_beyond_bounds))
     if totals.skipped_packets:
         skipped = plural(totals.skipped_packets, "packet")
         print(f"{skipped} skipped, not TCP or not readable; tables/packets says why")
-    if done.facts.unreadable_files:
-        print_line(_left_out(done.facts))
-    _tell_notes(done)
-    print_audit(done.facts)
-    _tell_where(done, out)
+    if analysis.facts.unreadable_files:
+        print_line(_left_out(analysis.facts))
+    _print_notes(analysis)
+    print_audit(analysis.facts)
+    _print_places(analysis, out)
 
 
 def _beyond_bounds(batches: int) -> str:
-    what = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
-    return f"{what} beyond a bound: no record was read; --batch-mib and --max-ratio raise it"
+    subject = "1 record batch inflates" if batches == 1 else f"{batches:,} record batches inflate"
+    return f"{subject} beyond a bound: no record was read; --batch-mib and --max-ratio raise it"
 
 
-def _tell_notes(done: Analysis) -> None:
-    for one in done.notes:
-        print_line(one)
+def _print_notes(analysis: Analysis) -> None:
+    for note_text in analysis.notes:
+        print_line(note_text)
 
 
-def _of_logs(logs: LogFacts) -> str:
+def _log_summary(logs: LogFacts) -> str:
     from flexwire.facts.units import plural
 
     records, batches = plural(logs.records, "record"), plural(logs.batches, "batch", "batches")
     of, size = plural(logs.partitions, "partition"), plural(logs.bytes, "byte")
-    told = [f"{records} in {batches} of {of}, {size}"]
+    parts = [f"{records} in {batches} of {of}, {size}"]
     if logs.damaged:
         places = plural(logs.damaged, "place")
-        told.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
+        parts.append(f"{places} {'is' if logs.damaged == 1 else 'are'} damaged")
     if logs.beyond_bounds:
         holds = "1 of these holds" if logs.beyond_bounds == 1 else f"{logs.beyond_bounds:,} hold"
-        told.append(
+        parts.append(
             f"{holds} batches that inflate beyond a bound; --batch-mib and --max-ratio raise it"
         )
     if logs.known_partitions:
-        told.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
+        parts.append(f"{plural(logs.known_partitions, 'partition')} had nothing new")
     if logs.gone_partitions:
-        told.append(
+        parts.append(
             f"{plural(logs.gone_partitions, 'partition')} had lost what was to be read next"
         )
     if logs.behind_count:
-        told.append(
+        parts.append(
             f"{plural(logs.behind_count, 'partition')} ended before what was to be read next"
         )
     if logs.left_out_count:
         directories = plural(logs.left_out_count, "directory", "directories")
         was = "was" if logs.left_out_count == 1 else "were"
-        told.append(f"{directories} {was} left out, the report says why")
-    return "; ".join(told)
+        parts.append(f"{directories} {was} left out, the report says why")
+    return "; ".join(parts)
 
 
-def _of_request_logs(logs: RequestLogFacts) -> str:
+def _request_log_summary(logs: RequestLogFacts) -> str:
     from flexwire.facts.units import plural
 
-    told = [
+    counts = [
         (logs.forwarded, "forwarded to the controller, and not counted"),
         (logs.refused, "refused, as brokers' own logs say"),
         (logs.cut, "cut off after the header"),
         (logs.text, "text that does not say what was asked"),
         (logs.unused, "lines not used; the table packets says why"),
     ]
-    others = "".join(f"; {count:,} {what}" for count, what in told if count)
+    counts_text = "".join(f"; {count:,} {description}" for count, description in counts if count)
     only = "; every one has a deprecated version: the log was at INFO" * logs.only_deprecated
     if logs.is_empty:
         only += "; this proves nothing of clients: at INFO, brokers before 3.9.1 log nothing"
     counted = f"{plural(logs.requests, 'request')} in {plural(logs.lines, 'line')} of request logs"
-    return f"{counted}{others}{only}"
+    return f"{counted}{counts_text}{only}"
 
 
-def _tell_where(done: Analysis, out: str) -> None:
+def _print_places(analysis: Analysis, out: str) -> None:
     from flexwire.storage.output_directory import OutputDirectory
 
-    print_line(f"Tables: {done.output.where('tables')}")
-    print_line(f"Report: {done.output.where('report.html')}")
-    if not (done.facts.answers or done.facts.unanswered):
+    print_line(f"Tables: {analysis.output.where('tables')}")
+    print_line(f"Report: {analysis.output.where('report.html')}")
+    if not (analysis.facts.answers or analysis.facts.unanswered):
         # Not the place of this run, which in a store goes some time, and has no tables of Delta.
         print_line(f"Chargeback, latency, errors and more: flexwire answers {OutputDirectory(out)}")
 
 
 def _left_out(facts: Facts) -> str:
     first = facts.unreadable[0]
-    what = "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
+    subject = (
+        "1 file was" if facts.unreadable_files == 1 else f"{facts.unreadable_files:,} files were"
+    )
     more = "" if facts.unreadable_files == 1 else "; the report has the others"
-    return f"{what} not read and left out: {first.source}: {first.reason}{more}"
+    return f"{subject} not read and left out: {first.source}: {first.reason}{more}"
 
 
-def analysis_form(done: Analysis) -> dict[str, Any]:
+def analysis_form(analysis: Analysis) -> dict[str, Any]:
     """Give the object; ``isNew`` is false where all input was in the tables before.
 
     What has no traffic, as logs alone, has null for it; ``bytes`` is null where request logs are
     among the input, which do not say sizes. The whole of the facts is in the file ``facts``.
     """
-    facts = done.facts
+    facts = analysis.facts
     return {
-        "isNew": done.is_new,
-        "tables": done.output.where("tables"),
-        "report": done.output.where("report.html"),
-        "facts": done.output.where("facts.json"),
+        "isNew": analysis.is_new,
+        "tables": analysis.output.where("tables"),
+        "report": analysis.output.where("report.html"),
+        "facts": analysis.output.where("facts.json"),
         "traffic": _traffic(facts) if facts.has_traffic else None,
         "logs": None if facts.logs is None else _logs(facts.logs),
         "requestLogs": None if facts.request_logs is None else _request_logs(facts.request_logs),
         "unreadableFiles": facts.unreadable_files,
         "audit": _audit(facts) if facts.has_traffic else [],
-        "unanswered": [{"name": one.name, "reason": one.reason} for one in facts.unanswered],
-        "notes": list(done.notes),
+        "unanswered": [
+            {"name": question.name, "reason": question.reason} for question in facts.unanswered
+        ],
+        "notes": list(analysis.notes),
     }
 
 
@@ -442,13 +446,13 @@ def _audit(facts: Facts) -> list[dict[str, Any]]:
     return [
         {
             "release": release,
-            "says": [{"verdict": verdict, "sentence": sentence} for verdict, sentence in told],
+            "says": [{"verdict": verdict, "sentence": sentence} for verdict, sentence in verdicts],
             "cluster": [
                 {"verdict": verdict, "sentence": sentence}
                 for verdict, sentence in cluster_sentences(facts.audit, release)
             ],
         }
-        for release, told in sentences(facts)
+        for release, verdicts in sentences(facts)
     ]
 
 
@@ -457,8 +461,8 @@ def print_audit(facts: Facts) -> None:
     from flexwire.report.audit import sentences
     from flexwire.report.cluster import cluster_sentences
 
-    for release, told in sentences(facts):
+    for release, verdicts in sentences(facts):
         print(f"Kafka {printable(release)}:")
-        for _, sentence in (*told, *cluster_sentences(facts.audit, release)):
+        for _, sentence in (*verdicts, *cluster_sentences(facts.audit, release)):
             # Client ids and topics may hold anything, even what a terminal obeys.
             print(f"  {printable(sentence)}")

@@ -78,38 +78,40 @@ def answers(
     from flexwire.spark.answers.outputs import notes_of, sampled_in, stored_answers, to_send
 
     if reset_plan is not None:
-        names = _of_plan(names)
+        names = _plan_names(names)
     if format == "csv" and len(names) != 1:
         raise click.UsageError("CSV has the columns of one answer, so name one")
-    given = stored_answers(
+    results = stored_answers(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
-    for told in dict.fromkeys((*notes_of(out), *(told for one in given for told in one.notes))):
-        note(told)
+    for note_text in dict.fromkeys(
+        (*notes_of(out), *(note_text for result in results for note_text in result.notes))
+    ):
+        note(note_text)
     part = part_columns(sampled_in(out))
     if reset_plan is not None:
-        _write_plan(given[0], reset_plan, is_json=format == "json")
+        _write_plan(results[0], reset_plan, is_json=format == "json")
         return
-    given = [to_send(one, part) for one in given]
+    results = [to_send(result, part) for result in results]
     if format == "json":
-        print(json.dumps({one.answer.name: _rows(one.rows) for one in given}, indent=1))
+        print(json.dumps({result.answer.name: _rows(result.rows) for result in results}, indent=1))
     elif format == "csv":
-        write_data(given[0].csv())
+        write_data(results[0].csv())
     else:
-        _print_all(given, rows, are_named=bool(names))
+        _print_all(results, rows, are_named=bool(names))
 
 
-def _print_all(given: list[AnswerResult], most: int, *, are_named: bool) -> None:
+def _print_all(results: list[AnswerResult], most: int, *, are_named: bool) -> None:
     # Of all that can be asked, most may have nothing: what was asked by name says so itself.
-    empty = [] if are_named else [one.answer.name for one in given if not one.count]
-    for one in given:
-        if one.answer.name not in empty:
-            _print(one, most)
+    empty = [] if are_named else [result.answer.name for result in results if not result.count]
+    for result in results:
+        if result.answer.name not in empty:
+            _print(result, most)
     if empty:
         print(f"Nothing was seen of {', '.join(empty)}.")
 
 
-def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
+def _plan_names(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the one answer that a plan is made of; refuse others."""
     from flexwire.answers.group_offsets import ANSWER_NAME
 
@@ -118,17 +120,17 @@ def _of_plan(names: tuple[str, ...]) -> tuple[str, ...]:
     return (ANSWER_NAME,)
 
 
-def _write_plan(given: AnswerResult, file: Path, *, is_json: bool) -> None:
+def _write_plan(result: AnswerResult, file: Path, *, is_json: bool) -> None:
     """Write a plan, and print what is in it and what is not."""
     from flexwire.answers.group_offsets import reset_plan
     from flexwire.cli.options import InputError
     from flexwire.facts.units import plural
     from flexwire.storage.output_directory import OutputDirectory
 
-    if given.count > len(given.rows):
-        kept = f"the analysis kept {len(given.rows):,} of {given.count:,} rows"
-        raise InputError(f"{kept}: a plan of them would leave out groups without a count")
-    plan = reset_plan(given.rows)
+    if result.count > len(result.rows):
+        kept_rows = f"the analysis kept {len(result.rows):,} of {result.count:,} rows"
+        raise InputError(f"{kept_rows}: a plan of them would leave out groups without a count")
+    plan = reset_plan(result.rows)
     left_out = {"unknown": plan.unknown, "pending": plan.pending, "unwritable": plan.unwritable}
     if not plan.offsets:
         counts = ", ".join(f"{count:,} {name}" for name, count in left_out.items())
@@ -136,8 +138,8 @@ def _write_plan(given: AnswerResult, file: Path, *, is_json: bool) -> None:
     with OutputDirectory(str(file.absolute().parent)).writing(file.name) as growing:
         growing.write_text(plan.text, encoding="utf-8", newline="")
     if is_json:
-        told = {"file": str(file), "offsets": plan.offsets, "groups": plan.groups}
-        print(json.dumps(told | left_out, indent=1))
+        form = {"file": str(file), "offsets": plan.offsets, "groups": plan.groups}
+        print(json.dumps(form | left_out, indent=1))
         return
     print_line(f"{file}: {plural(plan.offsets, 'offset')} of {plural(plan.groups, 'group')}.")
     print(
@@ -157,27 +159,27 @@ def _rows(table: pa.Table) -> list[dict[str, Any]]:
     return [{name: plain(value) for name, value in row.items()} for row in table.to_pylist()]
 
 
-def _print(given: AnswerResult, most: int) -> None:
+def _print(result: AnswerResult, most: int) -> None:
     from textwrap import fill
 
     from flexwire.facts.units import plural
     from flexwire.report.answer_text import WIDTH, lines
 
-    if not given.count:
-        print(given.answer.question)
-        of_state = given.answer.of_state
-        elsewhere = given.answer.elsewhere or (f"{of_state} answers it" if of_state else "")
+    if not result.count:
+        print(result.answer.question)
+        of_state = result.answer.of_state
+        elsewhere = result.answer.elsewhere or (f"{of_state} answers it" if of_state else "")
         elsewhere = elsewhere and f"; of a broker's logs {elsewhere}"
         print(f"  Nothing was seen of it{elsewhere}.\n")
         return
-    row = given.answer.row.removeprefix("One row ").removesuffix(".")
+    row = result.answer.row.removeprefix("One row ").removesuffix(".")
     row = re.sub("^an? ", "", row)
-    print(fill(f"{given.answer.question} A row for each {row}.", WIDTH))
-    columns, rows = given.first(most)
-    told, left_out = lines(columns, rows)
-    for line in told:
+    print(fill(f"{result.answer.question} A row for each {row}.", WIDTH))
+    columns, rows = result.first(most)
+    text_lines, left_out = lines(columns, rows)
+    for line in text_lines:
         print(line)
-    more = given.count - len(rows)
+    more = result.count - len(rows)
     if more:
         print(f"… and {plural(more, 'more row')}")
     if left_out:

@@ -38,7 +38,7 @@ from flexwire.cli import (
     warmup,
 )
 from flexwire.cli.options import catalog_option
-from flexwire.cli.terminal import guard_streams, loudness_options
+from flexwire.cli.terminal import guard_streams, verbosity_options
 from flexwire.errors import CodecError, FlexwireError, JavaError
 from flexwire.extras import missing_extra
 from flexwire.printable import printable
@@ -101,7 +101,7 @@ def epilog(name: str) -> str | None:
     """The examples of a command as click takes them, by the command's name after ``flexwire``."""
     if name not in EXAMPLES:
         return None
-    return "\n".join(["\b", "Examples:", *(f"  {one}" for one in EXAMPLES[name])])
+    return "\n".join(["\b", "Examples:", *(f"  {example}" for example in EXAMPLES[name])])
 
 
 _SHOWN_AS_IS = "\b"
@@ -170,8 +170,8 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _options(command: click.Command, context: click.Context) -> Iterator[str]:
-    for one in command.get_params(context):
-        record = one.get_help_record(context) if isinstance(one, click.Option) else None
+    for parameter in command.get_params(context):
+        record = parameter.get_help_record(context) if isinstance(parameter, click.Option) else None
         if record is not None:
             yield f".TP\n.B {_escaped(record[0])}\n{_escaped(' '.join(record[1].split()))}"
 
@@ -209,7 +209,7 @@ def tell(error: FlexwireError) -> str:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @catalog_option
-@loudness_options
+@verbosity_options
 @click.version_option(flexwire.__version__, message="flexwire %(version)s")
 def app() -> None:
     """Decode, check and measure Apache Kafka's wire protocol."""
@@ -266,7 +266,7 @@ def _every_command(group: click.Group, name: str = "") -> Iterator[tuple[str, cl
 
 for full_name, command in _every_command(app):
     catalog_option(command)
-    loudness_options(command)
+    verbosity_options(command)
     command.epilog = epilog(full_name)
 
 
@@ -301,7 +301,7 @@ def run() -> None:
     except OSError as error:
         # What did not reach its file would be tried again at exit, and fail again.
         sys.stdout = None
-        fail(f"OSError: {printable(_told(error))}")
+        fail(f"OSError: {printable(_system_error_text(error))}")
 
 
 def _on_one_line(error: click.ClickException) -> click.ClickException:
@@ -318,7 +318,7 @@ def _on_one_line(error: click.ClickException) -> click.ClickException:
     return click.ClickException(message)
 
 
-def _told(error: OSError) -> str:
+def _system_error_text(error: OSError) -> str:
     """Word what the system refused: the file first, and without the number of the error.
 
     >>> _told(PermissionError(13, "Permission denied", "out/index.html"))

@@ -18,8 +18,8 @@ from flexwire.cli.completion import request_names
 from flexwire.cli.options import (
     Format,
     InputError,
-    given_lines,
     read_json,
+    read_lines,
     read_standard_input,
     release_option,
 )
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def at_most(seconds: float, what: str) -> Iterator[None]:
+def limit_cpu_time(seconds: float, subject: str) -> Iterator[None]:
     """Let a block compute for at most so many CPU seconds; then `CallError` names ``what``.
 
     Waiting does not count, as each wait has its own bound. Only a main thread hears of the time,
@@ -55,21 +55,23 @@ def at_most(seconds: float, what: str) -> Iterator[None]:
     if not hasattr(signal, "setitimer") or not _is_main():
         yield
         return
-    too_long = CallError(f"{what} takes more than {seconds:g} s; --timeout SECONDS gives it longer")
+    too_long = CallError(
+        f"{subject} takes more than {seconds:g} s; --timeout SECONDS gives it longer"
+    )
     reached = False
 
-    def over(_: int, __: FrameType | None) -> None:
+    def on_timeout(_: int, __: FrameType | None) -> None:
         nonlocal reached
         reached = True
         raise too_long
 
-    before = signal.signal(signal.SIGPROF, over)
+    old_handler = signal.signal(signal.SIGPROF, on_timeout)
     signal.setitimer(signal.ITIMER_PROF, seconds, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
+        signal.signal(signal.SIGPROF, old_handler)
     if reached:
         raise too_long
 
@@ -80,7 +82,7 @@ def _is_main() -> bool:
 
 # Those of `flexwire.client.security`, which --help need not import.
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-_LAID_OPEN = (
+_PLAIN_WARNING = (
     "warning: PLAIN without TLS sends the password as it is, and whoever is on the way reads it; "
     "SCRAM does not send it, and --tls hides it"
 )
@@ -88,7 +90,7 @@ _FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True)
-class Reaching:
+class ConnectionOptions:
     """The options as they were given."""
 
     command_config: Path | None
@@ -139,38 +141,45 @@ _OPTIONS = (
 )
 
 
-def reaching_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options of `Reaching`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
-def reach(given: Reaching) -> ClientConfig:
+def reach(options: ConnectionOptions) -> ClientConfig:
     """Say how a broker is reached; a usage error for options that do not go together."""
     from flexwire.client.config import ClientConfig
 
-    if given.command_config is None:
-        config = ClientConfig(_security(given))
+    if options.command_config is None:
+        config = ClientConfig(_security(options))
     else:
-        config = _configured(given, given.command_config)
+        config = _config_from_file(options, options.command_config)
         if config.ignored:
-            told = ", ".join(config.ignored)
-            note(f"{given.command_config}: not used: {told}")
+            names = ", ".join(config.ignored)
+            note(f"{options.command_config}: not used: {names}")
     if config.security.lays_password_open:
-        print(_LAID_OPEN, file=sys.stderr)
-    if given.client_id is not None:
-        config = replace(config, client_id=given.client_id)
-    if given.timeout is not None:
-        config = replace(config, timeout=given.timeout)
+        print(_PLAIN_WARNING, file=sys.stderr)
+    if options.client_id is not None:
+        config = replace(config, client_id=options.client_id)
+    if options.timeout is not None:
+        config = replace(config, timeout=options.timeout)
     return config
 
 
-def _configured(given: Reaching, path: Path) -> ClientConfig:
+def _config_from_file(options: ConnectionOptions, path: Path) -> ClientConfig:
     from flexwire.client.config import read_client_config
 
-    others = (given.tls, given.ca, given.certificate, given.key, given.sasl, given.user)
-    if any(others) or given.password_file is not None:
+    connection_options = (
+        options.tls,
+        options.ca,
+        options.certificate,
+        options.key,
+        options.sasl,
+        options.user,
+    )
+    if any(connection_options) or options.password_file is not None:
         raise click.UsageError(
             "--command-config says how to reach the broker; leave out --tls, --ca, --certificate, "
             "--key, --sasl, --user and --password-file"
@@ -178,34 +187,34 @@ def _configured(given: Reaching, path: Path) -> ClientConfig:
     return read_client_config(path)
 
 
-def _security(given: Reaching) -> Security:
+def _security(options: ConnectionOptions) -> Security:
     from flexwire.client.security import Security
     from flexwire.client.tls import client_context
 
-    if given.key is not None and given.certificate is None:
+    if options.key is not None and options.certificate is None:
         raise click.UsageError("--key is the key of --certificate; give both")
     context = None
-    if given.tls or given.ca or given.certificate:
-        context = client_context(given.ca, certificate=given.certificate, key=given.key)
-    return Security(context, _login(given))
+    if options.tls or options.ca or options.certificate:
+        context = client_context(options.ca, certificate=options.certificate, key=options.key)
+    return Security(context, _login(options))
 
 
-def _login(given: Reaching) -> Login | None:
+def _login(options: ConnectionOptions) -> Login | None:
     from flexwire.client.security import Login
 
-    if given.sasl is None:
-        if given.user is not None or given.password_file is not None:
+    if options.sasl is None:
+        if options.user is not None or options.password_file is not None:
             raise click.UsageError("--sasl says how to log in: PLAIN or SCRAM-SHA-256")
         return None
-    if given.user is None:
+    if options.user is None:
         raise click.UsageError("--sasl needs --user")
-    return Login(given.sasl, given.user, _password(given.password_file))
+    return Login(options.sasl, options.user, _password(options.password_file))
 
 
 def _password(file: str | None) -> str:
     if file is None:
-        asked: str = click.prompt("Password", hide_input=True, err=True)
-        return asked
+        answer: str = click.prompt("Password", hide_input=True, err=True)
+        return answer
     try:
         raw = read_standard_input() if file == "-" else Path(file).read_bytes()
         lines = raw.decode().splitlines()
@@ -223,11 +232,11 @@ _TO_SHOW = "to decode and print the answer"
 _INSIST = "--any-version sends it all the same"
 # More than an int16 has.
 _DIGITS = re.compile(r"[0-9]{1,9}")
-_OF_A_LINE = frozenset({"message", "version", "body", "to", "headerTags"})
+_LINE_KEYS = frozenset({"message", "version", "body", "to", "headerTags"})
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _CallOptions:
     """How requests are sent, and how answers are shown; a line may say another version or route."""
 
     version: str
@@ -314,7 +323,7 @@ class _Asking:
     type=click.Choice(Format, case_sensitive=False),
     help="What to print: json, which is the default but for --apis, or text to read.",
 )
-@reaching_options
+@connection_options
 @click.option(
     "--answer-mib",
     type=click.IntRange(min=1),
@@ -365,38 +374,40 @@ def call(
     """  # noqa: D301 - click takes the character itself
     if sum((message is not None, requests is not None, apis)) != 1:
         raise click.UsageError("give one of MESSAGE, --requests and --apis")
-    reaching = Reaching(
+    connection = ConnectionOptions(
         command_config, tls, ca, certificate, key, sasl, user, password_file, client_id, timeout
     )
-    how = _Asking(**asking)
-    asked = None if message is None else _request(message, body)
+    options = _CallOptions(**asking)
+    request = None if message is None else _to_request(message, body)
     from flexwire.client import Cluster
 
-    config = reach(reaching)
+    config = reach(connection)
     with Cluster(
         address,
         config.security,
         client_id=config.client_id,
         timeout=config.timeout,
-        frame_limit=how.answer_mib * _MIB,
+        frame_limit=options.answer_mib * _MIB,
         controllers=bootstrap_controller,
     ) as cluster:
         if requests is not None:
-            _each_line(cluster, requests, how, config.timeout)
+            _call_each_line(cluster, requests, options, config.timeout)
         else:
-            _once(cluster, asked, how, config.timeout)
+            _call_once(cluster, request, options, config.timeout)
 
 
-def _once(cluster: Cluster, asked: dict[str, Any] | None, how: _Asking, seconds: float) -> None:
+def _call_once(
+    cluster: Cluster, request: dict[str, Any] | None, options: _CallOptions, seconds: float
+) -> None:
     """Send one request, or ask for the APIs; computing over the answer takes so long at most."""
-    with at_most(seconds, _TO_SHOW):
-        if asked is None:
-            _print_apis(cluster.broker(how.to), how.output)
+    with limit_cpu_time(seconds, _TO_SHOW):
+        if request is None:
+            _print_apis(cluster.broker(options.to), options.output)
         else:
-            _one(cluster, asked, how)
+            _call(cluster, request, options)
 
 
-def _request(message: str, body: str | None) -> dict[str, Any]:
+def _to_request(message: str, body: str | None) -> dict[str, Any]:
     """The request as a line of --requests has it; a name that no API has is refused."""
     from flexwire.protocol.apis import api_key_of
 
@@ -404,9 +415,9 @@ def _request(message: str, body: str | None) -> dict[str, Any]:
     return {"message": message, "body": None if body is None else read_json(body)}
 
 
-def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
+def _call(cluster: Cluster, request: dict[str, Any], options: _CallOptions) -> None:
     try:
-        answer = _ask(cluster, request, how)
+        answer = _ask(cluster, request, options)
     except WriteRefusedError as error:
         raise click.UsageError(f"{error}; --yes sends it") from None
     except VersionNotOfferedError as error:
@@ -417,34 +428,34 @@ def _one(cluster: Cluster, request: dict[str, Any], how: _Asking) -> None:
         note("no answer is expected: acks is 0")
     if (remark := remark_on(answer.api_name, answer.request)) is not None:
         note(f"{answer.api_name}: {remark}")
-    form = _shown(answer, how)
-    if form is not None and how.output is Format.TEXT:
+    form = _answer_form(answer, options)
+    if form is not None and options.output is Format.TEXT:
         from flexwire.cli.decode import print_outline
 
         title = f"{answer.api_name}Response version {answer.response_version}"
         print_outline(title, form)
     else:
         print(json.dumps(form, ensure_ascii=False, indent=2))
-    has_failed = _tell_errors(answer)
+    has_failed = _print_errors(answer)
     answer.exact()
     if has_failed:
         sys.exit(1)
 
 
-def _each_line(cluster: Cluster, source: str, how: _Asking, seconds: float) -> None:
-    if how.output is Format.TEXT:
+def _call_each_line(cluster: Cluster, source: str, options: _CallOptions, seconds: float) -> None:
+    if options.output is Format.TEXT:
         raise click.UsageError("--requests prints lines of JSON, so leave out --format text")
     failed = 0
-    for number, line in given_lines(source):
-        told: dict[str, Any] = {"line": number}
+    for number, line in read_lines(source):
+        line_form: dict[str, Any] = {"line": number}
         try:
-            with at_most(seconds, _TO_SHOW):
-                failed += _answered(cluster, line, how, told)
+            with limit_cpu_time(seconds, _TO_SHOW):
+                failed += _call_line(cluster, line, options, line_form)
         except (FlexwireError, click.UsageError) as error:
             failed += 1
             why = str(error) if not isinstance(error, click.UsageError) else error.message
-            told["error"] = f"{type(error).__name__}: {why}"
-            print(json.dumps(told, ensure_ascii=False), flush=True)
+            line_form["error"] = f"{type(error).__name__}: {why}"
+            print(json.dumps(line_form, ensure_ascii=False), flush=True)
     if failed:
         print(
             f"{failed} of the requests failed, or were answered with error codes", file=sys.stderr
@@ -452,82 +463,84 @@ def _each_line(cluster: Cluster, source: str, how: _Asking, seconds: float) -> N
         sys.exit(1)
 
 
-def _answered(cluster: Cluster, line: bytes, how: _Asking, told: dict[str, Any]) -> bool:
+def _call_line(
+    cluster: Cluster, line: bytes, options: _CallOptions, line_form: dict[str, Any]
+) -> bool:
     """Send the request of a line and print its answer; return whether it failed."""
-    request = _parsed(line)
-    told["message"] = request["message"]
-    answer = _ask(cluster, request, how)
+    request = _parse_line(line)
+    line_form["message"] = request["message"]
+    answer = _ask(cluster, request, options)
     form = {"version": answer.version, "broker": str(answer.broker)}
-    form["response"] = _shown(answer, how)
+    form["response"] = _answer_form(answer, options)
     if answer.deviation is not None:
         form["error"] = f"DecodeError: {answer.deviation}"
-    print(json.dumps(told | form, ensure_ascii=False), flush=True)
+    print(json.dumps(line_form | form, ensure_ascii=False), flush=True)
     return bool(answer.error_codes) or answer.deviation is not None
 
 
-def _parsed(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        request = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise InputError(f"expected a request in JSON, got {short(line)}: {error}") from None
-    if not isinstance(found, dict) or not isinstance(found.get("message"), str):
-        raise InputError(f'expected {{"message": …, "body": …}}, got {short(found)}')
-    if unknown := found.keys() - _OF_A_LINE:
-        raise InputError(f"expected {', '.join(sorted(_OF_A_LINE))}, got {short(min(unknown))}")
-    return found
+    if not isinstance(request, dict) or not isinstance(request.get("message"), str):
+        raise InputError(f'expected {{"message": …, "body": …}}, got {short(request)}')
+    if unknown := request.keys() - _LINE_KEYS:
+        raise InputError(f"expected {', '.join(sorted(_LINE_KEYS))}, got {short(min(unknown))}")
+    return request
 
 
-def _ask(cluster: Cluster, request: dict[str, Any], how: _Asking) -> BrokerAnswer:
+def _ask(cluster: Cluster, request: dict[str, Any], options: _CallOptions) -> BrokerAnswer:
     from flexwire.client.cluster import RETRIES
 
     return cluster.ask(
         request["message"],
         request.get("body"),
-        _version(request.get("version", how.version)),
-        to=str(request.get("to", how.to)),
-        retries=RETRIES if how.retry else 0,
-        header_tags=_tags(request.get("headerTags", {}), how.header_tags),
-        release=how.release,
-        allow_writes=how.yes,
-        any_version=how.any_version,
-        watch=_print_explained if how.explain else None,
+        _version(request.get("version", options.version)),
+        to=str(request.get("to", options.to)),
+        retries=RETRIES if options.retry else 0,
+        header_tags=_tags(request.get("headerTags", {}), options.header_tags),
+        release=options.release,
+        allow_writes=options.yes,
+        any_version=options.any_version,
+        watch=_print_explanation if options.explain else None,
     )
 
 
-def _version(given: Any) -> int | str:
-    if given == _LATEST or type(given) is int:
-        return given  # type: ignore[no-any-return]  # it is one of the two
-    if isinstance(given, str) and _DIGITS.fullmatch(given):
-        return int(given)
-    raise click.UsageError(f"--version: expected a number or {_LATEST}, got {short(given)}")
+def _version(value: Any) -> int | str:
+    if value == _LATEST or type(value) is int:
+        return value  # type: ignore[no-any-return]  # it is one of the two
+    if isinstance(value, str) and _DIGITS.fullmatch(value):
+        return int(value)
+    raise click.UsageError(f"--version: expected a number or {_LATEST}, got {short(value)}")
 
 
-def _tags(of_line: Any, given: tuple[str, ...]) -> dict[int, bytes]:
+def _tags(of_line: Any, option_texts: tuple[str, ...]) -> dict[int, bytes]:
     from flexwire.client.broker import parse_header_tag
 
     if not isinstance(of_line, dict):
         raise InputError(f'headerTags: expected {{"10042": …}}, got {short(of_line)}')
-    texts = [*given, *(f"{tag}={value}" for tag, value in of_line.items())]
-    found: dict[int, bytes] = {}
+    texts = [*option_texts, *(f"{tag}={value}" for tag, value in of_line.items())]
+    tags: dict[int, bytes] = {}
     for tag, value in map(parse_header_tag, texts):
-        if tag in found:
+        if tag in tags:
             raise InputError(f"--header-tag: tag {tag} stands twice")
-        found[tag] = value
-    return found
+        tags[tag] = value
+    return tags
 
 
-def _shown(answer: BrokerAnswer, how: _Asking) -> dict[str, Any] | None:
-    return answer.to_json(names=not how.raw, records=how.records)
+def _answer_form(answer: BrokerAnswer, options: _CallOptions) -> dict[str, Any] | None:
+    return answer.to_json(names=not options.raw, records=options.records)
 
 
-def _print_explained(answer: BrokerAnswer) -> None:
+def _print_explanation(answer: BrokerAnswer) -> None:
     from flexwire.cli.explain import table_lines, withheld_note
     from flexwire.client.answers import explain_request, explain_response
 
     parts = explain_response if answer.response_frame else explain_request
     for part in parts(answer):
-        told = withheld_note(part.withheld)
-        print(f"{part.title}{told}", file=sys.stderr)
+        withheld = withheld_note(part.withheld)
+        print(f"{part.title}{withheld}", file=sys.stderr)
         for line in table_lines(part.explanation, part.data):
             print(line, file=sys.stderr)
         print(file=sys.stderr)
@@ -541,12 +554,12 @@ _HINTS = {
 }
 
 
-def _tell_errors(answer: BrokerAnswer) -> bool:
+def _print_errors(answer: BrokerAnswer) -> bool:
     """Word the error codes of an answer; whether there are any."""
     codes = answer.error_codes
-    for one in codes:
-        print(f"error: {one}", file=sys.stderr)
-    for name in dict.fromkeys(one.name for one in codes):
+    for code in codes:
+        print(f"error: {code}", file=sys.stderr)
+    for name in dict.fromkeys(code.name for code in codes):
         if name in _HINTS:
             note(_HINTS[name])
     return bool(codes)
@@ -560,13 +573,14 @@ def _print_apis(broker: Broker, output: Format | None) -> None:
         form = {"broker": str(broker.address), "releases": list(releases), "apis": rows}
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
-    told = ", ".join(releases) or "no release in the catalog"
-    print_line(f"{broker.address}: the versions are those of {told}")
+    releases_text = ", ".join(releases) or "no release in the catalog"
+    print_line(f"{broker.address}: the versions are those of {releases_text}")
     print(f"{'key':>5}  {'API':38}  {'broker':9}  {'usable':9}  request")
     for row in rows:
-        name, what = row["api"] or "(not in the catalog)", "reads" if row["reads"] else "may write"
+        name = row["api"] or "(not in the catalog)"
+        effect = "reads" if row["reads"] else "may write"
         usable = row["usable"] or "none"
-        line = f"{row['apiKey']:5}  {name:38}  {row['broker']:9}  {usable:9}  {what:9}"
+        line = f"{row['apiKey']:5}  {name:38}  {row['broker']:9}  {usable:9}  {effect:9}"
         print(line.rstrip())
 
 

@@ -53,17 +53,17 @@ def capture_open(
     from flexwire.capture.tls.captures import open_sources, read_key_logs
     from flexwire.storage.file_search import list_captures
 
-    done = open_sources(list_captures(paths), out, read_key_logs(keys))
+    opened = open_sources(list_captures(paths), out, read_key_logs(keys))
     if output is Format.JSON:
-        print(json.dumps(_as_json(done), ensure_ascii=False, indent=2))
+        print(json.dumps(_as_json(opened), ensure_ascii=False, indent=2))
         return
-    for line in done.counts.lines():
+    for line in opened.counts.lines():
         print_line(line)
-    print_line(f"Written: {', '.join(map(str, done.paths)) or 'nothing, as there was no packet'}")
+    print_line(f"Written: {', '.join(map(str, opened.paths)) or 'nothing, as there was no packet'}")
 
 
-def _as_json(done: OpenedCaptures) -> dict[str, Any]:
-    counts = done.counts
+def _as_json(opened: OpenedCaptures) -> dict[str, Any]:
+    counts = opened.counts
     return {
         "opened": counts.opened,
         "openedInPart": dict(counts.partly.most_common()),
@@ -74,8 +74,8 @@ def _as_json(done: OpenedCaptures) -> dict[str, Any]:
         "strayPackets": counts.stray_packets,
         "packets": counts.packets,
         "damaged": [
-            {"source": str(one.source), "offset": one.offset, "reason": one.reason}
-            for one in counts.damaged
+            {"source": str(damage.source), "offset": damage.offset, "reason": damage.reason}
+            for damage in counts.damaged
         ],
-        "written": [str(path) for path in done.paths],
+        "written": [str(path) for path in opened.paths],
     }

@@ -76,7 +76,7 @@ def check_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def configured(
+def load_config(
     of: Ruleset,
     path: Path | None,
     mode: Mode | None,
@@ -89,14 +89,14 @@ def configured(
     from flexwire.specs.lint.config import Config, choose, find_config, read_config
 
     path = path or find_config(Path())
-    found = read_config(path, of) if path else Config(of.defaults())
+    config = read_config(path, of) if path else Config(of.defaults())
     if use or leave_out:
-        used = choose(use, leave_out, of=of) if use else found.rules - choose(leave_out, (), of=of)
-        found = replace(found, rules=used)
-    return found if mode is None else replace(found, mode=mode)
+        used = choose(use, leave_out, of=of) if use else config.rules - choose(leave_out, (), of=of)
+        config = replace(config, rules=used)
+    return config if mode is None else replace(config, mode=mode)
 
 
-def page(of: Ruleset, name: str) -> str:
+def rule_page(of: Ruleset, name: str) -> str:
     """Give the page of a rule, or a line for each rule of a category."""
     from flexwire.specs.lint.config import ALL, rules_named
 
@@ -106,27 +106,27 @@ def page(of: Ruleset, name: str) -> str:
         if len(chosen) == 1:
             rule = rules[chosen[0]]
             return f"{chosen[0]} ({rule.category.name}: {rule.category.value})\n\n{rule.page}"
-    shown = {one: rules[one] for one in sorted(rules_named(name, of=of))}
+    shown = {rule_id: rules[rule_id] for rule_id in sorted(rules_named(name, of=of))}
     width = max(map(len, shown))
     category = max(len(rule.category.name) for rule in shown.values())
     return "\n".join(
-        f"{one:{width}}  {rule.category.name:{category}}  {rule.summary}"
-        for one, rule in shown.items()
+        f"{rule_id:{width}}  {rule.category.name:{category}}  {rule.summary}"
+        for rule_id, rule in shown.items()
     )
 
 
-def tell(report: Report, output: str) -> NoReturn:
+def print_findings(report: Report, output: str) -> NoReturn:
     """Print what was found, and exit with 100 if it is anything."""
-    told = _told(report, output)
+    text = _report_text(report, output)
     if output == "text":
-        styled(sys.stdout).write(told)
+        styled(sys.stdout).write(text)
     else:
-        write_data(told)
+        write_data(text)
     sys.stdout.flush()
     sys.exit(FINDINGS if report.findings else 0)
 
 
-def _told(report: Report, output: str) -> str:
+def _report_text(report: Report, output: str) -> str:
     from flexwire.specs.lint import formats
 
     if output == "text":

@@ -26,54 +26,54 @@ def completion(*, shell: str) -> None:
     """  # noqa: D301 - click takes the character itself
     from click.shell_completion import get_completion_class
 
-    made = get_completion_class(shell)
-    if made is None:
+    shell_class = get_completion_class(shell)
+    if shell_class is None:
         raise click.UsageError(f"{shell} is not known")
     # What bash is asked for its version would be the only process that this command starts.
-    source = made(click.get_current_context().find_root().command, {}, "flexwire", _VARIABLE)
+    source = shell_class(click.get_current_context().find_root().command, {}, "flexwire", _VARIABLE)
     print(source.source_template % source.source_vars())
 
 
 def message_names(
-    _context: click.Context, _parameter: click.Parameter, begun: str
+    _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
     """The bundled messages whose names begin so, in any case."""
     from flexwire.schema.catalog import catalog
 
-    return _beginning(catalog().names(), begun)
+    return _completions(catalog().names(), prefix)
 
 
 def request_names(
-    _context: click.Context, _parameter: click.Parameter, begun: str
+    _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
     """The APIs whose names begin so, in any case."""
     from flexwire.protocol import api_name
     from flexwire.schema.catalog import catalog
 
-    return _beginning(map(api_name, catalog().api_keys()), begun)
+    return _completions(map(api_name, catalog().api_keys()), prefix)
 
 
 def release_names(
-    _context: click.Context, _parameter: click.Parameter, begun: str
+    _context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
     """The releases of the catalog that begin so."""
     from flexwire.schema.catalog import catalog
 
-    return _beginning(catalog().releases, begun)
+    return _completions(catalog().releases, prefix)
 
 
 def rule_names(
-    context: click.Context, _parameter: click.Parameter, begun: str
+    context: click.Context, _parameter: click.Parameter, prefix: str
 ) -> list[CompletionItem]:
     """The rules of lint, or those of breaking changes."""
     from flexwire.specs.lint.config import BREAKING, LINT
 
     of = LINT if context.info_name == LINT.table else BREAKING
-    return _beginning(of.rules(), begun)
+    return _completions(of.rules(), prefix)
 
 
-def _beginning(names: Iterable[str], begun: str) -> list[CompletionItem]:
+def _completions(names: Iterable[str], prefix: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 
-    lowered = begun.lower()
+    lowered = prefix.lower()
     return [CompletionItem(name) for name in sorted(names) if name.lower().startswith(lowered)]

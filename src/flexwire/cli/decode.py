@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.frames import (
-    Framing,
-    Shown,
+    FramingOptions,
+    ShownFrame,
     body_and_version,
     frames_of,
     framing_options,
     hint,
-    named,
     raise_first,
     read_frames,
     refuse_for_frames,
+    split_words,
     words_argument,
 )
 from flexwire.cli.options import (
@@ -26,12 +26,12 @@ from flexwire.cli.options import (
     Notation,
     encoding_option,
     find_message,
-    given_lines,
     lenient_option,
     notation_option,
     optional_version_option,
     read_bytes,
     read_line,
+    read_lines,
     release_option,
     specs_options,
 )
@@ -86,7 +86,7 @@ def decode(
     lenient: bool,
     compact: bool,
     output: Format,
-    **framing: Any,
+    **framing_values: Any,
 ) -> None:
     """Decode one MESSAGE, or a whole frame, and print its JSON form.
 
@@ -101,28 +101,31 @@ def decode(
     flexwire decode --frame response.hex --api Metadata --version 12
     flexwire decode capture.pcapng --frame-number 17
     """  # noqa: D301 - click takes the character itself
-    how = Framing(**framing)
+    framing = FramingOptions(**framing_values)
     if output is Format.TEXT and (lines or compact):
         raise click.UsageError("--lines and --compact print JSON, so leave out --format text")
-    message, data = named(words, how)
+    message, data = split_words(words, framing)
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
         if lines:
             _print_lines(
-                data, notation, lambda raw: _line(frames_of(raw, notation, how, version)), _is_part
+                data,
+                notation,
+                lambda raw: _line(frames_of(raw, notation, framing, version)),
+                _is_part,
             )
             return
-        frames = read_frames(data, notation, how, version)
+        frames = read_frames(data, notation, framing, version)
         for shown in frames:
             if shown.is_believed or frames[1:]:
                 _print_frame(_form(shown), output, compact=compact)
-        raise_first(frames, how)
+        raise_first(frames, framing)
         return
-    made = find_message(message, release, specs, specs_mode)
+    message_class = find_message(message, release, specs, specs_mode)
 
     def read(raw: bytes) -> tuple[Any, int]:
-        body, number = body_and_version(made, raw, version)
-        value = made.decode(body, number, lenient=lenient, encoding=encoding)
+        body, number = body_and_version(message_class, raw, version)
+        value = message_class.decode(body, number, lenient=lenient, encoding=encoding)
         form = value.to_json(number) if output is Format.JSON else _named_form(value, number)
         return form, number
 
@@ -130,16 +133,16 @@ def decode(
         _print_lines(data, notation, lambda raw: read(raw)[0])
         return
     form, number = _hinting(read, read_bytes(data, notation))
-    _print_message(f"{made.__name__} version {number}", form, output, compact=compact)
+    _print_message(f"{message_class.__name__} version {number}", form, output, compact=compact)
 
 
-def _hinting(read: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
+def _hinting(decode_bytes: Callable[[bytes], tuple[Any, int]], raw: bytes) -> tuple[Any, int]:
     """Read a message; where that fails, say what else the bytes may be."""
     try:
-        return read(raw)
+        return decode_bytes(raw)
     except DecodeError:
-        if told := hint(raw):
-            note(told)
+        if advice := hint(raw):
+            note(advice)
         raise
 
 
@@ -149,7 +152,7 @@ def _named_form(value: Message, version: int) -> dict[str, Any]:
     return as_json(value, version)
 
 
-def _form(shown: Shown) -> dict[str, Any]:
+def _form(shown: ShownFrame) -> dict[str, Any]:
     from flexwire.codec import message
     from flexwire.protocol import withhold
     from flexwire.protocol.readable_json import to_readable_json as as_json
@@ -173,7 +176,7 @@ def _form(shown: Shown) -> dict[str, Any]:
     }
 
 
-def _form_of_part(shown: Shown) -> dict[str, Any]:
+def _form_of_part(shown: ShownFrame) -> dict[str, Any]:
     """The form of a frame that is cut off or broken: what was read, and why there is no more."""
     from flexwire.codec import message
     from flexwire.protocol.readable_json import make_readable
@@ -202,12 +205,12 @@ def _form_of_part(shown: Shown) -> dict[str, Any]:
     return {**form, "error": f"{type(part.error).__name__}: {part.error}"}
 
 
-def _line(frames: list[Shown]) -> dict[str, Any]:
+def _line(frames: list[ShownFrame]) -> dict[str, Any]:
     """What stands on one line, for as many frames as there were on it."""
-    forms = [_form(one) for one in frames]
+    forms = [_form(frame) for frame in frames]
     if len(forms) == 1:
         return forms[0]
-    failed = [one["error"] for one in forms if "error" in one]
+    failed = [form["error"] for form in forms if "error" in form]
     return {"frames": forms, **({"error": failed[0]} if failed else {})}
 
 
@@ -250,14 +253,14 @@ def _is_part(form: dict[str, Any]) -> bool:
 def _print_lines(
     data: str,
     notation: Notation,
-    read: Callable[[bytes], Any],
+    decode_line: Callable[[bytes], Any],
     is_part: Callable[[Any], bool] = lambda _: False,
 ) -> None:
     """Decode each line; one that does not decode says why in its place, and the command fails."""
     failed = 0
-    for _, line in given_lines(data):
+    for _, line in read_lines(data):
         try:
-            form = read(read_line(line, notation))
+            form = decode_line(read_line(line, notation))
         except FlexwireError as error:
             failed += 1
             form = {"error": f"{type(error).__name__}: {error}"}
@@ -301,20 +304,20 @@ def print_outline(title: str, form: Mapping[str, Any]) -> None:
 
 
 def _field(name: str, value: Any, called: str | None) -> Iterator[str]:
-    told = printable(name)
+    name_text = printable(name)
     if isinstance(value, dict) and value:
-        yield f"{told}:"
+        yield f"{name_text}:"
         yield from (_WITHIN + line for line in outline(value))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
-        yield f"{told}:"
-        for one in value:
-            yield from (_WITHIN + line for line in _element(one))
+    elif isinstance(value, list) and any(isinstance(element, dict | list) for element in value):
+        yield f"{name_text}:"
+        for element in value:
+            yield from (_WITHIN + line for line in _element(element))
     else:
-        yield f"{told}: {_plain(value)}" + (f" {called}" if called else "")
+        yield f"{name_text}: {_plain(value)}" + (f" {called}" if called else "")
 
 
-def _element(one: Any) -> Iterator[str]:
-    lines = outline(one) if isinstance(one, dict) and one else iter([_plain(one)])
+def _element(element: Any) -> Iterator[str]:
+    lines = outline(element) if isinstance(element, dict) and element else iter([_plain(element)])
     yield f"- {next(lines)}"
     yield from (_WITHIN + line for line in lines)
 

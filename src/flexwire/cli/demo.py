@@ -59,15 +59,15 @@ def _as_json(outcome: DemoOutcome) -> dict[str, Any]:
 
     clients = [
         {
-            "client": one.client,
-            "version": one.version,
-            "part": one.part,
-            "clientIds": list(one.client_ids),
-            "produced": one.produced,
-            "consumed": one.consumed,
-            "failures": list(one.failures),
+            "client": client.client,
+            "version": client.version,
+            "part": client.part,
+            "clientIds": list(client.client_ids),
+            "produced": client.produced,
+            "consumed": client.consumed,
+            "failures": list(client.failures),
         }
-        for one in outcome.traffic.clients
+        for client in outcome.traffic.clients
     ]
     analysis = analysis_form(outcome.analysis)
     return {"clients": clients, "failures": outcome.failures, "analysis": analysis}

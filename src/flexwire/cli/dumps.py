@@ -51,7 +51,7 @@ class DumpError(FlexwireError):
     """A text that looks like a dump of bytes, and is not one."""
 
 
-class _Line(NamedTuple):
+class _DumpLine(NamedTuple):
     number: int
     offset: str
     has_colon: bool
@@ -69,10 +69,10 @@ def read_dump(text: str) -> bytes | None:
     b'\x00\x12\x00\x03'
     """
     for read in (_plain, _escaped, _array, _literal, _lines):
-        found = read(text)
+        data = read(text)
         # An offset alone is no dump of nothing, but hex that lacks a digit.
-        if found or (found is not None and not text.strip()):
-            return found
+        if data or (data is not None and not text.strip()):
+            return data
     return None
 
 
@@ -131,9 +131,9 @@ def _array(text: str) -> bytes | None:
     match = _ARRAY.fullmatch(_BLOCK_COMMENT.sub("", text[:last]) + text[last:])
     if match is None or "0x" not in match[1].lower():
         return None
-    numbers = [one.strip() for one in match[1].split(",") if one.strip()]
+    numbers = [number.strip() for number in match[1].split(",") if number.strip()]
     try:
-        return bytes(int(one, 16) for one in numbers)
+        return bytes(int(number, 16) for number in numbers)
     except ValueError:
         return None
 
@@ -142,14 +142,14 @@ def _literal(text: str) -> bytes | None:
     if not _LITERAL.fullmatch(text):
         return None
     try:
-        found = ast.literal_eval(text.strip())
+        value = ast.literal_eval(text.strip())
     except (SyntaxError, ValueError):
         return None
-    return found if isinstance(found, bytes) else None
+    return value if isinstance(value, bytes) else None
 
 
 def _lines(text: str) -> bytes | None:
-    lines: list[_Line | None] = []
+    lines: list[_DumpLine | None] = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -159,7 +159,7 @@ def _lines(text: str) -> bytes | None:
         match = _LINE.fullmatch(line.strip())
         if match is None:
             return None
-        lines.append(_Line(number, match[1], bool(match[2]), match[3] or ""))
+        lines.append(_DumpLine(number, match[1], bool(match[2]), match[3] or ""))
     if not lines or lines[0] is None:
         return None
     refusals = []
@@ -168,12 +168,12 @@ def _lines(text: str) -> bytes | None:
             return _joined(lines, base, _swapped if swap else bytes)
         except DumpError as error:
             refusals.append(error)
-    if any(one is not None and one.content for one in lines) and len(lines) > 1:
+    if any(line is not None and line.content for line in lines) and len(lines) > 1:
         raise refusals[0]
     return None
 
 
-def _ways(first: _Line) -> list[tuple[int, bool]]:
+def _ways(first: _DumpLine) -> list[tuple[int, bool]]:
     """How the offsets and the groups of a layout may be meant: the base, and if words are swapped.
 
     ``hexdump`` and ``od`` number with seven digits, of which od's are octal; words of two bytes
@@ -185,8 +185,8 @@ def _ways(first: _Line) -> list[tuple[int, bool]]:
     return [(16, True), (8, True)] if words else [(8, False), (16, False)]
 
 
-def _joined(lines: list[_Line | None], base: int, order: Callable[[bytes], bytes]) -> bytes:
-    found, last, width = bytearray(), b"", 0
+def _joined(lines: list[_DumpLine | None], base: int, order: Callable[[bytes], bytes]) -> bytes:
+    data, last, width = bytearray(), b"", 0
     for index, line in enumerate(lines):
         if line is None:
             continue
@@ -194,37 +194,37 @@ def _joined(lines: list[_Line | None], base: int, order: Callable[[bytes], bytes
         if lines[index - 1] is None and last:
             if at > MOST_BYTES:
                 raise DumpError(f"line {line.number} begins at byte {at}, beyond {MOST_BYTES}")
-            found += last * ((at - len(found)) // len(last))
-        if at != len(found):
+            data += last * ((at - len(data)) // len(last))
+        if at != len(data):
             raise DumpError(
-                f"line {line.number} begins at byte {at}, and {len(found)} bytes stand before it"
+                f"line {line.number} begins at byte {at}, and {len(data)} bytes stand before it"
             )
         following = lines[index + 1] if index + 1 < len(lines) else None
         most = width if following is None else _offset(following, base) - at
         # A word of which the dump has the first byte alone is filled up.
         last = order(_content(line, most))[: max(most, 0) or None]
         width = width or len(last)
-        found += last
-    return bytes(found)
+        data += last
+    return bytes(data)
 
 
-def _offset(line: _Line, base: int) -> int:
+def _offset(line: _DumpLine, base: int) -> int:
     try:
         return int(line.offset, base)
     except ValueError:
         raise DumpError(f"line {line.number} begins with {line.offset}") from None
 
 
-def _content(line: _Line, most: int) -> bytes:
+def _content(line: _DumpLine, most: int) -> bytes:
     """The bytes of a line, at most so many, or where nobody knows as many as dumps have."""
-    found, at = b"", 0
+    data, at = b"", 0
     while match := _GROUP.match(line.content, at):
-        if at and (len(match[1]) > _GAP or (len(found) >= (most or _USUAL) and len(match[1]) > 1)):
+        if at and (len(match[1]) > _GAP or (len(data) >= (most or _USUAL) and len(match[1]) > 1)):
             break
-        found, at = found + bytes.fromhex(match[2]), match.end()
-    if line.content and not found:
+        data, at = data + bytes.fromhex(match[2]), match.end()
+    if line.content and not data:
         raise DumpError(f"line {line.number} has no bytes in hex")
-    return found
+    return data
 
 
 def _swapped(data: bytes) -> bytes:

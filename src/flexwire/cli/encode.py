@@ -75,21 +75,21 @@ def encode(
     field that is not tagged has to stand in it, as in Kafka's own form, or --defaults fills them
     in; '{}' with it is all defaults.
     """
-    made = find_message(message, release, specs, specs_mode)
-    number = version_of(made, version)
+    message_class = find_message(message, release, specs, specs_mode)
+    number = version_of(message_class, version)
     try:
-        value = made.from_json(read_json(source), number, defaults=defaults)
+        value = message_class.from_json(read_json(source), number, defaults=defaults)
     except MissingFieldsError:
         note("--defaults fills in what the spec says")
         raise
     encoded = value.encode(number, encoding=encoding)
-    lost = dict.fromkeys(_left_out(value, made.definition.schema(number)))
+    lost = dict.fromkeys(_left_out(value, message_class.definition.schema(number)))
     if lost:
-        told = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
-        note(f"version {number} does not have {told}; the spec lets that be left out")
+        names = " and ".join([", ".join([*lost][:-1]), [*lost][-1]] if len(lost) > 1 else lost)
+        note(f"version {number} does not have {names}; the spec lets that be left out")
     if output is Format.JSON:
         form = {
-            "message": made.entry.name,
+            "message": message_class.entry.name,
             "version": number,
             "length": len(encoded),
             "hex": encoded.hex(),
@@ -109,14 +109,14 @@ def _left_out(value: Any, schema: Schema, path: str = "") -> Iterator[str]:
     from flexwire.codec.mappings import to_plain
     from flexwire.wire.schema import Presence, struct_of
 
-    for one in schema.fields:
-        found, here = getattr(value, one.attribute), f"{path}{one.json_name}"
-        within = struct_of(one.type)
-        if one.presence is Presence.ABSENT:
-            if not one.is_default(to_plain(found, one.type)):
+    for field in schema.fields:
+        field_value, here = getattr(value, field.attribute), f"{path}{field.json_name}"
+        inner = struct_of(field.type)
+        if field.presence is Presence.ABSENT:
+            if not field.is_default(to_plain(field_value, field.type)):
                 yield here
-        elif within is not None and isinstance(found, list):
-            for item in found:
-                yield from _left_out(item, within, f"{here}[].")
-        elif within is not None and found is not None:
-            yield from _left_out(found, within, f"{here}.")
+        elif inner is not None and isinstance(field_value, list):
+            for item in field_value:
+                yield from _left_out(item, inner, f"{here}[].")
+        elif inner is not None and field_value is not None:
+            yield from _left_out(field_value, inner, f"{here}.")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from flexwire.cli.frames import (
-    Framing,
-    Shown,
+    FramingOptions,
+    ShownFrame,
     body_and_version,
     framing_options,
     hint,
-    named,
     raise_first,
     read_frames,
     refuse_for_frames,
+    split_words,
     words_argument,
 )
 from flexwire.cli.options import (
@@ -80,7 +80,7 @@ def explain(
     notation: Notation,
     lenient: bool,
     output: Format,
-    **framing: Any,
+    **framing_values: Any,
 ) -> None:
     """Explain one MESSAGE, or a whole frame, byte by byte.
 
@@ -96,35 +96,35 @@ def explain(
     flexwire explain capture.pcapng --frame-number 17
     flexwire explain --size 369295616
     """  # noqa: D301 - click takes the character itself
-    how = Framing(**framing)
+    framing = FramingOptions(**framing_values)
     if size is not None:
-        if words or how.is_asked or version is not None:
+        if words or framing.is_asked or version is not None:
             raise click.UsageError("--size explains a number; leave out all else")
         _explain_size(size, output)
         return
-    message, data = named(words, how)
+    message, data = split_words(words, framing)
     if message is None:
         refuse_for_frames(release, specs, encoding, lenient=lenient)
-        frames = read_frames(data, notation, how, version)
+        frames = read_frames(data, notation, framing, version)
         _explain_frames(frames, output)
-        raise_first(frames, how)
+        raise_first(frames, framing)
         return
-    made = find_message(message, release, specs, specs_mode)
+    message_class = find_message(message, release, specs, specs_mode)
     raw = read_bytes(data, notation)
-    found = _explained(made, raw, version, lenient=lenient, encoding=encoding)
+    explanation = _explain_message(message_class, raw, version, lenient=lenient, encoding=encoding)
     if output is Format.JSON:
-        print(json.dumps(_as_json(found), ensure_ascii=False, indent=2))
+        print(json.dumps(_as_json(explanation), ensure_ascii=False, indent=2))
     else:
-        for line in table_lines(found, raw):
+        for line in table_lines(explanation, raw):
             print(line)
-    if found.error is not None:
-        if told := hint(raw):
-            note(told)
-        raise found.error
+    if explanation.error is not None:
+        if advice := hint(raw):
+            note(advice)
+        raise explanation.error
 
 
-def _explained(
-    made: type[Message],
+def _explain_message(
+    message_class: type[Message],
     raw: bytes,
     version: int | str | None,
     *,
@@ -134,51 +134,51 @@ def _explained(
     from flexwire.codec import explain as explain_bytes
     from flexwire.protocol.nested_messages import explain_versioned, with_nested
 
-    body, number = body_and_version(made, raw, version)
+    body, number = body_and_version(message_class, raw, version)
     if len(body) < len(raw):
-        found = explain_versioned(made, raw)
-        if found is not None:
-            return found[0]
-    explained = explain_bytes(made, raw, number, lenient=lenient, encoding=encoding)
-    return with_nested(explained, made.__name__)
+        versioned = explain_versioned(message_class, raw)
+        if versioned is not None:
+            return versioned[0]
+    explained = explain_bytes(message_class, raw, number, lenient=lenient, encoding=encoding)
+    return with_nested(explained, message_class.__name__)
 
 
 def _explain_size(text: str, output: Format) -> None:
     from flexwire.protocol.first_bytes import identify_first_bytes, parse_size
 
     first = parse_size(text)
-    found = identify_first_bytes(first)
+    opening = identify_first_bytes(first)
     number = int.from_bytes(first, "big", signed=True)
     if output is Format.JSON:
         form = {
             "size": number,
             "bytes": first.hex(),
-            "isLength": found.is_length,
-            "what": found.what,
-            "advice": found.advice,
+            "isLength": opening.is_length,
+            "what": opening.what,
+            "advice": opening.advice,
         }
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
     shown = first.decode("latin-1")
-    told = f' "{printable(shown)}"' if shown.isprintable() and shown.isascii() else ""
-    print(f"{number} is the bytes {first.hex(' ')}{told}: {found.what}")
-    print(textwrap.fill(found.advice, _ADVICE_WIDTH))
+    as_text = f' "{printable(shown)}"' if shown.isprintable() and shown.isascii() else ""
+    print(f"{number} is the bytes {first.hex(' ')}{as_text}: {opening.what}")
+    print(textwrap.fill(opening.advice, _ADVICE_WIDTH))
 
 
-def _explain_frames(frames: list[Shown], output: Format) -> None:
+def _explain_frames(frames: list[ShownFrame], output: Format) -> None:
     error: DecodeError | None = None
     forms = []
     for shown in frames:
         if shown.where and output is Format.TEXT:
             print(shown.where)
         for part in _parts(shown):
-            told = withheld_note(part.withheld)
+            withheld = withheld_note(part.withheld)
             if output is Format.TEXT:
-                print(f"{part.title}{told}")
+                print(f"{part.title}{withheld}")
                 for line in table_lines(part.explanation, part.data):
                     print(line)
                 print()
-            forms.append({"title": f"{part.title}{told}", **_as_json(part.explanation)})
+            forms.append({"title": f"{part.title}{withheld}", **_as_json(part.explanation)})
             if shown.part is None:
                 error = error or part.explanation.error
     if output is Format.JSON:
@@ -187,7 +187,7 @@ def _explain_frames(frames: list[Shown], output: Format) -> None:
         raise error
 
 
-def _parts(shown: Shown) -> Iterator[FrameSection]:
+def _parts(shown: ShownFrame) -> Iterator[FrameSection]:
     from flexwire.protocol.frame_explanation import explain_frame
 
     if shown.frame is not None:
@@ -203,21 +203,21 @@ def withheld_note(count: int) -> str:
     return f"; {count} {'credential is' if count == 1 else 'credentials are'} withheld"
 
 
-def _as_json(found: Explanation) -> dict[str, Any]:
+def _as_json(explanation: Explanation) -> dict[str, Any]:
     return {
         "annotations": [
             {
-                "offset": one.offset,
-                "length": one.length,
-                "path": one.path,
-                "type": one.type,
-                "value": _plain(one.value),
-                **({"error": name} if (name := _error_name(one)) else {}),
+                "offset": annotation.offset,
+                "length": annotation.length,
+                "path": annotation.path,
+                "type": annotation.type,
+                "value": _plain(annotation.value),
+                **({"error": name} if (name := _error_name(annotation)) else {}),
             }
-            for one in found.annotations
+            for annotation in explanation.annotations
         ],
-        "rest": found.rest,
-        "error": None if found.error is None else str(found.error),
+        "rest": explanation.rest,
+        "error": None if explanation.error is None else str(explanation.error),
     }
 
 
@@ -227,23 +227,29 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
-def table_lines(found: Explanation, raw: bytes) -> Iterator[str]:
+def table_lines(explanation: Explanation, raw: bytes) -> Iterator[str]:
     """The annotated hex dump, a line at a time."""
     rows = [
-        (one.offset, one.offset + one.length, one.path, one.type, _text(one))
-        for one in found.annotations
+        (
+            annotation.offset,
+            annotation.offset + annotation.length,
+            annotation.path,
+            annotation.type,
+            _text(annotation),
+        )
+        for annotation in explanation.annotations
     ]
-    if found.rest < len(raw):
-        rows.append((found.rest, len(raw), "", "(not decoded)", ""))
+    if explanation.rest < len(raw):
+        rows.append((explanation.rest, len(raw), "", "(not decoded)", ""))
     path_width = max([len(row[2]) for row in rows] + [len("field")])
     type_width = max([len(row[3]) for row in rows] + [len("type")])
     header = ("offset", "bytes".ljust(3 * _WIDTH - 1), "field".ljust(path_width))
     yield "  ".join((*header, "type".ljust(type_width), "value"))
     for start, stop, path, kind, value in rows:
         for line, (at, text) in enumerate(_hex_lines(raw, start, stop)):
-            told = (path.ljust(path_width), kind.ljust(type_width), value)
+            columns = (path.ljust(path_width), kind.ljust(type_width), value)
             first = f"{at:6}  {text:{3 * _WIDTH - 1}}"
-            yield "  ".join((first, *told)).rstrip() if line == 0 else first.rstrip()
+            yield "  ".join((first, *columns)).rstrip() if line == 0 else first.rstrip()
 
 
 def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:
@@ -253,20 +259,20 @@ def _hex_lines(raw: bytes, start: int, stop: int) -> Iterator[tuple[int, str]]:
         yield start, ""
 
 
-def _error_name(one: Annotation) -> str | None:
+def _error_name(annotation: Annotation) -> str | None:
     """The name of an error code; None of another field, and of a code that Kafka does not have."""
     from flexwire.protocol.error_codes import error_name, is_error_code
 
-    field = one.path.rpartition(".")[2]
-    return error_name(one.value) if is_error_code(field, one.type.lower()) else None
+    field = annotation.path.rpartition(".")[2]
+    return error_name(annotation.value) if is_error_code(field, annotation.type.lower()) else None
 
 
-def _text(one: Annotation) -> str:
-    value = one.value
+def _text(annotation: Annotation) -> str:
+    value = annotation.value
     if isinstance(value, bytes):
         return f"{len(value)} {'byte' if len(value) == 1 else 'bytes'}"
     if value is None:
         return "null"
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, str | bool) else str(value)
-    name = _error_name(one)
+    name = _error_name(annotation)
     return printable(text if name is None else f"{text} {name}")

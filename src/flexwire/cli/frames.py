@@ -11,7 +11,7 @@ import click
 
 from flexwire.cli.completion import message_names
 from flexwire.cli.options import LATEST, InputError, read_bytes, version_of
-from flexwire.cli.standard_input import capture_name, kept_input
+from flexwire.cli.standard_input import capture_name, save_input
 from flexwire.cli.terminal import note
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Framing:
+class FramingOptions:
     """The options that say of which kind a frame is, and where it stands."""
 
     frame: bool
@@ -38,8 +38,8 @@ class Framing:
     @property
     def is_asked(self) -> bool:
         """Whether frames are meant, and not the bytes of a message."""
-        given = (self.frame, self.api, self.request, self.no_length)
-        return any(given) or self.frame_number is not None
+        options = (self.frame, self.api, self.request, self.no_length)
+        return any(options) or self.frame_number is not None
 
     @property
     def is_guessed(self) -> bool:
@@ -48,7 +48,7 @@ class Framing:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownFrame:
     """A frame to show: whole, or the ``part`` of it that could be read.
 
     With ``withheld`` it is shown without credentials, as it comes from a capture.
@@ -96,17 +96,17 @@ class Shown:
         return part.is_cut and part.header.form["requestApiKey"] != 0
 
 
-def raise_first(frames: list[Shown], framing: Framing) -> None:
+def raise_first(frames: list[ShownFrame], framing: FramingOptions) -> None:
     """Raise the error of the first frame that is not whole; say what else it could be."""
-    for one in frames:
-        if one.error is None:
+    for frame in frames:
+        if frame.error is None:
             continue
-        if framing.is_guessed and not one.is_surely_a_request:
+        if framing.is_guessed and not frame.is_surely_a_request:
             note(
                 "this was read as a request; of a response name the API, --api API --version N, or "
                 "give the request that it answers, --request DATA"
             )
-        raise one.error
+        raise frame.error
 
 
 _OPTIONS = (
@@ -154,7 +154,7 @@ words_argument = click.argument(
 )
 
 
-def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:
+def split_words(words: tuple[str, ...], framing: FramingOptions) -> tuple[str | None, str]:
     """The message and the data that the words of a command line name."""
     if framing.is_asked:
         if len(words) != 1:
@@ -174,41 +174,43 @@ def named(words: tuple[str, ...], framing: Framing) -> tuple[str | None, str]:
 
 
 def read_frames(
-    data: str, notation: Notation, framing: Framing, version: int | str | None
-) -> list[Shown]:
+    data: str, notation: Notation, framing: FramingOptions, version: int | str | None
+) -> list[ShownFrame]:
     """The frames that are meant: those of DATA, or of a packet. Raises `FlexwireError`s."""
     if framing.frame_number is not None:
         if framing.frame or framing.api or framing.request or framing.no_length:
             raise click.UsageError("--frame-number knows what a frame is; leave out the others")
-        with kept_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
-            return _of_capture(path, framing.frame_number)
+        with save_input(capture_name) if data == "-" else nullcontext(Path(data)) as path:
+            return _frames_of_packet(path, framing.frame_number)
     frames = frames_of(read_bytes(data, notation), notation, framing, version)
-    if not any(one.is_read for one in frames):
+    if not any(frame.is_read for frame in frames):
         raise_first(frames, framing)
     return frames
 
 
 def frames_of(
-    raw: bytes, notation: Notation, framing: Framing, version: int | str | None
-) -> list[Shown]:
+    raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
+) -> list[ShownFrame]:
     """The frames that bytes are, whose kind the options say."""
     if framing.frame_number is not None:
         raise click.UsageError("--frame-number is of a capture, and not of --lines")
     if not raw:
         raise InputError("DATA is empty; a frame is a header and a body")
-    found = _given(raw, notation, framing, version)
+    input_frames = _read_input_frames(raw, notation, framing, version)
     return [
-        Shown(
-            one.whole,
-            where=f"frame {number} of {len(found)}, from byte {one.at}" if found[1:] else None,
-            part=one if one.whole is None else None,
+        ShownFrame(
+            input_frame.whole,
+            where=f"frame {number} of {len(input_frames)}, from byte {input_frame.at}"
+            if input_frames[1:]
+            else None,
+            part=input_frame if input_frame.whole is None else None,
         )
-        for number, one in enumerate(found, 1)
+        for number, input_frame in enumerate(input_frames, 1)
     ]
 
 
-def _given(
-    raw: bytes, notation: Notation, framing: Framing, version: int | str | None
+def _read_input_frames(
+    raw: bytes, notation: Notation, framing: FramingOptions, version: int | str | None
 ) -> list[InputFrame]:
     from flexwire.protocol.frame_input import (
         match_by_correlation_id,
@@ -220,8 +222,10 @@ def _given(
     if framing.request is not None:
         if framing.api is not None or version is not None:
             raise click.UsageError("--request says API and version; leave out --api and --version")
-        asked = match_by_correlation_id(read_input_requests(read_bytes(framing.request, notation)))
-        return read_input_responses(raw, asked, has_length=has_length)
+        answered_request = match_by_correlation_id(
+            read_input_requests(read_bytes(framing.request, notation))
+        )
+        return read_input_responses(raw, answered_request, has_length=has_length)
     if framing.api is None:
         if version is not None:
             raise click.UsageError("a request says its version; --version goes with --api")
@@ -242,7 +246,7 @@ def _api(api: str, version: int | str | None) -> tuple[int, int]:
     return entry.api_key, entry.versions.highest if version == LATEST else int(version)
 
 
-def _of_capture(path: Path, number: int) -> list[Shown]:
+def _frames_of_packet(path: Path, number: int) -> list[ShownFrame]:
     from flexwire.capture.messages import find_packet_frames
     from flexwire.protocol import parse_response
     from flexwire.protocol.frame_explanation import WholeFrame
@@ -257,26 +261,26 @@ def _of_capture(path: Path, number: int) -> list[Shown]:
         if turn.request is None:
             raise InputError(f"{where}: the capture does not have the request that it answers")
         if turn.kind == "request":
-            found = WholeFrame(frame.payload, True, turn.request, turn.request.api_version)
+            whole_frame = WholeFrame(frame.payload, True, turn.request, turn.request.api_version)
         else:
-            asked = turn.request
-            header = parse_response(frame.payload, asked.api_key, asked.api_version)
-            found = WholeFrame(frame.payload, True, header, header.body_version)
-        shown.append(Shown(found, withheld=True, where=where))
+            request = turn.request
+            header = parse_response(frame.payload, request.api_key, request.api_version)
+            whole_frame = WholeFrame(frame.payload, True, header, header.body_version)
+        shown.append(ShownFrame(whole_frame, withheld=True, where=where))
     return shown
 
 
-def needed_version(made: type[Message], version: int | str | None) -> int:
+def needed_version(message_class: type[Message], version: int | str | None) -> int:
     """The number of the version that a message without its header needs to be told."""
     if version is None:
         raise click.UsageError(
             "--version is missing: it says of which version the message is, --version 12 or latest"
         )
-    return version_of(made, version)
+    return version_of(message_class, version)
 
 
 def body_and_version(
-    made: type[Message], raw: bytes, version: int | str | None
+    message_class: type[Message], raw: bytes, version: int | str | None
 ) -> tuple[bytes, int]:
     """The bytes of a message, and its version, which the two bytes before it may say.
 
@@ -284,20 +288,20 @@ def body_and_version(
     """
     from flexwire.protocol.nested_messages import SELF_VERSIONED, VERSION_BYTES, explain_versioned
 
-    if made.__name__ not in SELF_VERSIONED:
-        return raw, needed_version(made, version)
-    asked = None if version is None else version_of(made, version)
-    if asked is not None and _is_message(made, raw, asked):
-        return raw, asked
-    found = explain_versioned(made, raw)
-    if found is not None and asked in {None, found[1]}:
-        return raw[VERSION_BYTES:], found[1]
-    return raw, needed_version(made, version)
+    if message_class.__name__ not in SELF_VERSIONED:
+        return raw, needed_version(message_class, version)
+    number = None if version is None else version_of(message_class, version)
+    if number is not None and _is_message(message_class, raw, number):
+        return raw, number
+    versioned = explain_versioned(message_class, raw)
+    if versioned is not None and number in {None, versioned[1]}:
+        return raw[VERSION_BYTES:], versioned[1]
+    return raw, needed_version(message_class, version)
 
 
-def _is_message(made: type[Message], raw: bytes, version: int) -> bool:
+def _is_message(message_class: type[Message], raw: bytes, version: int) -> bool:
     try:
-        made.decode(raw, version)
+        message_class.decode(raw, version)
     except (CodecError, UnknownMessageError):
         return False
     return True
@@ -320,7 +324,8 @@ def hint(raw: bytes) -> str | None:
     from flexwire.protocol.frames import begins_with_length
 
     is_request = any(
-        one.announced and (one.whole or one.body) for one in read_input_requests(raw)[:1]
+        input_frame.announced and (input_frame.whole or input_frame.body)
+        for input_frame in read_input_requests(raw)[:1]
     )
     if not (is_request or begins_with_length(raw)):
         return None

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from flexwire.wire.encoding import Encoding
 
 
-MOST_GIVEN: Final = 512 * 1024 * 1024
+MOST_INPUT_BYTES: Final = 512 * 1024 * 1024
 """So many bytes a file, standard input or a line of it may have: 100 MiB as hexdump prints them."""
 
 
@@ -59,20 +59,20 @@ def _use_catalog(context: click.Context, _option: click.Parameter, value: str | 
     from flexwire.schema.catalog import VARIABLE, use_catalog
 
     use_catalog(Path(value).absolute())
-    before = os.environ.get(VARIABLE)
+    old_value = os.environ.get(VARIABLE)
     # What the command starts, Spark above all, is to use it too.
     os.environ[VARIABLE] = str(Path(value).absolute())
-    context.find_root().call_on_close(partial(_former_catalog, before))
+    context.find_root().call_on_close(partial(_restore_catalog, old_value))
 
 
-def _former_catalog(before: str | None) -> None:
+def _restore_catalog(old_value: str | None) -> None:
     from flexwire.schema.catalog import VARIABLE, use_catalog
 
-    if before is None:
+    if old_value is None:
         del os.environ[VARIABLE]
     else:
-        os.environ[VARIABLE] = before
-    use_catalog(Path(before) if before else None)
+        os.environ[VARIABLE] = old_value
+    use_catalog(Path(old_value) if old_value else None)
 
 
 catalog_option = click.option(
@@ -266,52 +266,54 @@ def find_message(
     return load_specs(specs, mode=specs_mode).message(name)
 
 
-def version_of(made: type[Message], version: int | str) -> int:
+def version_of(message_class: type[Message], version: int | str) -> int:
     """The number of a version that may be given as the latest."""
-    return made.entry.versions.highest if version == LATEST else int(version)
+    return message_class.entry.versions.highest if version == LATEST else int(version)
 
 
-def read_bytes(given: str, notation: Notation) -> bytes:
+def read_bytes(text: str, notation: Notation) -> bytes:
     """Give the bytes of an argument: text, a file, or standard input.
 
     In ``auto``, text that is hex or a dump of bytes is read as that even where it could be base64
     or a file's name too; so is the text in a file, which is raw otherwise; and what could be base64
     but has a directory in front is a file. Raises `InputError`.
     """
-    if given == "-":
-        return _written(read_standard_input(), notation, "standard input")
+    if text == "-":
+        return _read_content(read_standard_input(), notation, "standard input")
     if notation is not Notation.RAW and notation is not Notation.BASE64:
-        found = _from_hex(given)
-        if found is not None:
-            return found
-    path = Path(given)
+        data = _from_hex(text)
+        if data is not None:
+            return data
+    path = Path(text)
     if _exists(path):
-        return _written(_content(path), notation, given)
+        return _read_content(_content(path), notation, text)
     # A slash is a character of base64, and far more often one of a path.
-    if notation in {Notation.AUTO, Notation.BASE64} and not given.startswith(("/", "./", "../")):
-        found = _from_base64(given)
-        if found is not None:
+    if notation in {Notation.AUTO, Notation.BASE64} and not text.startswith(("/", "./", "../")):
+        data = _from_base64(text)
+        if data is not None:
             if notation is Notation.AUTO:
-                _note_slip(given, "DATA", "base64")
-            return found
-    if re.search(r"[./]", given) and _slip(given) == "":
-        raise InputError(f"there is no file {short(given)}, and as text it is not bytes")
-    what = "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
-    raise InputError(f"{short(given)} is not {what}{_slip(given)}")
+                _note_slip(text, "DATA", "base64")
+            return data
+    if re.search(r"[./]", text) and _slip(text) == "":
+        raise InputError(f"there is no file {short(text)}, and as text it is not bytes")
+    expected = (
+        "hex, base64 or a file" if notation is Notation.AUTO else f"{notation.value} or a file"
+    )
+    raise InputError(f"{short(text)} is not {expected}{_slip(text)}")
 
 
 def read_line(line: bytes, notation: Notation) -> bytes:
     """Give the bytes of one line: hex or base64, and never a file. Raises `InputError`."""
     text = line.decode("utf-8", "replace").strip()
-    found = _from_base64(text) if notation is Notation.BASE64 else _from_hex(text)
-    if found is None and notation is Notation.AUTO:
-        found = _from_base64(text)
-    if found is None:
+    data = _from_base64(text) if notation is Notation.BASE64 else _from_hex(text)
+    if data is None and notation is Notation.AUTO:
+        data = _from_base64(text)
+    if data is None:
         raise InputError(f"{short(text)} is not hex or base64{_slip(text)}")
-    return found
+    return data
 
 
-def given_lines(source: str) -> Iterator[tuple[int, bytes]]:
+def read_lines(source: str) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, or of standard input, that are not blank, each with its number.
 
     Raises `InputError`.
@@ -328,10 +330,10 @@ def given_lines(source: str) -> Iterator[tuple[int, bytes]]:
 
 def _lines_of(file: IO[bytes], source: str) -> Iterator[tuple[int, bytes]]:
     number = 0
-    while line := file.readline(MOST_GIVEN + 1):
+    while line := file.readline(MOST_INPUT_BYTES + 1):
         number += 1
-        if len(line) > MOST_GIVEN:
-            raise InputError(f"{source}: line {number} has more than {MOST_GIVEN} bytes")
+        if len(line) > MOST_INPUT_BYTES:
+            raise InputError(f"{source}: line {number} has more than {MOST_INPUT_BYTES} bytes")
         if line.strip():
             yield number, line
 
@@ -352,10 +354,12 @@ def read_standard_input() -> bytes:
 
 def _bounded(file: IO[bytes], source: str) -> bytes:
     """All of a file; what has no end, as a device has none, is not read for ever."""
-    found = file.read(MOST_GIVEN + 1)
-    if len(found) > MOST_GIVEN:
-        raise InputError(f"{source} has more than {MOST_GIVEN} bytes, which no one message has")
-    return found
+    data = file.read(MOST_INPUT_BYTES + 1)
+    if len(data) > MOST_INPUT_BYTES:
+        raise InputError(
+            f"{source} has more than {MOST_INPUT_BYTES} bytes, which no one message has"
+        )
+    return data
 
 
 def read_json(source: str) -> Any:
@@ -391,17 +395,17 @@ def _from_hex(text: str) -> bytes | None:
     return read_dump(text)
 
 
-def _written(content: bytes, notation: Notation, source: str) -> bytes:
+def _read_content(content: bytes, notation: Notation, source: str) -> bytes:
     if notation is Notation.RAW:
         return content
     from flexwire.cli.dumps import MOST_LOOKED_AT
 
     if notation is Notation.AUTO:
         try:
-            found = _from_hex(content.decode("ascii")) if content.strip() else None
+            data = _from_hex(content.decode("ascii")) if content.strip() else None
         except UnicodeDecodeError:
-            found = None
-        if found is None:
+            data = None
+        if data is None:
             from flexwire.capture.files.reading import is_capture
 
             if is_capture(content):
@@ -411,31 +415,31 @@ def _written(content: bytes, notation: Notation, source: str) -> bytes:
             # A character has four bytes at the most, and a file that is raw may be large.
             begin = content[: 4 * (MOST_LOOKED_AT + 1)]
             _note_slip(begin.decode("utf-8", "replace"), source, "raw bytes")
-        return content if found is None else found
+        return content if data is None else data
     try:
         text = content.decode("ascii")
         if notation is Notation.BASE64:
             return base64.b64decode("".join(text.split()), validate=True)
     except (UnicodeDecodeError, binascii.Error) as error:
         raise InputError(f"{source} is not {notation.value}: {error}") from None
-    found = _from_hex(text)
-    if found is None:
+    data = _from_hex(text)
+    if data is None:
         raise InputError(f"{source} is not hex: {short(text)}{_slip(text)}")
-    return found
+    return data
 
 
 def _slip(text: str) -> str:
     """What an error adds of a text that is nearly hex."""
     from flexwire.cli.dumps import slip_in_hex
 
-    found = slip_in_hex(text)
-    return f"; {found}" if found else ""
+    slip = slip_in_hex(text)
+    return f"; {slip}" if slip else ""
 
 
-def _note_slip(text: str, source: str, taken: str) -> None:
+def _note_slip(text: str, source: str, notation: str) -> None:
     """Say that what is nearly hex was taken for something else."""
     if slip := _slip(text):
-        note(f"{source} is read as {taken}, and looks like hex{slip}")
+        note(f"{source} is read as {notation}, and looks like hex{slip}")
 
 
 def _exists(path: Path) -> bool:

@@ -158,7 +158,7 @@ def records_dump(
 
     if dialect is not None and any((decode, release, convention)):
         raise click.UsageError("--dialect says all; leave out --decode, --release and --headers")
-    paths = list(_files_of(files))
+    paths = list(_find_files(files))
     out = sys.stdout  # A progress bar takes the place of standard output.
     with _progress() as hear:
         options = DumpOptions(
@@ -177,13 +177,13 @@ def records_dump(
             named=frozenset(paths),
             hear=hear,
         )
-        told = _wanted(_all_rows(paths, options), without, is_finding=findings)
-        has_findings = _write(told, output, out) > 0
+        rows = _select_rows(_all_rows(paths, options), without, is_finding=findings)
+        has_findings = _write(rows, output, out) > 0
     if has_findings:
         sys.exit(FINDINGS)
 
 
-def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
+def _find_files(paths: tuple[Path, ...]) -> Iterator[Path]:
     """Give the files, and those of a directory segment by segment, each with its log first."""
     from flexwire.cli.records_dump_rows import is_known
 
@@ -191,24 +191,24 @@ def _files_of(paths: tuple[Path, ...]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        inside = [one for one in path.iterdir() if one.is_file() and is_known(one)]
+        inside = [file for file in path.iterdir() if file.is_file() and is_known(file)]
         if not inside:
             raise InputError(f"{path} has no file that a broker keeps for a partition")
         yield from sorted(
-            inside, key=lambda one: (one.name.split(".")[0], ".log" not in one.name, one.name)
+            inside, key=lambda file: (file.name.split(".")[0], ".log" not in file.name, file.name)
         )
 
 
-def _convention(name: str | None, given: tuple[str, ...]) -> Convention | None:
-    if given and name != _TYPED_BY_HAND:
+def _convention(name: str | None, typed_keys: tuple[str, ...]) -> Convention | None:
+    if typed_keys and name != _TYPED_BY_HAND:
         raise click.UsageError(f"--header-type is for --headers {_TYPED_BY_HAND}")
     if name is None:
         return None
     from flexwire.records.conventions import CONVENTIONS, FixedWidth
 
-    if not given:
+    if not typed_keys:
         return CONVENTIONS[name]
-    types = [one.partition("=") for one in given]
+    types = [typed_key.partition("=") for typed_key in typed_keys]
     if not all(equals for _, equals, _ in types):
         raise click.UsageError("--header-type takes KEY=TYPE")
     return FixedWidth({key: type_ for key, _, type_ in types})
@@ -221,7 +221,9 @@ def _all_rows(paths: list[Path], options: DumpOptions) -> Iterator[Row]:
         yield from rows(path, options)
 
 
-def _wanted(rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool) -> Iterator[Row]:
+def _select_rows(
+    rows: Iterator[Row], without: tuple[str, ...], *, is_finding: bool
+) -> Iterator[Row]:
     """Leave out the parts that are not wanted, and where only findings are, all other rows."""
     if without:
         rows = (row for row in map(partial(_without, without), rows) if row is not None)
@@ -242,10 +244,10 @@ def _write(rows: Iterator[Row], output: Format, out: TextIO) -> int:
     """Write the rows; gives how many of them are findings."""
     import msgspec
 
-    from flexwire.cli.records_dump_text import Text
+    from flexwire.cli.records_dump_text import DumpText
 
     is_terminal = out.isatty()
-    text = Text(
+    text = DumpText(
         width=shutil.get_terminal_size().columns if is_terminal else None,
         colour=is_terminal and not os.environ.get("NO_COLOR"),
     )
@@ -284,12 +286,12 @@ def _progress() -> Iterator[Callable[[Path, int, int], None]]:
     from rich.markup import escape
 
     with progress_bar() as bar:
-        told = -1
+        mib_shown = -1
 
         def hear(path: Path, done: int, total: int) -> None:
-            nonlocal told
-            if done // _MIB != told and total >= _MIB:
-                told = done // _MIB
-                bar(escape(f"{path.parent.name}/{path.name} (MiB)"), told, total // _MIB)
+            nonlocal mib_shown
+            if done // _MIB != mib_shown and total >= _MIB:
+                mib_shown = done // _MIB
+                bar(escape(f"{path.parent.name}/{path.name} (MiB)"), mib_shown, total // _MIB)
 
         yield hear

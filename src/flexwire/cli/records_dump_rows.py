@@ -67,7 +67,7 @@ _INT32_MODULUS = 2**31
 _UUID_SIZE = 16
 
 
-def finding(damage: Damage) -> Row:
+def finding_row(damage: Damage) -> Row:
     """Give the row of what is wrong with a file."""
     return {"type": "finding", **damage._asdict()}
 
@@ -96,7 +96,7 @@ class RecordRows:
         try:
             records = batch.records
         except RecordError as error:
-            yield finding(Damage(error.offset, batch.size, error.reason))
+            yield finding_row(Damage(error.offset, batch.size, error.reason))
             return
         for record in records:
             if not self._options.has_record(record.offset, record.timestamp):
@@ -129,7 +129,7 @@ class RecordRows:
         yield row
         if reason is not None:
             reason = f"offset {record.offset}: {reason}"
-            yield finding(Damage(batch.position, batch.size, reason))
+            yield finding_row(Damage(batch.position, batch.size, reason))
 
     def _content(self, record: Record) -> tuple[Any, Any, str | None]:
         """Give the key and the value, and what is wrong with them."""
@@ -254,7 +254,7 @@ def _topic_of(path: Path) -> InternalTopic | None:
     if plain_name(path).endswith(".checkpoint"):
         return InternalTopic.METADATA
     name = path.absolute().parent.name.rpartition("-")[0]
-    return next((one for one in InternalTopic if one.topic == name), None)
+    return next((topic for topic in InternalTopic if topic.topic == name), None)
 
 
 # Bytes, without losing any.
@@ -303,13 +303,13 @@ def kip82_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         size = ENTRY.size + ENTRY.unpack(head)[1] if len(head) == ENTRY.size else 0
         if not LEAST_SIZES[0] <= size <= log.size - at:
             reason = "no message begins here, or the log ends within it"
-            yield finding(Damage(at, log.size - at, reason))
+            yield finding_row(Damage(at, log.size - at, reason))
             return
         try:
             data, most = log.read(at, size), options.most_inflated
             messages = list(decode_message_set(data, max_inflated=most, dialect=dialect))
         except RecordError as error:
-            yield finding(Damage(at, size, error.reason))
+            yield finding_row(Damage(at, size, error.reason))
         else:
             for message in messages:
                 if options.has_record(message.offset, message.timestamp):
@@ -333,7 +333,7 @@ def _message_rows(message: Kip82Message, at: int, size: int, options: DumpOption
         headers = [typed_value(key, typed) for key, typed in message.headers]
     except DecodeError as error:
         yield {**row, "headers": []}
-        yield finding(Damage(at, size, f"offset {message.offset}: {error}"))
+        yield finding_row(Damage(at, size, f"offset {message.offset}: {error}"))
         return
     yield {**row, "headers": headers}
 
@@ -386,25 +386,25 @@ def _named_for(path: Path) -> Row:
 def _log_rows(log: LogFile, options: DumpOptions) -> Iterator[Row]:
     next_offset = base_offset_of(log.path) or 0
     records = RecordRows(log.path, options)
-    for found in walk(log):
-        if options.max_bytes is not None and found.position >= options.max_bytes:
+    for batch in walk(log):
+        if options.max_bytes is not None and batch.position >= options.max_bytes:
             break
-        options.hear(log.path, found.position, log.size)
-        if isinstance(found, Damage):
-            yield finding(found)
+        options.hear(log.path, batch.position, log.size)
+        if isinstance(batch, Damage):
+            yield finding_row(batch)
             continue
         # A wrapper does not say its first offset.
-        first_offset = found.base_offset if found.magic == RECORD_BATCH else next_offset
+        first_offset = batch.base_offset if batch.magic == RECORD_BATCH else next_offset
         if options.offsets is not None and first_offset > options.offsets[1]:
             break
-        if found.base_offset < next_offset:
-            reason = f"base offset {found.base_offset}, expected {next_offset} or more"
-            yield finding(Damage(found.position, found.size, reason))
-        next_offset = found.last_offset + 1
-        if options.has_offsets(first_offset, found.last_offset) and (
-            options.times is None or found.max_timestamp >= options.times[0]
+        if batch.base_offset < next_offset:
+            reason = f"base offset {batch.base_offset}, expected {next_offset} or more"
+            yield finding_row(Damage(batch.position, batch.size, reason))
+        next_offset = batch.last_offset + 1
+        if options.has_offsets(first_offset, batch.last_offset) and (
+            options.times is None or batch.max_timestamp >= options.times[0]
         ):
-            yield from _batch_rows(log, found, options, records)
+            yield from _batch_rows(log, batch, options, records)
     options.hear(log.path, log.size, log.size)
     if not options.is_partial:
         yield from _index_findings(log, options)
@@ -418,20 +418,20 @@ def _batch_rows(
         batch = read_batch(log, place, max_inflated=options.most_inflated)
     except RecordError as error:
         damage = Damage(place.position, place.size, error.reason)
-        yield finding(damage)
+        yield finding_row(damage)
         try:
             # Bytes with another crc still show what was there.
             batch = read_batch(log, place, check_crc=False, max_inflated=options.most_inflated)
         except RecordError:
             return
-    told = records(batch) if options.deep else iter(())
-    first = next(told, None)
+    record_rows = records(batch) if options.deep else iter(())
+    first = next(record_rows, None)
     is_in_time = first is not None if options.deep else _begins_in_time(batch, options)
     if options.times is None or is_in_time:
         yield {"type": "batch", **_batch_row(batch), "isValid": damage is None}
         if first is not None:
             yield first
-        yield from told
+        yield from record_rows
 
 
 def _begins_in_time(batch: RecordBatch, options: DumpOptions) -> bool:
@@ -473,16 +473,16 @@ def _batch_row(batch: RecordBatch) -> Row:
 
 def _beside_rows(file: LogFile, _options: DumpOptions) -> Iterator[Row]:
     """Give the entries of any file but a log, and what is wrong with them."""
-    kind, read = _BESIDE[_kind(file.path)]
+    kind, read_entries = _BESIDE[_kind(file.path)]
     with ExitStack() as stack:
         log_path = _beside(file.path, "log")
         has_log = log_path != file.path and log_path.exists()
         log = stack.enter_context(open_log(log_path)) if has_log else None
-        for found in read(file, log):
-            if isinstance(found, Damage):
-                yield finding(found)
+        for entry in read_entries(file, log):
+            if isinstance(entry, Damage):
+                yield finding_row(entry)
             else:
-                fields = found if isinstance(found, dict) else found._asdict()
+                fields = entry if isinstance(entry, dict) else entry._asdict()
                 yield {"type": kind, **fields}
 
 
@@ -494,9 +494,9 @@ def _index_findings(log: LogFile, options: DumpOptions) -> Iterator[Row]:
         path = _beside(log.path, kind)
         if path not in options.named and path.exists():
             with open_log(path) as index:
-                for found in _BESIDE[kind][1](index, log):
-                    if isinstance(found, Damage):
-                        yield {**finding(found), "file": str(path)}
+                for entry in _BESIDE[kind][1](index, log):
+                    if isinstance(entry, Damage):
+                        yield {**finding_row(entry), "file": str(path)}
 
 
 def _beside(path: Path, kind: str) -> Path:

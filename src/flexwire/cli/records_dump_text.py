@@ -32,7 +32,7 @@ _LOOKS_OTHERWISE = ("0x", '"', " ")
 _COUNTED = {"file": "file", "batch": "batch", "record": "record", "finding": "finding"}
 
 
-class Text:
+class DumpText:
     """Writes rows as lines; keeps what the next row's form depends on, and counts.
 
     ``width`` is the terminal's; None if there is no terminal, and then nothing is broken or cut.
@@ -69,8 +69,8 @@ class Text:
             if self._counts[kind] or kind == "finding"
         ]
         if self._withheld:
-            held = f"{self._withheld} {_plural('credential', self._withheld)} withheld"
-            counts.append(f"{held} (--show-credentials)")
+            withheld = f"{self._withheld} {_plural('credential', self._withheld)} withheld"
+            counts.append(f"{withheld} (--show-credentials)")
         color = "red" if self._counts["finding"] else "green"
         return "\n" + self._style(", ".join(counts), fg=color)
 
@@ -81,11 +81,11 @@ class Text:
             yield ""
         self._file, self._has_head = row["file"], False
         names = {"baseOffset": "base offset", "endOffset": "end offset", "epoch": "epoch"}
-        told = [
+        parts = [
             f"{row['size']} bytes",
             *(f"{names[key]} {row[key]}" for key in names if key in row),
         ]
-        yield f"{self._style(printable(row['file']), bold=True)}  {self._dim('  '.join(told))}"
+        yield f"{self._style(printable(row['file']), bold=True)}  {self._dim('  '.join(parts))}"
 
     def _batch_lines(self, row: Row) -> Iterator[str]:
         if not self._has_head:
@@ -158,8 +158,8 @@ class Text:
             at = f"line {row['position']}"
         else:
             at = f"{row['size']} bytes at {row['position']}"
-        told = f"! {where}{at}: {printable(row['reason'])}"
-        yield self._style(told, fg="red")
+        line = f"! {where}{at}: {printable(row['reason'])}"
+        yield self._style(line, fg="red")
 
     def _offset_entry_lines(self, row: Row) -> Iterator[str]:
         yield from self._columns("{:>19}  {:>10}", offset=row["offset"], position=row["position"])

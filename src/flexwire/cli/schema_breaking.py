@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.check import check_options, configured, page, tell
+from flexwire.cli.check import check_options, load_config, print_findings, rule_page
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
@@ -55,15 +55,17 @@ def schema_breaking(
 
     try:
         if explain is not None:
-            print(page(BREAKING, explain))
+            print(rule_page(BREAKING, explain))
             return
-        chosen = configured(BREAKING, config, mode, use, leave_out)
+        chosen = load_config(BREAKING, config, mode, use, leave_out)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     new, old = _sides(paths, against)
     editions, texts = read_editions(new, chosen.mode)
-    before, _ = read_editions(old, chosen.mode)
-    tell(compare(before, editions, texts, chosen.rules, chosen, unstable=unstable), output)
+    old_editions, _ = read_editions(old, chosen.mode)
+    print_findings(
+        compare(old_editions, editions, texts, chosen.rules, chosen, unstable=unstable), output
+    )
 
 
 def _sides(paths: tuple[str, ...], against: tuple[str, ...]) -> tuple[list[str], list[str]]:

@@ -120,8 +120,8 @@ def schema_cost(
         write_data(formats.to_csv(meter))
     else:
         width = max(_NARROWEST, shutil.get_terminal_size().columns)
-        asked = f"{names[1]}, against {names[0]}; versions: {at}"
-        print(formats.to_text(meter, asked, width=width, whole=whole), end="")
+        title = f"{names[1]}, against {names[0]}; versions: {at}"
+        print(formats.to_text(meter, title, width=width, whole=whole), end="")
     if not any(row.messages for row in meter.rows.values()):
         sys.stdout.flush()
         raise InputError("no message was compared")
@@ -141,18 +141,18 @@ def _sides(
     from flexwire.specs.cost.sides import ErrorTaggedSpecs
     from flexwire.wire.encoding import Encoding
 
-    before = _specs(against, mode)
-    after, changed = before, ", ".join(against) or _BUNDLED
+    old_specs = _specs(against, mode)
+    new_specs, changed = old_specs, ", ".join(against) or _BUNDLED
     name = changed
     if specs:
-        after, changed = _specs(specs, mode), ", ".join(specs)
+        new_specs, changed = _specs(specs, mode), ", ".join(specs)
     elif tagged:
-        after, changed = ErrorTaggedSpecs(before, mode), f"{name} with errors tagged"
+        new_specs, changed = ErrorTaggedSpecs(old_specs, mode), f"{name} with errors tagged"
     else:
         name, changed = f"{name} as {against_encoding}", f"{changed} as {encoding}"
     return (
-        ComparisonSide(before, Encoding(against_encoding)),
-        ComparisonSide(after, Encoding(encoding)),
+        ComparisonSide(old_specs, Encoding(against_encoding)),
+        ComparisonSide(new_specs, Encoding(encoding)),
         (name, changed),
     )
 
@@ -169,19 +169,26 @@ def _measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, .
     from flexwire.specs.cost.meter import SentMessage
     from flexwire.specs.cost.vectors import read_vectors
 
-    for one in read_messages(_files(captures)):
-        if isinstance(one, UnusedBytes):
-            meter.leave_out(one.kind, one.reason, one.size)
+    for message in read_messages(_capture_paths(captures)):
+        if isinstance(message, UnusedBytes):
+            meter.leave_out(message.kind, message.reason, message.size)
         else:
             meter.add(
-                SentMessage(one.name, one.api_key, one.type, one.version, one.body, one.header)
+                SentMessage(
+                    message.name,
+                    message.api_key,
+                    message.type,
+                    message.version,
+                    message.body,
+                    message.header,
+                )
             )
     for path in vectors:
         for sent in read_vectors(path):
             meter.add(sent)
 
 
-def _files(captures: tuple[str, ...]) -> list[Path]:
+def _capture_paths(captures: tuple[str, ...]) -> list[Path]:
     from flexwire.storage.file_search import capture_paths
 
     return capture_paths(captures)

@@ -144,9 +144,9 @@ def _invalid(paths: tuple[str, ...], mode: Mode) -> Report:
     from flexwire.specs.lint.rules import rules
 
     errors = {name for name, rule in rules().items() if rule.level == "error"}
-    wanted = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS
+    rules_used = frozenset(errors | _WITHOUT_LAYOUT) - _HARMLESS
     sources = read_sources(path for path in paths if not path.startswith(RELEASE))
-    return lint(sources, Config(wanted, mode))
+    return lint(sources, Config(rules_used, mode))
 
 
 def _write(out: Path, files: dict[str, str], suffix: str) -> None:
@@ -177,13 +177,13 @@ def pages(bundled: Catalog) -> dict[str, str]:
     grouped: dict[str, list[CatalogEntry]] = {}
     for entry in sorted(entries, key=_title):
         grouped.setdefault(_page(entry), []).append(entry)
-    made = {_INDEX: _MARK + _INTRODUCTION.format(**_figures(bundled)) + _index(grouped)}
+    texts = {_INDEX: _MARK + _INTRODUCTION.format(**_figures(bundled)) + _index(grouped)}
     for page, messages in grouped.items():
         lines = [f"# {_title(messages[0])}", ""]
         for entry in messages:
             lines += _message(bundled, entry)
-        made[page] = _MARK + "\n" + "\n".join(lines).rstrip() + "\n"
-    return made
+        texts[page] = _MARK + "\n" + "\n".join(lines).rstrip() + "\n"
+    return texts
 
 
 def _figures(bundled: Catalog) -> dict[str, object]:
@@ -224,8 +224,8 @@ def _index(grouped: dict[str, list[CatalogEntry]]) -> str:
         for page, entries in sorted(apis.items(), key=lambda item: item[1][0].api_key or 0)
     ]
     text = "\n## APIs\n\n" + _table(("key", "API", "versions", "flexible", "releases"), rows)
-    others = [(page, entries[0]) for page, entries in grouped.items() if page not in apis]
-    by_module = sorted(others, key=lambda item: item[1].module)
+    other_pages = [(page, entries[0]) for page, entries in grouped.items() if page not in apis]
+    by_module = sorted(other_pages, key=lambda item: item[1].module)
     for module, members in groupby(by_module, key=lambda item: item[1].module):
         rows = [
             (
@@ -254,8 +254,8 @@ def _message(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
     for heading, text in _header_versions(entry):
         yield f"- {heading}: {text}."
     yield f"- Releases: {'; '.join(_releases(bundled, entry))}."
-    if others := list(_other_layouts(entry)):
-        yield f"- Fields laid out or named otherwise in: {'; '.join(others)}."
+    if layouts := list(_other_layouts(entry)):
+        yield f"- Fields laid out or named otherwise in: {'; '.join(layouts)}."
     yield ""
     for name, fields in merge(entry.specs()).items():
         yield f"### {name}" if name == entry.name else f"### {entry.name}.{name}"
@@ -281,12 +281,14 @@ def _header_versions(entry: CatalogEntry) -> Iterator[tuple[str, str]]:
 def _releases(bundled: Catalog, entry: CatalogEntry) -> Iterator[str]:
     # A release that lost the message says "none"; one that has not the module says nothing.
     since = bundled.releases[bundled.releases.index(next(iter(entry.releases))) :]
-    known = [
-        one
-        for one in since
-        if one in entry.releases or entry.module in bundled.release_modules[one]
+    releases = [
+        release
+        for release in since
+        if release in entry.releases or entry.module in bundled.release_modules[release]
     ]
-    for versions, run in groupby(known, key=lambda one: str(entry.releases.get(one, "none"))):
+    for versions, run in groupby(
+        releases, key=lambda release: str(entry.releases.get(release, "none"))
+    ):
         yield f"{_span(list(run))}: {versions}"
 
 
@@ -309,18 +311,18 @@ def _other_layouts(entry: CatalogEntry) -> Iterator[str]:
 
 def _fields(fields: Iterable[MergedField]) -> str:
     rows = []
-    for one in fields:
-        newest = one.newest
-        tagged = one.tagged_in()
-        notes = [word for word, holds in _notes(one) if holds]
+    for field in fields:
+        newest = field.newest
+        tagged = field.tagged_in()
+        notes = [word for word, holds in _notes(field) if holds]
         rows.append(
             (
-                f"`{one.attribute}`",
+                f"`{field.attribute}`",
                 f"`{newest.json_name}`",
-                " or ".join(map(str, one.types)),
-                one.present_in(),
-                _none(one.nullable_in()),
-                "" if tagged == "none" else f"tag {' or '.join(map(str, one.tags))} in {tagged}",
+                " or ".join(map(str, field.types)),
+                field.present_in(),
+                _none(field.nullable_in()),
+                "" if tagged == "none" else f"tag {' or '.join(map(str, field.tags))} in {tagged}",
                 f"`{newest.default}`" if newest.default else "",
                 ", ".join(notes),
             )
@@ -329,20 +331,20 @@ def _fields(fields: Iterable[MergedField]) -> str:
     return _table(header, rows)
 
 
-def _notes(one: MergedField) -> tuple[tuple[str, bool], ...]:
-    override = one.newest.flexible_versions
+def _notes(field: MergedField) -> tuple[tuple[str, bool], ...]:
+    override = field.newest.flexible_versions
     return (
-        ("ignorable", one.newest.ignorable),
-        ("map key", one.newest.map_key),
+        ("ignorable", field.newest.ignorable),
+        ("map key", field.newest.map_key),
         (f"flexible {override}", override is not None),
     )
 
 
 def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Write a table without the columns that are empty in every row."""
-    kept = [at for at in range(len(header)) if any(row[at] for row in rows)]
-    lines = [[header[at] for at in kept], ["---"] * len(kept)]
-    lines += [[row[at] for at in kept] for row in rows]
+    columns = [at for at in range(len(header)) if any(row[at] for row in rows)]
+    lines = [[header[at] for at in columns], ["---"] * len(columns)]
+    lines += [[row[at] for at in columns] for row in rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

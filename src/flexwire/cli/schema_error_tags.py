@@ -41,44 +41,47 @@ def schema_error_tags(*, source: str, out: Path, specs_mode: Mode, output: Forma
     from flexwire.schema.error_tags import tag_errors
     from flexwire.schema.sources import read_texts
 
-    given = Path(source)
-    if given.exists() and given.resolve() in {out.resolve(), out.resolve() / given.name}:
+    path = Path(source)
+    if path.exists() and path.resolve() in {out.resolve(), out.resolve() / path.name}:
         raise InputError(f"{out} holds what is to be read; name another directory")
-    done = tag_errors(read_texts(source), mode=specs_mode)
+    tagged = tag_errors(read_texts(source), mode=specs_mode)
     # As bytes: a line's end stays what it was.
     from flexwire.atomic_files import write_together
 
-    write_together(out, {Path(one.source).name: one.text.encode() for one in done})
+    write_together(out, {Path(spec.source).name: spec.text.encode() for spec in tagged})
     if output is Format.JSON:
-        print(json.dumps([_as_json(one) for one in done], indent=2))
+        print(json.dumps([_as_json(spec) for spec in tagged], indent=2))
     else:
-        _print_summary(done, out)
+        _print_summary(tagged, out)
 
 
-def _as_json(one: TaggedErrors) -> dict[str, object]:
+def _as_json(spec: TaggedErrors) -> dict[str, object]:
     return {
-        "message": one.spec.name,
-        "version": one.version,
-        "reason": one.reason or None,
-        "madeFlexible": one.made_flexible,
-        "errorCodes": one.error_codes,
-        "errorMessages": one.error_messages,
-        "sentNulls": one.sent_nulls,
+        "message": spec.spec.name,
+        "version": spec.version,
+        "reason": spec.reason or None,
+        "madeFlexible": spec.made_flexible,
+        "errorCodes": spec.error_codes,
+        "errorMessages": spec.error_messages,
+        "sentNulls": spec.sent_nulls,
     }
 
 
-def _print_summary(done: list[TaggedErrors], out: Path) -> None:
-    changed = [one for one in done if one.version is not None]
-    print_line(f"wrote {len(done)} specs to {out}; {len(changed)} have a new version")
-    print(f"  {sum(one.error_codes for one in done):5} error codes are tagged fields in it")
-    print(f"  {sum(one.error_messages for one in done):5} error messages too", end="")
-    sent = sum(one.sent_nulls for one in done)
-    print(f"; the nulls of {sent} are written still, as not all versions have them" * bool(sent))
-    for one in changed:
-        if one.made_flexible:
-            print(f"        {one.spec.name} v{one.version} is its first flexible version")
-    left = Counter(one.reason for one in done if one.version is None)
-    if left:
-        print(f"{left.total()} are as they were:")
-        for reason, count in left.most_common():
+def _print_summary(tagged: list[TaggedErrors], out: Path) -> None:
+    changed = [spec for spec in tagged if spec.version is not None]
+    print_line(f"wrote {len(tagged)} specs to {out}; {len(changed)} have a new version")
+    print(f"  {sum(spec.error_codes for spec in tagged):5} error codes are tagged fields in it")
+    print(f"  {sum(spec.error_messages for spec in tagged):5} error messages too", end="")
+    null_count = sum(spec.sent_nulls for spec in tagged)
+    print(
+        f"; the nulls of {null_count} are written still, as not all versions have them"
+        * bool(null_count)
+    )
+    for spec in changed:
+        if spec.made_flexible:
+            print(f"        {spec.spec.name} v{spec.version} is its first flexible version")
+    unchanged = Counter(spec.reason for spec in tagged if spec.version is None)
+    if unchanged:
+        print(f"{unchanged.total()} are as they were:")
+        for reason, count in unchanged.most_common():
             print(f"  {count:5} {reason}")

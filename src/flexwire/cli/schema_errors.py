@@ -15,17 +15,19 @@ _MARGIN = " " * 6
 _NEGATIVE = re.compile(r"-\d+")
 
 
-class _TakesNumbers(click.Command):
+class _NegativeNumberCommand(click.Command):
     """Takes "-1" for the error code that it is, and not for an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments, with negative numbers after all options."""
-        numbers = [one for one in args if _NEGATIVE.fullmatch(one)]
-        others = [one for one in args if one not in numbers]
-        return super().parse_args(ctx, [*others, "--", *numbers] if numbers else others)
+        numbers = [argument for argument in args if _NEGATIVE.fullmatch(argument)]
+        other_arguments = [argument for argument in args if argument not in numbers]
+        return super().parse_args(
+            ctx, [*other_arguments, "--", *numbers] if numbers else other_arguments
+        )
 
 
-@click.command("errors", cls=_TakesNumbers)
+@click.command("errors", cls=_NegativeNumberCommand)
 @click.argument("text", default="")
 @format_option
 def schema_errors(*, text: str, output: Format) -> None:
@@ -39,35 +41,37 @@ def schema_errors(*, text: str, output: Format) -> None:
     """
     from flexwire.protocol.error_codes import error_codes, nearest_codes
 
-    found = [
-        one
-        for one in error_codes()
-        if text == str(one.code) or text.upper() in f"{one.name} {one.former_name or ''}"
+    codes = [
+        code
+        for code in error_codes()
+        if text == str(code.code) or text.upper() in f"{code.name} {code.former_name or ''}"
     ]
-    if not found:
-        near = " or ".join(f"{one.code} {one.name}" for one in nearest_codes(text))
+    if not codes:
+        near = " or ".join(f"{code.code} {code.name}" for code in nearest_codes(text))
         raise InputError(f"no error code {short(text)}; did you mean {near}?")
     if output is Format.JSON:
         shown = [
             {
-                "code": one.code,
-                "name": one.name,
-                "since": one.since,
-                "isRetriable": one.is_retriable,
-                "formerName": one.former_name,
-                "renamed": one.renamed,
-                "meaning": one.meaning,
+                "code": code.code,
+                "name": code.name,
+                "since": code.since,
+                "isRetriable": code.is_retriable,
+                "formerName": code.former_name,
+                "renamed": code.renamed,
+                "meaning": code.meaning,
             }
-            for one in found
+            for code in codes
         ]
         print(json.dumps(shown, indent=2))
         return
-    width = max((len(one.name) for one in found), default=0)
-    for one in found:
-        renamed = f"{one.former_name} before {one.renamed}" if one.former_name else ""
-        retriable = "retriable" if one.is_retriable else ""
-        told = f"{one.code:4}  {one.name:{width}}  {one.since:4}  {retriable:9}  {renamed}"
-        print(told.rstrip())
+    width = max((len(code.name) for code in codes), default=0)
+    for code in codes:
+        renamed = f"{code.former_name} before {code.renamed}" if code.former_name else ""
+        retriable = "retriable" if code.is_retriable else ""
+        line = f"{code.code:4}  {code.name:{width}}  {code.since:4}  {retriable:9}  {renamed}"
+        print(line.rstrip())
         if text:
-            print(textwrap.fill(one.meaning, 80, initial_indent=_MARGIN, subsequent_indent=_MARGIN))
-    print(f"\n{len(found)} error code{'s' * (len(found) != 1)}")
+            print(
+                textwrap.fill(code.meaning, 80, initial_indent=_MARGIN, subsequent_indent=_MARGIN)
+            )
+    print(f"\n{len(codes)} error code{'s' * (len(codes) != 1)}")

@@ -70,7 +70,7 @@ def schema_import(
             "specs": report.specs,
             "bytes": report.written_bytes,
             "releases": list(report.releases),
-            "changed": [{"message": name, "version": one} for name, one in report.changed],
+            "changed": [{"message": name, "version": version} for name, version in report.changed],
             "written": str(target),
         }
         print(json.dumps(form, ensure_ascii=False, indent=2))

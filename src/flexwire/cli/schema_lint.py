@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from flexwire.cli.check import check_options, configured, page, tell
+from flexwire.cli.check import check_options, load_config, print_findings, rule_page
 from flexwire.cli.standard_input import spec_name, takes_standard_input
 
 if TYPE_CHECKING:
@@ -41,14 +41,14 @@ def schema_lint(
 
     try:
         if explain is not None:
-            print(page(LINT, explain))
+            print(rule_page(LINT, explain))
             return
         if not paths:
             raise click.UsageError("name files, directories, jars or REV:PATH")
         if released := [path for path in paths if path.startswith(RELEASE)]:
             reason = "the catalog has facts, and no texts to lint; breaking takes it"
             raise click.UsageError(f"{released[0]}: {reason}")
-        chosen = configured(LINT, config, mode, use, leave_out)
+        chosen = load_config(LINT, config, mode, use, leave_out)
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
-    tell(lint(read_sources(paths), chosen), output)
+    print_findings(lint(read_sources(paths), chosen), output)

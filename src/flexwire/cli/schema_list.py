@@ -51,10 +51,10 @@ def _refuse(name: str, module: str | None) -> NoReturn:
     from flexwire.schema.catalog import catalog
     from flexwire.schema.coercion import nearest
 
-    modules = sorted({catalog().entry(one).module for one in catalog().names()})
+    modules = sorted({catalog().entry(message).module for message in catalog().names()})
     if module is not None and module not in modules:
         raise InputError(f"no module {short(module)}; {nearest(module, modules)}")
-    if any(name.lower() in one.lower() for one in catalog().names()):
+    if any(name.lower() in message.lower() for message in catalog().names()):
         raise InputError(f"{short(name)}: none of these messages is in that module and release")
     # Its error says which name is the nearest.
     catalog().entry(name)
@@ -71,7 +71,7 @@ def _row(entry: CatalogEntry, release: str | None) -> dict[str, Any]:
         "apiKey": entry.api_key,
         "versions": str(versions),
         "flexibleVersions": str(entry.flexible_versions),
-        "releases": {one: str(valid) for one, valid in releases.items()},
+        "releases": {release_name: str(valid) for release_name, valid in releases.items()},
     }
 
 

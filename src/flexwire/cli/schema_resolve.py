@@ -63,25 +63,25 @@ def schema_resolve(
     """
     from flexwire.wire.schema import Presence
 
-    made = find_message(message, release, specs, specs_mode)
-    number = version_of(made, version)
-    schema = made.definition.schema(number, encoding)
+    message_class = find_message(message, release, specs, specs_mode)
+    number = version_of(message_class, version)
+    schema = message_class.definition.schema(number, encoding)
     rows = [row for row in _rows(schema, "") if whole or row["presence"] != Presence.ABSENT.value]
     if output is Format.JSON:
         form = {
-            "message": made.entry.name,
+            "message": message_class.entry.name,
             "version": number,
             "flexible": schema.flexible,
-            "headerVersion": _header_version(made, number, schema),
+            "headerVersion": _header_version(message_class, number, schema),
             "encoding": encoding.value,
             "fields": rows,
         }
         print(json.dumps(form, ensure_ascii=False, indent=2))
         return
     kind = "flexible" if schema.flexible else "not flexible"
-    header = _header_version(made, number, schema)
-    behind = "" if header is None else f", {made.entry.type.value} header {header}"
-    print(f"{made.entry.name} v{number}, {kind}{behind}")
+    header = _header_version(message_class, number, schema)
+    behind = "" if header is None else f", {message_class.entry.type.value} header {header}"
+    print(f"{message_class.entry.name} v{number}, {kind}{behind}")
     table = [_HEADER, *map(_line, rows)]
     widths = [max(len(line[column]) for line in table) for column in range(len(_HEADER))]
     for line in table:
@@ -90,15 +90,15 @@ def schema_resolve(
         )
 
 
-def _header_version(made: type[Message], version: int, schema: Schema) -> int | None:
+def _header_version(message_class: type[Message], version: int, schema: Schema) -> int | None:
     """Return the version of the header before a request or response; None for other messages."""
     from flexwire.schema.header_versions import header_version
 
-    entry = made.entry
+    entry = message_class.entry
     if not entry.type.is_api:
         return None
     header = entry.header_versions.of(version)
-    api_key = entry.spec(version, made.definition.served.release).api_key
+    api_key = entry.spec(version, message_class.definition.served.release).api_key
     return header_version(entry.type, api_key, header, flexible=schema.flexible)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from flexwire.cli.options import InputError, standard_input
-from flexwire.cli.terminal import show_as
+from flexwire.cli.terminal import show_path_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,8 +40,8 @@ def spec_name(head: bytes) -> str:
     """
     if head.startswith(b"PK"):
         return f"{NAME}.jar"
-    found = _SPEC_NAME.search(head)
-    return f"{found[1].decode() if found else NAME}.json"
+    match = _SPEC_NAME.search(head)
+    return f"{match[1].decode() if match else NAME}.json"
 
 
 def segment_name(head: bytes) -> str:
@@ -93,16 +93,18 @@ def takes_standard_input(
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def run(**given: Any) -> None:
-            asked = [name for name in (*names, *also) for one in _texts(given[name]) if one == "-"]
-            if len(asked) > 1:
+        def run(**parameters: Any) -> None:
+            dash_names = [
+                name for name in (*names, *also) for text in _texts(parameters[name]) if text == "-"
+            ]
+            if len(dash_names) > 1:
                 raise click.UsageError("standard input can be read once, so give - once")
-            if not asked or asked[0] not in names:
-                command(**given)
+            if not dash_names or dash_names[0] not in names:
+                command(**parameters)
                 return
-            name = asked[0]
-            with kept_input(names[name]) as path:
-                command(**{**given, name: _replaced(given[name], path)})
+            name = dash_names[0]
+            with save_input(names[name]) as path:
+                command(**{**parameters, name: _with_path(parameters[name], path)})
 
         run.standard_input = frozenset((*names, *also))  # type: ignore[attr-defined]  # tests ask
         return run
@@ -110,31 +112,31 @@ def takes_standard_input(
     return decorate
 
 
-def _texts(given: Any) -> Iterator[str]:
-    several = given if isinstance(given, tuple) else (given,)
-    return (str(one) for one in several if one is not None)
+def _texts(value: Any) -> Iterator[str]:
+    values = value if isinstance(value, tuple) else (value,)
+    return (str(item) for item in values if item is not None)
 
 
-def _replaced(given: Any, path: Path) -> Any:
-    if isinstance(given, tuple):
-        return tuple(_replaced(one, path) for one in given)
-    return type(given)(path) if str(given) == "-" else given
+def _with_path(value: Any, path: Path) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_with_path(item, path) for item in value)
+    return type(value)(path) if str(value) == "-" else value
 
 
 @contextmanager
-def kept_input(name: Name = plain_name) -> Iterator[Path]:
+def save_input(name: Name = plain_name) -> Iterator[Path]:
     """A private file with all of standard input, as large as there is room on the disk."""
     import shutil
     import tempfile
 
     file = standard_input()
     head = file.read(_HEAD)
-    with tempfile.TemporaryDirectory(prefix="flexwire-") as given:
-        path = Path(given).resolve() / name(head)
+    with tempfile.TemporaryDirectory(prefix="flexwire-") as directory:
+        path = Path(directory).resolve() / name(head)
         path.parent.mkdir(exist_ok=True)
-        with path.open("wb") as kept:
-            kept.write(head)
-            shutil.copyfileobj(file, kept)
+        with path.open("wb") as saved:
+            saved.write(head)
+            shutil.copyfileobj(file, saved)
         # An error that leaves the block is told after it.
-        show_as(str(path), "standard input")
+        show_path_as(str(path), "standard input")
         yield path

@@ -50,7 +50,7 @@ def _parsed_tags(
 
 
 # The options that make up a field of `TapConfig` of which it takes several, or which it takes read.
-_SEVERAL = {
+_FIELD_OPTIONS = {
     "keep": (
         click.option(
             "--keep-mib",
@@ -201,104 +201,111 @@ _SEVERAL = {
 def config_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of every field of `TapConfig`, in the order of the fields."""
     options: list[Callable[..., Any]] = []
-    for one in dataclasses.fields(TapConfig):
-        told: Option | None = one.metadata.get("option")
-        options += _SEVERAL.get(one.name, ()) if told is None else (_click_option(one, told),)
+    for field in dataclasses.fields(TapConfig):
+        declared: Option | None = field.metadata.get("option")
+        own = _FIELD_OPTIONS.get(field.name, ())
+        options += own if declared is None else (_click_option(field, declared),)
     for option in reversed(options):
         command = option(command)
     return command
 
 
-def _click_option(one: dataclasses.Field[Any], told: Option) -> Callable[..., Any]:
+def _click_option(field: dataclasses.Field[Any], option: Option) -> Callable[..., Any]:
     """Return the option of the command line that says a field."""
-    if isinstance(one.default, bool):
-        return click.option(told.flag, one.name, is_flag=True, help=told.help)
-    default: Any = one.default
+    if isinstance(field.default, bool):
+        return click.option(option.flag, field.name, is_flag=True, help=option.help)
+    default: Any = field.default
     kind: click.ParamType[Any] | None = None
     if isinstance(default, float):
-        kind = click.FloatRange(told.least, told.most, min_open=told.is_open)
-    elif told.least is not None:
-        kind = click.IntRange(told.least, told.most)
-        default = None if default is None else default // told.unit
+        kind = click.FloatRange(option.least, option.most, min_open=option.is_open)
+    elif option.least is not None:
+        kind = click.IntRange(option.least, option.most)
+        default = None if default is None else default // option.unit
     return click.option(
-        told.flag,
-        one.name,
+        option.flag,
+        field.name,
         type=kind,
         default=default,
         show_default=default is not None,
-        help=told.help,
+        help=option.help,
     )
 
 
-def to_security(listen: str, told: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
+def to_security(listen: str, parameters: dict[str, Any]) -> tuple[TapSecurity, ThrowawayCa | None]:
     """What the options say, and the throwaway authority, if one was asked for."""
     from flexwire.tap import TapSecurity
 
-    own, throwaway = _listening(listen, told)
+    own, throwaway = _listening(listen, parameters)
     security = TapSecurity(
         own,
-        _connecting(told),
-        as_one_principal=told["as_one_principal"],
-        with_credentials=told["with_credentials"],
+        _connecting(parameters),
+        as_one_principal=parameters["as_one_principal"],
+        with_credentials=parameters["with_credentials"],
     )
     return security, throwaway
 
 
-def how_to_trust(made: ThrowawayCa) -> str:
+def how_to_trust(authority: ThrowawayCa) -> str:
     """What clients are to be told of a throwaway authority."""
     return (
-        f"clients trust {made.ca}:\n"
+        f"clients trust {authority.ca}:\n"
         f"  Java        security.protocol=SSL, ssl.truststore.type=PEM, "
-        f"ssl.truststore.location={made.ca}\n"
-        f"  librdkafka  security.protocol=ssl, ssl.ca.location={made.ca}\n"
+        f"ssl.truststore.location={authority.ca}\n"
+        f"  librdkafka  security.protocol=ssl, ssl.ca.location={authority.ca}\n"
         f"  others      the file of authorities (cafile); with SASL it is SASL_SSL"
     )
 
 
-def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, ThrowawayCa | None]:
+def _listening(
+    listen: str, parameters: dict[str, Any]
+) -> tuple[ListenTls | None, ThrowawayCa | None]:
     from flexwire.client.notation import parse_listener
     from flexwire.tap import ListenTls
     from flexwire.tap.security import listener_names, make_throwaway_ca
 
-    certificate, key, made = told["listen_certificate"], told["listen_key"], None
-    if told["throwaway_ca"] is not None:
+    certificate, key, authority = parameters["listen_certificate"], parameters["listen_key"], None
+    if parameters["throwaway_ca"] is not None:
         if certificate is not None:
             raise InputError("either --listen-certificate or --throwaway-ca, not both")
         address, is_tls = parse_listener(listen)
         if not is_tls:
             raise InputError("--throwaway-ca is for --listen ssl://…")
-        named = (told["advertised_host"],) if told["advertised_host"] else ()
-        made = make_throwaway_ca(told["throwaway_ca"], (*named, *listener_names(address.host)))
-        certificate, key = made.certificate, made.key
+        advertised_names = (parameters["advertised_host"],) if parameters["advertised_host"] else ()
+        authority = make_throwaway_ca(
+            parameters["throwaway_ca"], (*advertised_names, *listener_names(address.host))
+        )
+        certificate, key = authority.certificate, authority.key
     if certificate is None:
-        _refuse_alone(told, "listen_certificate", "listen_key", "listen_ca")
-        if told["listen_client_auth"] != "none":
+        _refuse_alone(parameters, "listen_certificate", "listen_key", "listen_ca")
+        if parameters["listen_client_auth"] != "none":
             raise InputError("--listen-client-auth goes with --listen-certificate")
         return None, None
-    auth = told["listen_client_auth"]
-    return ListenTls(certificate, key, _password(told, "listen"), told["listen_ca"], auth), made
+    auth = parameters["listen_client_auth"]
+    return ListenTls(
+        certificate, key, _password(parameters, "listen"), parameters["listen_ca"], auth
+    ), authority
 
 
-def _connecting(told: dict[str, Any]) -> UpstreamTls | None:
+def _connecting(parameters: dict[str, Any]) -> UpstreamTls | None:
     from flexwire.tap import UpstreamTls
 
-    if told["upstream_certificate"] is None:
-        _refuse_alone(told, "upstream_certificate", "upstream_key")
-    given = UpstreamTls(
-        told["upstream_ca"],
-        told["upstream_certificate"],
-        told["upstream_key"],
-        _password(told, "upstream"),
-        told["upstream_name"],
-        check_names=not told["any_upstream_name"],
+    if parameters["upstream_certificate"] is None:
+        _refuse_alone(parameters, "upstream_certificate", "upstream_key")
+    upstream = UpstreamTls(
+        parameters["upstream_ca"],
+        parameters["upstream_certificate"],
+        parameters["upstream_key"],
+        _password(parameters, "upstream"),
+        parameters["upstream_name"],
+        check_names=not parameters["any_upstream_name"],
     )
     # Without any of them, ssl:// says whether there is TLS at all.
-    return None if given == UpstreamTls(password=given.password) else given
+    return None if upstream == UpstreamTls(password=upstream.password) else upstream
 
 
-def _refuse_alone(told: dict[str, Any], with_: str, *names: str) -> None:
+def _refuse_alone(parameters: dict[str, Any], with_: str, *names: str) -> None:
     for name in names:
-        if told[name] is not None:
+        if parameters[name] is not None:
             raise InputError(f"{_option(name)} goes with {_option(with_)}")
 
 
@@ -306,8 +313,8 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _password(told: dict[str, Any], side: str) -> str | None:
-    path = told[f"{side}_key_password_file"]
+def _password(parameters: dict[str, Any], side: str) -> str | None:
+    path = parameters[f"{side}_key_password_file"]
     if path is None:
         return os.environ.get(_PASSWORDS[side])
     try:
@@ -319,39 +326,43 @@ def _password(told: dict[str, Any], side: str) -> str | None:
     return text.rstrip("\r\n")
 
 
-def to_config(told: dict[str, Any]) -> dict[str, Any]:
+def to_config(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of `TapConfig` that the options say, but for ``security``."""
     from flexwire.capture.files.retention import KeepLimit
 
     config: dict[str, Any] = {}
-    for one in dataclasses.fields(TapConfig):
-        if (option := one.metadata.get("option")) is not None:
-            given = told[one.name]
-            config[one.name] = given if given is None or option.unit == 1 else given * option.unit
-    rotate, keep_mib, processes = told["max_bytes"], told["keep_mib"], told["processes"]
+    for field in dataclasses.fields(TapConfig):
+        if (option := field.metadata.get("option")) is not None:
+            value = parameters[field.name]
+            config[field.name] = value if value is None or option.unit == 1 else value * option.unit
+    rotate, keep_mib, processes = (
+        parameters["max_bytes"],
+        parameters["keep_mib"],
+        parameters["processes"],
+    )
     if keep_mib is not None and keep_mib < (processes + 1) * rotate:
         raise InputError(
             f"--keep-mib is to hold {processes + 1} files of --rotate {rotate} at least, got "
             f"{keep_mib}"
         )
-    if told["keep_addresses"] and told["ports"] is not None:
+    if parameters["keep_addresses"] and parameters["ports"] is not None:
         raise InputError("--ports are for brokers' listeners, and --keep-addresses has none")
     keep_bytes = None if keep_mib is None else keep_mib * MIB
     return config | {
-        "keep": KeepLimit(keep_bytes, told["keep_files"]),
-        "only": _only(told),
-        "ports": _ports(told["ports"]),
+        "keep": KeepLimit(keep_bytes, parameters["keep_files"]),
+        "only": _only(parameters),
+        "ports": _ports(parameters["ports"]),
     }
 
 
-def _only(told: dict[str, Any]) -> CaptureFilter:
+def _only(parameters: dict[str, Any]) -> CaptureFilter:
     from flexwire.capture.files.comments import CaptureFilter
     from flexwire.errors import ArgumentError
     from flexwire.tap.frame_filter import parse_api
 
     try:
-        apis = tuple(map(parse_api, told["only_apis"]))
-        return CaptureFilter(apis, told["only_client_ids"], told["only_topics"])
+        apis = tuple(map(parse_api, parameters["only_apis"]))
+        return CaptureFilter(apis, parameters["only_client_ids"], parameters["only_topics"])
     except ArgumentError as error:
         raise InputError(f"--only-…: {error}") from None
 
@@ -408,8 +419,8 @@ def _tell(counts: TapStatistics, out: Path, output: Format) -> None:
         )
 
 
-def _print_line(kind: str, **told: Any) -> None:
-    print(json.dumps({"type": kind, **told}, ensure_ascii=False), flush=True)
+def _print_line(kind: str, **fields: Any) -> None:
+    print(json.dumps({"type": kind, **fields}, ensure_ascii=False), flush=True)
 
 
 @click.command()
@@ -438,7 +449,7 @@ def tap(
     out: Path,
     listen: str,
     output: Format,
-    **told: Any,
+    **parameters: Any,
 ) -> None:
     """Capture what passes between clients and a cluster.
 
@@ -463,12 +474,12 @@ def tap(
     from flexwire.tap.tap import run_tap
     from flexwire.tap.worker import keep_freed_memory
 
-    stamping = _stamping(told["header_tags"], told["request_limit"])
-    config = to_config(told)
-    metrics = _metrics(told["metrics"], beyond_loopback=told["metrics_beyond_loopback"])
+    stamping = _stamping(parameters["header_tags"], parameters["request_limit"])
+    config = to_config(parameters)
+    metrics = _metrics(parameters["metrics"], beyond_loopback=parameters["metrics_beyond_loopback"])
     _log_to_terminal()
     keep_freed_memory()
-    security, throwaway = to_security(listen, told)
+    security, throwaway = to_security(listen, parameters)
 
     def ready(running: Tap) -> None:
         scheme = "" if security.listen is None else "ssl://"

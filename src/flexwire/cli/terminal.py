@@ -47,23 +47,23 @@ def _escapes(error: UnicodeError) -> tuple[str, int]:
 codecs.register_error(_ESCAPES, _escapes)
 
 
-def show_as(text: str, name: str) -> None:
+def show_path_as(text: str, name: str) -> None:
     """Show ``name`` from now on wherever ``text`` stands in a piece that is written."""
     _SHOWN_AS[text] = name
 
 
-def _named(text: str) -> str:
-    for one, name in _SHOWN_AS.items():
-        text = text.replace(one, name)
+def _replace_private_names(text: str) -> str:
+    for path, name in _SHOWN_AS.items():
+        text = text.replace(path, name)
     return text
 
 
-class ShownStream(io.TextIOWrapper):
+class EscapedStream(io.TextIOWrapper):
     """A text stream that escapes what a terminal would obey."""
 
     def write(self, text: str, /) -> int:
         """Write the text, escaped; gives its length, as other streams do."""
-        super().write(printable(_named(text), _KEPT))
+        super().write(printable(_replace_private_names(text), _KEPT))
         return len(text)
 
     def close(self) -> None:
@@ -78,18 +78,18 @@ class ShownStream(io.TextIOWrapper):
             self.write(text.replace("\r\n", "\n"))
             return
         self.flush()
-        self.buffer.write(_named(text).encode("utf-8", _ESCAPES))
+        self.buffer.write(_replace_private_names(text).encode("utf-8", _ESCAPES))
         self.buffer.flush()
 
     def write_styled(self, text: str) -> int:
         """Write text that is all flexwire's own, or `printable` but for flexwire's own."""
-        return super().write(_named(text))
+        return super().write(_replace_private_names(text))
 
 
-class _Styled:
+class _StyledStream:
     """A stream for colours and bars: what is written to it is not escaped again."""
 
-    def __init__(self, stream: ShownStream) -> None:
+    def __init__(self, stream: EscapedStream) -> None:
         self._stream = stream
         self.write = stream.write_styled
 
@@ -99,20 +99,20 @@ class _Styled:
 
 def guard_streams() -> None:
     """Put streams that escape in the place of standard output and standard error."""
-    sys.stdout, sys.stderr = _guarded(sys.stdout), _guarded(sys.stderr)
+    sys.stdout, sys.stderr = _guard(sys.stdout), _guard(sys.stderr)
 
 
-def _guarded(stream: TextIO) -> TextIO:
-    if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, ShownStream):
+def _guard(stream: TextIO) -> TextIO:
+    if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, EscapedStream):
         return stream
-    told: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "encoding": stream.encoding,
         "line_buffering": stream.line_buffering,
         "write_through": stream.write_through,
     }
     stream.flush()
     # A terminal that cannot show a character gets its escape; in JSON it keeps its meaning.
-    return ShownStream(stream.buffer, errors=_ESCAPES, **told)
+    return EscapedStream(stream.buffer, errors=_ESCAPES, **settings)
 
 
 def print_line(text: str) -> None:
@@ -123,7 +123,7 @@ def print_line(text: str) -> None:
 def write_data(text: str) -> None:
     """Write to standard output what another program reads, as CSV is."""
     stream: TextIO = sys.stdout
-    if isinstance(stream, ShownStream):
+    if isinstance(stream, EscapedStream):
         stream.write_data(text)
     else:
         stream.write(text)
@@ -131,7 +131,7 @@ def write_data(text: str) -> None:
 
 def styled(stream: TextIO) -> TextIO:
     """Give the stream as colours and bars are written to it."""
-    return cast("TextIO", _Styled(stream)) if isinstance(stream, ShownStream) else stream
+    return cast("TextIO", _StyledStream(stream)) if isinstance(stream, EscapedStream) else stream
 
 
 class LogFormatter(logging.Formatter):
@@ -159,14 +159,14 @@ def is_quiet() -> bool:
     return bool(context and context.meta.get(_QUIET))
 
 
-def _be_quiet(context: click.Context, _option: click.Parameter, given: bool) -> None:  # noqa: FBT001 - as click calls it
-    if given:
+def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - as click calls it
+    if is_set:
         context.meta[_QUIET] = True
         _log(context, logging.WARNING)
 
 
-def _be_verbose(context: click.Context, _option: click.Parameter, given: bool) -> None:  # noqa: FBT001 - as click calls it
-    if not given:
+def _be_verbose(context: click.Context, _option: click.Parameter, is_set: bool) -> None:  # noqa: FBT001 - as click calls it
+    if not is_set:
         return
     _log(context, logging.DEBUG)
     handler = logging.StreamHandler(sys.stderr)
@@ -178,8 +178,8 @@ def _be_verbose(context: click.Context, _option: click.Parameter, given: bool) -
     # What a report of a fault has to say.
     from flexwire import __version__, kernel_status
 
-    which = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
-    logging.getLogger(__name__).debug(which)
+    program = f"flexwire {__version__}, Python {platform.python_version()}, {kernel_status()}"
+    logging.getLogger(__name__).debug(program)
 
 
 def _log(context: click.Context, level: int) -> None:
@@ -210,7 +210,7 @@ _OPTIONS = (
 )
 
 
-def loudness_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def verbosity_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command ``--quiet`` and ``--verbose``."""
     for option in reversed(_OPTIONS):
         command = option(command)

@@ -40,8 +40,8 @@ def warmup(*, output: Format) -> None:
         from flexwire.spark.settings import SMALL_JAVA
 
         began = time.monotonic()
-        kept = make_archive(SMALL_JAVA) is not None
-        classes = time.monotonic() - began if kept else None
+        has_archive = make_archive(SMALL_JAVA) is not None
+        classes = time.monotonic() - began if has_archive else None
         if is_text:
             print(f"Spark's classes: {_NOT_KEPT if classes is None else f'{classes:.1f} s'}")
     if not is_text:
@@ -49,11 +49,11 @@ def warmup(*, output: Format) -> None:
 
 
 def _as_json(kernels: KernelStatus, classes: float | None) -> dict[str, Any]:
-    found = {
+    kernel_form = {
         "compiledBy": kernels.compiled_by,
         "level": kernels.level,
         "isCompiled": kernels.is_compiled,
         "reason": kernels.reason,
     }
     # Nothing is compiled any more; the key remains for one release.
-    return {"kernels": found, "kernelSeconds": None, "sparkClassesSeconds": classes}
+    return {"kernels": kernel_form, "kernelSeconds": None, "sparkClassesSeconds": classes}

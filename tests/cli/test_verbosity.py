@@ -30,9 +30,9 @@ def told() -> Iterator[None]:
         logging.getLogger("flexwire.test").info("an event")
         click.echo("quiet" if is_quiet() else "not quiet")
 
-    from flexwire.cli.terminal import loudness_options  # noqa: PLC0415 - as the command tree does
+    from flexwire.cli.terminal import verbosity_options  # noqa: PLC0415 - as the command tree does
 
-    app.add_command(click.command(loudness_options(tell)))
+    app.add_command(click.command(verbosity_options(tell)))
     yield
     del app.commands["tell"]
 

@@ -23,12 +23,12 @@ def __getattr__(name: str) -> type[Message] | list[str]:
     if name.startswith("_"):
         raise AttributeError(name)
     try:
-        made = message(name)
+        cls = message(name)
     except UnknownMessageError as error:
         raise AttributeError(str(error)) from None
-    globals()[name] = made
+    globals()[name] = cls
     _MADE.append(name)
-    return made
+    return cls
 
 
 _MADE: list[str] = []

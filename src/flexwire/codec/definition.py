@@ -81,11 +81,13 @@ def functions_of(definition: Definition, version: int) -> Functions:
     They do what the class's methods do, errors included. They are made once for each version and
     kept as long as the process. Raises `UnknownMessageError` for a version that no release has.
     """
-    made = definition.functions.get(version)
-    if made is None:
+    functions = definition.functions.get(version)
+    if functions is None:
         python = python_functions(definition, version)
-        made = definition.functions[version] = _on_kernels(definition, version, python) or python
-    return made
+        functions = definition.functions[version] = (
+            _on_kernels(definition, version, python) or python
+        )
+    return functions
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
@@ -156,8 +158,8 @@ class Definition:
         self._restore = restore
         self.classes = ClassBuilder(served, module).build(base)
         self.root = self.classes[served.name]
-        for made in self.classes.values():
-            made.definition = self
+        for cls in self.classes.values():
+            cls.definition = self
         self.shown: dict[str, frozenset[str]] = {}
         # What `functions_of` made for a version.
         self.functions: dict[int, Functions] = {}
@@ -181,9 +183,9 @@ class Definition:
         return self.served.schema(version, encoding)
 
     def _filename(self, version: int, encoding: Encoding, what: str) -> str:
-        told = [self.name, f"v{version}", self.served.release]
-        told += [encoding.value if encoding is not Encoding.KAFKA else None, what]
-        return f"<flexwire {' '.join(word for word in told if word)}>"
+        words = [self.name, f"v{version}", self.served.release]
+        words += [encoding.value if encoding is not Encoding.KAFKA else None, what]
+        return f"<flexwire {' '.join(word for word in words if word)}>"
 
     # The generated executor.
 

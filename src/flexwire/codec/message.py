@@ -172,9 +172,9 @@ class Message(MessageStruct, gc=False):
             if isinstance(error, MissingFieldsError):
                 error.add_note("with defaults=True they have the defaults of the spec")
             raise error.within(cls.entry.name, version) from None
-        made = from_plain(plain, schema, cls.definition.classes)
-        assert isinstance(made, cls)  # noqa: S101 - the definition is this class's
-        return made
+        decoded = from_plain(plain, schema, cls.definition.classes)
+        assert isinstance(decoded, cls)  # noqa: S101 - the definition is this class's
+        return decoded
 
 
 def message(name: str, release: str | None = None) -> type[Message]:
@@ -222,10 +222,10 @@ def _define(
     restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
 ) -> type[Message]:
     definition = Definition(served, Message, module=module, restore=restore)
-    made = definition.root
-    assert issubclass(made, Message)  # noqa: S101 - Message was the base given
-    made.entry = served.entry
-    return made
+    root = definition.root
+    assert issubclass(root, Message)  # noqa: S101 - Message was the base given
+    root.entry = served.entry
+    return root
 
 
 def _restore(name: str, release: str | None, struct: str, values: tuple[Any, ...]) -> MessageStruct:

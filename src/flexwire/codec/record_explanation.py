@@ -50,20 +50,20 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
     part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted. Once
     compressed records took more than `MOST_COUNTED` bytes, other compressed batches are not read.
     """
-    found: list[Meaning] = []
+    meanings: list[Meaning] = []
     left, room = MOST_RECORDS, MOST_COUNTED
     try:
         for index, batch in enumerate(decode_batches(data)):
             is_packed = batch.compression is not Compression.NONE
             # What cannot be read is not explained.
             records = None if is_packed and room < 0 else batch.records
-            found += _batch(batch, records, f"{path}[{index}]", left)
+            meanings += _batch(batch, records, f"{path}[{index}]", left)
             if records is not None:
                 left = max(0, left - len(records))
                 room -= taken_by(records) if is_packed else 0
     except (RecordError, DecodeError):
         return None
-    return found
+    return meanings
 
 
 def _batch(
@@ -90,12 +90,12 @@ def _batch(
         return
     at = body
     for index in range(min(len(records), most)):
-        found = _RecordWalk(batch, at, f"{path}.records[{index}]")
-        yield from found.meanings()
-        at = found.at
+        walk = _RecordWalk(batch, at, f"{path}.records[{index}]")
+        yield from walk.meanings()
+        at = walk.at
     if len(records) > most:
-        rest, told = batch.data[at:], f"{len(records) - most:,} more"
-        yield Meaning(batch.position + at, len(rest), f"{path}.records", told, rest)
+        rest, label = batch.data[at:], f"{len(records) - most:,} more"
+        yield Meaning(batch.position + at, len(rest), f"{path}.records", label, rest)
 
 
 def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[Meaning]:

@@ -129,10 +129,10 @@ def _write_count(count: int) -> bytes:
 
 def to_uuid(raw: bytes) -> UUID:
     """Do what ``UUID(bytes=raw)`` does for 16 bytes, without the checks of its other forms."""
-    made = _new(UUID)
-    _set_int(made, _from_bytes(raw))
-    _set_safe(made, SafeUUID.unknown)
-    return made
+    uuid = _new(UUID)
+    _set_int(uuid, _from_bytes(raw))
+    _set_safe(uuid, SafeUUID.unknown)
+    return uuid
 
 
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
@@ -151,10 +151,10 @@ class _NumberFunctions(dict[int, "Callable[..., Any]"]):
         count = key - self._less
         if count < 0:
             raise Refusal
-        made: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
+        function: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
         if count < _MOST_KEPT:
-            self[key] = made
-        return made
+            self[key] = function
+        return function
 
 
 @cache
@@ -272,7 +272,7 @@ def _write_tags(
         if not isinstance(data, bytes):
             raise Refusal
         payloads[tag] = data
-    if form is TagForm.BUFFER and any(objection(form, *one) for one in payloads.items()):
+    if form is TagForm.BUFFER and any(objection(form, *item) for item in payloads.items()):
         raise Refusal
     out += join(form, payloads)
 

@@ -132,8 +132,8 @@ class GeneratedModule:
         head = f"{word} {' or '.join(options)}:"
         if not self.fits(head):
             with self.block(f"{word} ("):
-                for place, one in enumerate(options):
-                    self.line(f"or {one}" if place else one)
+                for place, option in enumerate(options):
+                    self.line(f"or {option}" if place else option)
             head = "):"
         with self.block(head):
             yield
@@ -162,10 +162,10 @@ class GeneratedModule:
         self, name: str, call: tuple[str, Sequence[str]], targets: Sequence[str], values: str
     ) -> None:
         """Add ``name = [call for targets in values]``; the call is a function and its arguments."""
-        made, arguments = call
+        line, arguments = call
         joined = f"({', '.join(targets)}{',' * (len(targets) == 1)})"
         loop = f"for {joined} in {values}"
-        whole = f"{made}({', '.join(arguments)}) {loop}"
+        whole = f"{line}({', '.join(arguments)}) {loop}"
         if self.fits(f"{name} = [{whole}]"):
             self.line(f"{name} = [{whole}]")
             return
@@ -173,7 +173,7 @@ class GeneratedModule:
             if self.fits(whole):
                 self.line(whole)
             else:
-                self.call(made, *arguments)
+                self.call(line, *arguments)
                 if self.fits(loop):
                     self.line(loop)
                 else:
@@ -216,7 +216,7 @@ class GeneratedModule:
         self._constants[name] = [flat] if len(flat) <= LONGEST_LINE else exploded
         return name
 
-    def given(self, name: str, value: Any) -> str:
+    def bind(self, name: str, value: Any) -> str:
         """Put what no text can say into the namespace, and give its name."""
         self.namespace[name] = value
         return name
@@ -242,8 +242,8 @@ class GeneratedModule:
             self.filename,
         )
         exec(compile(text, self.filename, "exec"), self.namespace)  # noqa: S102 - our own source
-        made: Callable[..., Any] = self.namespace[function]
-        return made
+        compiled: Callable[..., Any] = self.namespace[function]
+        return compiled
 
 
 def _imports(names: Sequence[str]) -> list[str]:
@@ -310,7 +310,7 @@ class Emitter(ABC):
         self.source = GeneratedModule(filename, about)
         self.line, self.block = self.source.line, self.source.block
         self.classes = classes
-        attributes = {name for one in classes.values() for name in one.__struct_fields__}
+        attributes = {name for cls in classes.values() for name in cls.__struct_fields__}
         self.names = SourceNames(attributes)
         self.form = _FORMS[message.form]
         self._done: set[str] = set()
@@ -329,16 +329,16 @@ class Emitter(ABC):
         if schema.name in self._arrays:
             self.emit_function(schema, many=True)
 
-    def _find_uses(self, schema: Schema, found: set[str]) -> None:
-        found.add(schema.name)
-        for one in schema.fields:
-            inner = struct_of(one.type)
-            if inner is None or one.presence is Presence.ABSENT:
+    def _find_uses(self, schema: Schema, seen: set[str]) -> None:
+        seen.add(schema.name)
+        for field in schema.fields:
+            inner = struct_of(field.type)
+            if inner is None or field.presence is Presence.ABSENT:
                 continue
-            is_many = isinstance(one.type, ArrayType) and self.takes_many(inner)
+            is_many = isinstance(field.type, ArrayType) and self.takes_many(inner)
             (self._arrays if is_many else self._singles).add(inner.name)
-            if inner.name not in found:
-                self._find_uses(inner, found)
+            if inner.name not in seen:
+                self._find_uses(inner, seen)
 
     @abstractmethod
     def takes_many(self, element: Schema) -> bool:
@@ -356,7 +356,7 @@ class Emitter(ABC):
 
     def class_of(self, name: str) -> str:
         """Give the name of a structure's class, which the source is given."""
-        return self.source.given(self.names.shared("class", name), self.classes[name])
+        return self.source.bind(self.names.shared("class", name), self.classes[name])
 
     def struct_function(self, method: str, code: str) -> str:
         """Give the name of a function that packs or unpacks one format: ``unpack_iqi``."""
@@ -382,21 +382,21 @@ class Emitter(ABC):
         text = literal(value)
         if len(text) <= _LONGEST_LITERAL:
             return text
-        return self.source.given(self.names.shared(text, "default"), value)
+        return self.source.bind(self.names.shared(text, "default"), value)
 
-    def default(self, one: Field) -> str:
+    def default(self, field: Field) -> str:
         """Give an expression that makes a field's default anew."""
-        if one.default is None:
+        if field.default is None:
             return "None"
-        if isinstance(one.type, ArrayType):
+        if isinstance(field.type, ArrayType):
             return "[]"
-        inner = struct_of(one.type)
-        return self.literal(one.default) if inner is None else f"{self.class_of(inner.name)}()"
+        inner = struct_of(field.type)
+        return self.literal(field.default) if inner is None else f"{self.class_of(inner.name)}()"
 
 
 def inner_schemas(schema: Schema) -> list[Schema]:
     """Give the structures that a structure's present fields hold, without theirs."""
-    present = (one.type for one in schema.fields if one.presence is not Presence.ABSENT)
+    present = (field.type for field in schema.fields if field.presence is not Presence.ABSENT)
     return [inner for inner in map(struct_of, present) if inner is not None]
 
 
@@ -438,7 +438,7 @@ def is_row(schema: Schema) -> bool:
     >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))
     (True, False)
     """
-    fixed = all(fixed_code(one.type) for one in schema.inline)
+    fixed = all(fixed_code(field.type) for field in schema.inline)
     return fixed and 0 < len(schema.inline) <= LONGEST_RUN and not schema.tags_lead
 
 
@@ -449,4 +449,4 @@ def row_code(kind: Type) -> str:
 
 def row_codes(schema: Schema) -> str:
     """Give the codes of all fields of a row."""
-    return "".join(row_code(one.type) for one in schema.inline)
+    return "".join(row_code(field.type) for field in schema.inline)

@@ -125,8 +125,8 @@ class BatchDigests:
         """Digest batches of a table from the first on, as `RecordColumnBuilder.read` reads them."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
-        found: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
-        return found
+        stopped: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
+        return stopped
 
     def _make_room(self, batch: Words) -> None:
         """Have room for the keys of a batch at least."""
@@ -148,12 +148,12 @@ class BatchDigests:
     def counted(self, batches: Words, first: int) -> None:
         """Hear that batches of the table, from the ``first`` row on, were done with."""
         digests = self._digests[first : first + len(batches)]
-        kept = batches["is_skipped"] == 0
+        is_kept = batches["is_skipped"] == 0
         # Of the others there may be none that is wanted either.
-        kept &= (digests["records"] > 0) | (batches["count"] == 0)
-        if not kept.all():
-            self._skip(batches["position"][~kept], batches["size"][~kept])
-        batches, digests = batches[kept], digests[kept]
+        is_kept &= (digests["records"] > 0) | (batches["count"] == 0)
+        if not is_kept.all():
+            self._skip(batches["position"][~is_kept], batches["size"][~is_kept])
+        batches, digests = batches[is_kept], digests[is_kept]
         rows = {name: batches[name].copy() for name in _OF_HEADER}
         rows |= {name: digests[name].copy() for name in _OF_RECORDS}
         rows["position"] = batches["position"] + self.at
@@ -181,9 +181,9 @@ class BatchDigests:
                 rows["attributes"] & CONTROL_MASK == 0, rows["records"] - rows["null_keys"], 0
             )
             own = self._keys[self._kept_keys : used]
-            kept = own[np.repeat(is_settled, counts)]
-            own[: len(kept)] = kept
-            used = self._kept_keys + len(kept)
+            settled_keys = own[np.repeat(is_settled, counts)]
+            own[: len(settled_keys)] = settled_keys
+            used = self._kept_keys + len(settled_keys)
             self._run.used = used
         self._kept_keys = used
 
@@ -203,9 +203,13 @@ class BatchDigests:
             self._skip(np.array([batch.position]), np.array([batch.size]))
             return True
         size, each = extents(batch)
-        kept = {*map(id, records)}
-        sizes = [one for one, record in zip(each, batch.records, strict=True) if id(record) in kept]
-        times = [one.timestamp for one in records if one.timestamp != NO_VALUE]
+        wanted_ids = {*map(id, records)}
+        sizes = [
+            extent
+            for extent, record in zip(each, batch.records, strict=True)
+            if id(record) in wanted_ids
+        ]
+        times = [record.timestamp for record in records if record.timestamp != NO_VALUE]
         facts = {name: getattr(batch, name) for name in _OF_HEADER}
         facts |= {
             "position": batch.position + self.at,
@@ -213,11 +217,11 @@ class BatchDigests:
             "last_offset": batch.last_offset,
             "uncompressed_size": size,
             "records": len(records),
-            "key_bytes": sum(len(one.key or b"") for one in records),
-            "value_bytes": sum(len(one.value or b"") for one in records),
-            "null_keys": sum(one.key is None for one in records),
+            "key_bytes": sum(len(record.key or b"") for record in records),
+            "value_bytes": sum(len(record.value or b"") for record in records),
+            "null_keys": sum(record.key is None for record in records),
             "tombstones": 0,
-            "record_headers": sum(len(one.headers) for one in records),
+            "record_headers": sum(len(record.headers) for record in records),
             "oldest": min(times, default=INT64_MAX),
             "newest": max(times, default=INT64_MIN),
         }
@@ -225,13 +229,13 @@ class BatchDigests:
         rows[_OUTCOME] = self._outcome(rows)
         if not batch.is_control:
             rows["tombstones"][0] = sum(
-                one.key is not None and one.value is None for one in records
+                record.key is not None and record.value is None for record in records
             )
-            np.add.at(self.sizes, [class_of(one) for one in sizes], 1)
+            np.add.at(self.sizes, [class_of(extent) for extent in sizes], 1)
             keys = [
-                (*hash_of(one.key, self._seed), one.offset, bytes_of)
-                for one, bytes_of in zip(records, sizes, strict=True)
-                if one.key is not None
+                (*hash_of(record.key, self._seed), record.offset, bytes_of)
+                for record, bytes_of in zip(records, sizes, strict=True)
+                if record.key is not None
             ]
             if keys and int(rows[_OUTCOME][0]) in self._settled:
                 self._keys_done(np.array(keys, KEYS_DTYPE))
@@ -240,13 +244,15 @@ class BatchDigests:
 
     def take(self) -> pa.RecordBatch:
         """Give the digests so far, and begin anew."""
-        found = {
-            name: np.concatenate([np.zeros(0, np.int64), *(one[name] for one in self._rows)])
+        columns = {
+            name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
         }
         self._rows.clear()
         self._count = 0
-        return pa.RecordBatch.from_pydict({name: pa.array(one) for name, one in found.items()})
+        return pa.RecordBatch.from_pydict(
+            {name: pa.array(values) for name, values in columns.items()}
+        )
 
 
 def class_of(size: int) -> int:
@@ -275,15 +281,15 @@ def hash_of(key: bytes, seed: int) -> tuple[int, int]:
     >>> hash_of(b"a", 1) == hash_of(b"a", 1), hash_of(b"a", 1) == hash_of(b"a", 2)
     (True, False)
     """
-    one = seed ^ (len(key) * H.TAKE & _MASK)
+    first = seed ^ (len(key) * H.TAKE & _MASK)
     other = (seed * H.SECOND_MIX + len(key)) & _MASK
     for place in range(0, len(key), 8):
         word = int.from_bytes(key[place : place + 8], "little")
-        one = (one ^ word) * H.TAKE & _MASK
-        one ^= one >> H.TAKE_SHIFT
+        first = (first ^ word) * H.TAKE & _MASK
+        first ^= first >> H.TAKE_SHIFT
         other = (other ^ word) * H.FIRST_MIX & _MASK
         other ^= other >> H.MIX_SHIFT
-    return _mixed(one), _mixed(other)
+    return _mixed(first), _mixed(other)
 
 
 def _mixed(code: int) -> int:

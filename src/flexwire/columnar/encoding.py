@@ -81,13 +81,13 @@ def encode_messages(
     >>> encode_messages("RequestHeader", structs, 2)[0].as_py().hex()
     '0003000000000007000470696e6700'
     """
-    given = versions_of(message, structs, versions, encoding, mode, is_read=False)
+    row_versions = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
     def rows(chunk: pa.Array, begin: int) -> MessageRows:
-        return _EncodedRows(message, chunk, given.slice(begin, len(chunk)), encoding)
+        return _EncodedRows(message, chunk, row_versions.slice(begin, len(chunk)), encoding)
 
-    made: pa.BinaryArray | PermissiveResult = gather(structs, rows, pa.binary(), mode)
-    return made
+    column: pa.BinaryArray | PermissiveResult = gather(structs, rows, pa.binary(), mode)
+    return column
 
 
 @overload
@@ -128,13 +128,13 @@ def message_sizes(
     >>> [message_sizes("RequestHeader", structs, 2, encoding=one).to_pylist() for one in Encoding]
     [[11], [11], [11], [10], [11]]
     """
-    given = versions_of(message, structs, versions, encoding, mode, is_read=False)
+    row_versions = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
     def rows(chunk: pa.Array, begin: int) -> MessageRows:
-        return _MeasuredRows(message, chunk, given.slice(begin, len(chunk)), encoding)
+        return _MeasuredRows(message, chunk, row_versions.slice(begin, len(chunk)), encoding)
 
-    made: pa.Int64Array | PermissiveResult = gather(structs, rows, pa.int64(), mode)
-    return made
+    column: pa.Int64Array | PermissiveResult = gather(structs, rows, pa.int64(), mode)
+    return column
 
 
 @per_catalog
@@ -155,7 +155,7 @@ class _WrittenRows(MessageRows):
         self, message: MessageLike, data: pa.Array, versions: RowVersions, encoding: Encoding
     ) -> None:
         super().__init__(message, data, versions, encoding)
-        self.program = _program(message, self.known, encoding)
+        self.program = _program(message, self.valid_versions, encoding)
         self.binding = ColumnBinding(self.program, data)
 
     def start(self, first: int, ends: Words) -> KernelRun:

@@ -77,7 +77,7 @@ class ColumnProgram:
         self.data_hints: np.ndarray[Any, Any] = np.zeros(len(self.tree.nodes))
         self._operations: list[list[int]] = []
         self._later: list[Callable[[], None]] = []
-        self._known: list[int] = []
+        self._tag_rows: list[int] = []
         self._refused: list[int] = []
         self._rows: dict[int, list[list[int]]] = {}
         # The operation that takes the next number, if it is one of some that stand side by side.
@@ -137,8 +137,8 @@ class ColumnProgram:
         self._fill(self.defaults.absent(schema, node), W.CHECK if self.writing else W.FILL)
         if schema.tags_lead:
             self._tags(schema, node, depth)
-        for one in schema.inline:
-            self._value(one.type, node.fields[one.attribute], depth)
+        for field in schema.inline:
+            self._value(field.type, node.fields[field.attribute], depth)
         if schema.flexible and not schema.tags_lead:
             self._tags(schema, node, depth)
 
@@ -151,15 +151,15 @@ class ColumnProgram:
         }
         first = self._emit(W.TAGS, place)
         tag = self._emit(W.TAG, place)
-        known = [(one, node.fields[one.attribute]) for one in schema.tagged.values()]
-        rows = len(self._known) // 4
+        tagged = [(field, node.fields[field.attribute]) for field in schema.tagged.values()]
+        rows = len(self._tag_rows) // 4
         defaults: list[list[int]] = []
-        for one, child in known:
-            each = self.defaults.of(one, child)
+        for field, child in tagged:
+            each = self.defaults.of(field, child)
             defaults += each
             at, count = self.defaults.keep(each)
-            self._known += [one.tag or 0, 0, at, count]
-        counts = {L.O_KNOWN: len(known), L.O_KNOWNS: rows * L.KNOWN}
+            self._tag_rows += [field.tag or 0, 0, at, count]
+        counts = {L.O_KNOWN: len(tagged), L.O_KNOWNS: rows * L.KNOWN}
         refused = {
             L.O_REFUSED: len(schema.refused_tags),
             L.O_REFUSEDS: len(self._refused) * 8,
@@ -169,13 +169,13 @@ class ColumnProgram:
         self._patch(first, counts | {L.O_AFTER: self._here()})
 
         def later() -> None:
-            if known and not self.writing:
+            if tagged and not self.writing:
                 self._patch(first, {L.O_AFTER: self._here()})
                 self._fill(defaults)
                 self._emit(W.JUMP, {L.O_AFTER: (tag + 1) * L.OPERATION})
-            for number, (one, child) in enumerate(known):
-                self._known[(rows + number) * 4 + 1] = self._here()
-                self._value(one.type, child, depth + 1)
+            for number, (field, child) in enumerate(tagged):
+                self._tag_rows[(rows + number) * 4 + 1] = self._here()
+                self._value(field.type, child, depth + 1)
                 self._emit(W.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: FORMS[schema.form]})
 
         self._later.append(later)
@@ -249,7 +249,7 @@ class ColumnProgram:
 
     def _make_table(self, array: int) -> None:
         """Have an array read and written column by column if its elements are but numbers."""
-        codes = [one[L.O_CODE // 8] for one in self._operations[array + 1 :]]
+        codes = [operation[L.O_CODE // 8] for operation in self._operations[array + 1 :]]
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
@@ -278,26 +278,26 @@ class ColumnProgram:
 
     def _number_rows(self) -> np.ndarray[Any, Any]:
         """Give the rows of all numbers, those of one operation by their types."""
-        kept: list[list[int]] = []
+        number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
             for word, kinds in _ROWS.items():
-                self._patch(number, {word: len(kept) * L.NUMBER_ROW})
-                kept += [one for one in rows if one[0] in kinds]
-        return np.array(kept or [[0] * (L.NUMBER_ROW // 8)], _WORD)
+                self._patch(number, {word: len(number_rows) * L.NUMBER_ROW})
+                number_rows += [row for row in rows if row[0] in kinds]
+        return np.array(number_rows or [[0] * (L.NUMBER_ROW // 8)], _WORD)
 
     def _finish(self) -> None:
         rows = self._number_rows()
         self.operations = np.array(self._operations, _WORD)
-        known = np.array(self._known or [0], _WORD)
+        tag_rows = np.array(self._tag_rows or [0], _WORD)
         refused = np.array(self._refused or [0], _WORD)
         defaults = self.defaults.words()
-        known[2::4] += address(defaults)
+        tag_rows[2::4] += address(defaults)
         codes = self.operations[:, 0]
         # Up to here, operations were told by their offsets.
         base = address(self.operations)
         jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
-        known[1::4] += base
+        tag_rows[1::4] += base
         self.refuse += base
         self.blank += base
         self.entries = {version: at + base for version, at in self.entries.items()}
@@ -305,22 +305,22 @@ class ColumnProgram:
         fills = np.isin(codes, [W.FILL, W.CHECK])
         for word in _ROWS:
             self.operations[codes == W.NUMBERS, word // 8] += address(rows)
-        self.operations[tags, L.O_KNOWNS // 8] += address(known)
+        self.operations[tags, L.O_KNOWNS // 8] += address(tag_rows)
         self.operations[codes == W.TAG, L.O_REFUSEDS // 8] += address(refused)
         self.operations[fills, L.O_DEFAULTS // 8] += address(defaults)
         self.used = list(self.tree.used())
         self.of_level = [
-            [one for one in self.used if one.level == level] for level in range(self.tree.levels)
+            [node for node in self.used if node.level == level] for level in range(self.tree.levels)
         ]
         branches = [
-            [one.number * L.COLUMN, one.level * L.LEVEL, one.items * L.LEVEL]
-            for one in self.used
-            if one.is_list
+            [node.number * L.COLUMN, node.level * L.LEVEL, node.items * L.LEVEL]
+            for node in self.used
+            if node.is_list
         ]
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
         # Whatever the words point to is kept with them.
-        self._kept: list[Any] = [known, refused, defaults, rows]
+        self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
 def address(array: np.ndarray[Any, Any]) -> int:
@@ -364,13 +364,13 @@ class ColumnBinding:
             self.columns[node.number, word // 8] = value
 
     def _bind_fields(self, node: ColumnNode, array: pa.StructArray, path: str) -> None:
-        given = [one.name for one in array.type]
-        for name in given:
-            if name not in node.fields or given.count(name) > 1:
+        names = [field.name for field in array.type]
+        for name in names:
+            if name not in node.fields or names.count(name) > 1:
                 raise EncodeError("no version has such a field", path=_join(path, name))
         for name, child in node.fields.items():
-            if name in given:
-                self._bind(child, array.field(given.index(name)), _join(path, name))
+            if name in names:
+                self._bind(child, array.field(names.index(name)), _join(path, name))
             elif child.used and not child.is_tagged_fields:
                 raise EncodeError("the column is missing", path=_join(path, name))
             else:
@@ -435,11 +435,11 @@ class ColumnBuffers:
         self._valid[program.tree.root.number][:] = 1
         for level in range(1, program.tree.levels):
             self._grow_level(level, min(bound, 64 + int(program.level_hints[level] * rows)))
-        for one in self._nodes:
-            if one.is_text:
-                learned = 256 + int(program.data_hints[one.number] * rows)
-                self._grow_data(one.number, min(bound, learned))
-            self.columns[one.number, L.K_WIDTH // 8] = one.width
+        for node in self._nodes:
+            if node.is_text:
+                learned = 256 + int(program.data_hints[node.number] * rows)
+                self._grow_data(node.number, min(bound, learned))
+            self.columns[node.number, L.K_WIDTH // 8] = node.width
 
     def grow(self, status: int, what: int, need: int) -> None:
         """Make room for what a kernel asked for; raises `ColumnFullError` beyond `MOST`."""
@@ -454,13 +454,13 @@ class ColumnBuffers:
 
     def _grow_level(self, level: int, capacity: int) -> None:
         count = int(self.levels[level, L.N_COUNT // 8])
-        for one in self.program.of_level[level]:
-            if one.width:
-                self._replace(self._data, one, L.K_DATA, capacity * one.width, count * one.width)
-            elif one.is_text or one.is_list:
-                self._replace(self._offsets, one, L.K_OFFSETS, 4 * capacity + 4, 4 * count + 4)
-            if one.nullable:
-                self._replace(self._valid, one, L.K_VALID, capacity, count)
+        for node in self.program.of_level[level]:
+            if node.width:
+                self._replace(self._data, node, L.K_DATA, capacity * node.width, count * node.width)
+            elif node.is_text or node.is_list:
+                self._replace(self._offsets, node, L.K_OFFSETS, 4 * capacity + 4, 4 * count + 4)
+            if node.nullable:
+                self._replace(self._valid, node, L.K_VALID, capacity, count)
         self.levels[level, L.N_CAPACITY // 8] = capacity
 
     def _grow_data(self, column: int, capacity: int) -> None:
@@ -470,7 +470,7 @@ class ColumnBuffers:
         self.columns[column, L.K_CAPACITY // 8] = capacity
 
     def _replace(
-        self, buffers: dict[int, Words], node: ColumnNode, word: int, size: int, kept: int
+        self, buffers: dict[int, Words], node: ColumnNode, word: int, size: int, used: int
     ) -> None:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
@@ -478,7 +478,7 @@ class ColumnBuffers:
             # The first offset, where there are offsets.
             new[:8] = 0
         else:
-            new[:kept] = old[:kept]
+            new[:used] = old[:used]
         buffers[node.number] = new
         self.columns[node.number, word // 8] = address(new)
 
@@ -488,10 +488,10 @@ class ColumnBuffers:
         """Let the next run begin with about as much room as this one took."""
         share = _MARGIN / max(1, rows)
         self.program.level_hints = self.levels[:, L.N_COUNT // 8] * share
-        for one in self._nodes:
-            if one.is_text:
-                count = rows if one.level == 0 else self._count(one)
-                self.program.data_hints[one.number] = self._end(one, count) * share
+        for node in self._nodes:
+            if node.is_text:
+                count = rows if node.level == 0 else self._count(node)
+                self.program.data_hints[node.number] = self._end(node, count) * share
 
     def _count(self, node: ColumnNode) -> int:
         return int(self.levels[node.level, L.N_COUNT // 8])
@@ -514,7 +514,7 @@ class ColumnBuffers:
         buffers: list[Any] = [None if valid is None else bits(valid)]
         children: list[pa.Array] | None = None
         if node.is_struct:
-            children = [self._array(one, count, valid) for one in node.fields.values()]
+            children = [self._array(child, count, valid) for child in node.fields.values()]
         elif node.is_list:
             buffers.append(buffer(self._offsets[node.number], 4 * count + 4))
             children = [self._array(node.element, self._end(node, count), None)]

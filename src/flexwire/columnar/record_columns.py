@@ -52,7 +52,7 @@ class RepeatedTexts:
     """Texts that columns consist of, each told by its number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = [one.encode() for one in texts]
+        self._texts = [text.encode() for text in texts]
         self._longest = max(map(len, self._texts))
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
@@ -68,7 +68,9 @@ class RepeatedTexts:
         if rows > most:
             each = np.repeat(numbers.astype(np.int8), counts)
             parts = (each[start : start + most] for start in range(0, rows, most))
-            return pa.chunked_array([self.repeated(one, np.ones_like(one, int)) for one in parts])
+            return pa.chunked_array(
+                [self.repeated(part, np.ones_like(part, int)) for part in parts]
+            )
         if not rows or (numbers == numbers[0]).all():
             return self._same(int(numbers[0]) if rows else 0, rows)
         return self._each.take(pa.array(np.repeat(numbers, counts)))
@@ -82,14 +84,14 @@ class RepeatedTexts:
 
     def _same(self, number: int, rows: int) -> pa.StringArray:
         size = len(self._texts[number])
-        made, ends, data = self._columns.get(number, (-1, None, None))
-        if made < rows:
+        kept_rows, ends, data = self._columns.get(number, (-1, None, None))
+        if kept_rows < rows:
             # Twice what is asked for: the next batch may have a few rows more.
-            made = max(rows, min(2 * rows, _KEPT))
-            ends = pa.py_buffer(np.arange(made + 1, dtype=np.int32) * np.int32(size))
-            data = pa.py_buffer(self._texts[number] * made)
-            if made <= _KEPT:
-                self._columns[number] = made, ends, data
+            kept_rows = max(rows, min(2 * rows, _KEPT))
+            ends = pa.py_buffer(np.arange(kept_rows + 1, dtype=np.int32) * np.int32(size))
+            data = pa.py_buffer(self._texts[number] * kept_rows)
+            if kept_rows <= _KEPT:
+                self._columns[number] = kept_rows, ends, data
         buffers = [None, ends.slice(0, 4 * rows + 4), data.slice(0, rows * size)]
         return pa.Array.from_buffers(pa.string(), rows, buffers)
 
@@ -134,8 +136,8 @@ def schema_of(columns: Sequence[str]) -> pa.Schema:
 
 @cache
 def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
-    known = RECORD_COLUMNS | BATCH_COLUMNS
-    return pa.schema([(name, known[name]) for name in columns])
+    types = RECORD_COLUMNS | BATCH_COLUMNS
+    return pa.schema([(name, types[name]) for name in columns])
 
 
 def moment(milliseconds: int) -> int | None:
@@ -254,7 +256,7 @@ class RecordColumnBuilder:
         # A record header has a byte at least for its key's length and one for its value's.
         run.count_headers(hints.room(_HEADERS, size, largest) // 2)
         if "headers" in columns:
-            sizes = [hints.room(one, size, largest) for one in ("header key", "header value")]
+            sizes = [hints.room(name, size, largest) for name in ("header key", "header value")]
             run.add_headers(*sizes)
 
     def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
@@ -263,8 +265,8 @@ class RecordColumnBuilder:
         Gives the row of the batch where that stopped, and whether it was refused; else there is no
         room for it, or it is the end of the table.
         """
-        found: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
-        return found
+        stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
+        return stopped
 
     @property
     def rows(self) -> int:
@@ -275,12 +277,12 @@ class RecordColumnBuilder:
     def to_arrow(self, batches: Words) -> Iterator[pa.RecordBatch]:
         """Give the records so far, those of the batches given: nearly always as one batch."""
         self._learn(load_kernel("batches").bounds(batches)[1])
-        made = [self._column(name, batches) for name in self._columns]
+        columns = [self._column(name, batches) for name in self._columns]
         schema = schema_of(self._columns)
-        if any(isinstance(one, pa.ChunkedArray) for one in made):
-            yield from pa.Table.from_arrays(made, schema=schema).to_batches()
+        if any(isinstance(column, pa.ChunkedArray) for column in columns):
+            yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
         else:
-            yield pa.RecordBatch.from_arrays(made, schema=schema)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _learn(self, size: int) -> None:
         share = self._hints.share
@@ -299,7 +301,7 @@ class RecordColumnBuilder:
             return self._binary(name, rows)
         if name == "headers":
             count = self._run.headers
-            inner = [self._binary(one, count) for one in ("header key", "header value")]
+            inner = [self._binary(part_name, count) for part_name in ("header key", "header value")]
             items = pa.StructArray.from_arrays(inner, fields=_HEADER_FIELDS)
             buffers = [None, self._buffer(name, 4 * rows + 4)]
             return pa.Array.from_buffers(RECORD_COLUMNS[name], rows, buffers, children=[items])
@@ -361,10 +363,10 @@ def from_batch(
 ) -> pa.RecordBatch:
     """Give the columns of records that were read into objects, all of one batch."""
     schema = schema_of(columns)
-    made = [
-        pa.array([OF_RECORD[name](one) for one in records], kind)
+    arrays = [
+        pa.array([OF_RECORD[name](record) for record in records], kind)
         if name in OF_RECORD
         else pa.repeat(pa.scalar(OF_BATCH[name](batch), kind), len(records))
         for name, kind in zip(columns, schema.types, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(made, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -153,7 +153,7 @@ class _BatchGroup:
         if min(deltas) < 0 or max(deltas) > INT32_MAX or max(sizes) > INT32_MAX:
             return None
         headers = np.full(len(self.starts), NO_VALUE).astype(_HEADER_FIELDS)
-        known = {
+        header_fields = {
             "base_offset": fields["base_offset"],
             "batch_length": sizes,
             "magic": RECORD_BATCH,
@@ -164,7 +164,7 @@ class _BatchGroup:
             "max_timestamp": fields["max_timestamp"],
             "record_count": self.lasts - self.firsts,
         }
-        for name, value in known.items():
+        for name, value in header_fields.items():
             headers[name] = value
         gaps = self.starts[:, None] + np.arange(HEADER_SIZE)
         self.out[gaps] = headers.view(np.uint8).reshape(-1, HEADER_SIZE)
@@ -194,9 +194,9 @@ class _BatchGroup:
         fields = self._fields()
         for row, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             body = self.out[start + HEADER_SIZE : end].tobytes()
-            told = {name: int(values[row]) for name, values in fields.items()}
+            facts = {name: int(values[row]) for name, values in fields.items()}
             count = int(self.lasts[row] - self.firsts[row])
-            yield seal_batch(body, count, attributes, told, level=level)
+            yield seal_batch(body, count, attributes, facts, level=level)
 
 
 class _ChunkColumns:
@@ -211,8 +211,8 @@ class _ChunkColumns:
         self.headers = _headers(chunk)
         self._header_parts = [] if self.headers is None else _parts(self.headers.values)
         paths = ("key", "value", f"{_HEADERS}.key", f"{_HEADERS}.value")
-        for one, path in zip((self.key, self.value, *self._header_parts), paths, strict=False):
-            validate_nulls(one, path)
+        for column, path in zip((self.key, self.value, *self._header_parts), paths, strict=False):
+            validate_nulls(column, path)
         self.offsets = _offsets(chunk, before, rows)
         self.timestamps = _timestamps(chunk, rows)
         room = load_kernel("records_write")
@@ -254,11 +254,11 @@ class _ChunkColumns:
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
         if self.headers is not None:
-            start, end = (self.headers.offsets[one].as_py() for one in (first, last))
+            start, end = (self.headers.offsets[row].as_py() for row in (first, last))
             if not 0 <= start <= end <= len(self.headers.values):
                 return None
             size += _HEADER * (end - start)
-            size += sum(_size(one, start, end) for one in self._header_parts)
+            size += sum(_size(part, start, end) for part in self._header_parts)
         return size
 
     def _validate(self) -> None:
@@ -275,7 +275,9 @@ class _ChunkColumns:
         headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:
             items = self.headers[first:last].to_pylist()
-            headers = [[one and (one["key"], one["value"]) for one in each] for each in items]
+            headers = [
+                [header and (header["key"], header["value"]) for header in each] for each in items
+            ]
         records = [
             Record(int(offset), int(timestamp), key, value, pairs)
             for offset, timestamp, key, value, pairs in zip(
@@ -335,8 +337,8 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     if not (pa.types.is_struct(kind) or pa.types.is_null(kind)):
         raise EncodeError(f"a column of structs, not of {kind}", path=_HEADERS)
     if pa.types.is_struct(kind):
-        _check_fields([one.name for one in kind])
-    if not (pa.types.is_struct(kind) and {one.type for one in kind} == {pa.binary()}):
+        _check_fields([field.name for field in kind])
+    if not (pa.types.is_struct(kind) and {field.type for field in kind} == {pa.binary()}):
         array = cast(array, pa.list_(_PAIR), "headers")
     if not array.null_count:
         return array
@@ -349,22 +351,22 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     return pa.ListArray.from_arrays(array.offsets, array.values)
 
 
-def _check_fields(given: list[str]) -> None:
-    expected = [one.name for one in _PAIR]
-    for name in given:
-        if name not in expected or given.count(name) > 1:
+def _check_fields(names: list[str]) -> None:
+    expected = [field.name for field in _PAIR]
+    for name in names:
+        if name not in expected or names.count(name) > 1:
             raise EncodeError("no record header has such a field", path=f"{_HEADERS}.{name}")
     for name in expected:
-        if name not in given:
+        if name not in names:
             raise EncodeError("the column is missing", path=f"{_HEADERS}.{name}")
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
     """Give the keys and the values of record headers, both null where the header is."""
     if items.null_count:
-        parts = dict(zip([one.name for one in items.type], items.flatten(), strict=True))
-        return [parts[one.name] for one in _PAIR]
-    return [items.field(one.name) for one in _PAIR]
+        parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
+        return [parts[field.name] for field in _PAIR]
+    return [items.field(field.name) for field in _PAIR]
 
 
 def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
@@ -382,8 +384,8 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
     array = _column(chunk, "timestamp")
     if array is None:
         return np.full(rows, NO_VALUE, np.int64)
-    if array.type == MOMENT and (found := _whole_milliseconds(array)) is not None:
-        return found
+    if array.type == MOMENT and (timestamps := _whole_milliseconds(array)) is not None:
+        return timestamps
     is_moment = pa.types.is_timestamp(array.type)
     array = cast(array, _MILLISECONDS if is_moment else pa.int64(), "timestamp")
     return _numbers(array.view(pa.int64()), NO_VALUE)
@@ -392,14 +394,14 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
 def _whole_milliseconds(array: pa.TimestampArray) -> Words | None:
     """Do what the cast would, in less than half its time; None where it would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
-    found = allocate(microseconds.nbytes).view(np.int64)
-    np.floor_divide(microseconds, 1000, out=found)
+    milliseconds = allocate(microseconds.nbytes).view(np.int64)
+    np.floor_divide(microseconds, 1000, out=milliseconds)
     # Every rest is at least 0, so all are 0 where their sum is; sums wrap at 64 bits.
-    if (int(microseconds.sum()) - 1000 * int(found.sum())) % 2**64:
+    if (int(microseconds.sum()) - 1000 * int(milliseconds.sum())) % 2**64:
         return None
     if array.null_count:
-        found[np.asarray(array.is_null())] = NO_VALUE
-    return found
+        milliseconds[np.asarray(array.is_null())] = NO_VALUE
+    return milliseconds
 
 
 def _numbers(array: pa.Array, instead: int = 0) -> Words:

@@ -55,8 +55,8 @@ class PieceGroup:
         stops = starts + self.batches["size"][rows]
         is_first = (np.diff(rows, prepend=-2) != 1) | (np.diff(pieces, prepend=-1) != 0)
         is_last = np.roll(is_first, -1)
-        told = (rows[is_first], pieces[is_first], starts[is_first], stops[is_last])
-        yield from map(RefusedPiece, *(one.tolist() for one in told))
+        extents = (rows[is_first], pieces[is_first], starts[is_first], stops[is_last])
+        yield from map(RefusedPiece, *(numbers.tolist() for numbers in extents))
 
 
 class PieceReader:
@@ -87,11 +87,11 @@ class PieceReader:
             yield PieceGroup(self._unread(), _no_records(self.wanted))
             return
         for table in self._tables():
-            found = table
-            while len(found):
-                last = self._inflater.inflate_group(found, MOST_ENOUGH)
-                yield from self._read(found[:last])
-                found = found[last:]
+            batches = table
+            while len(batches):
+                last = self._inflater.inflate_group(batches, MOST_ENOUGH)
+                yield from self._read(batches[:last])
+                batches = batches[last:]
 
     def _unread(self) -> Words:
         """Give a table that says of each piece as a whole that it is not for the kernels."""

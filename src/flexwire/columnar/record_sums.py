@@ -79,14 +79,14 @@ class RecordSizeSums:
 
     def __init__(self, groups: Iterable[str]) -> None:
         self._groups = tuple(groups)
-        self._facts = [one for one in self._groups if one not in {KEY_SIZE, VALUE_SIZE}]
-        self._told = sorted({_FACTS[one] for one in self._facts if one in _FACTS})
+        self._facts = [name for name in self._groups if name not in {KEY_SIZE, VALUE_SIZE}]
+        self._header_facts = sorted({_FACTS[name] for name in self._facts if name in _FACTS})
         self._numbers: dict[bytes, int] = {}
         self._batches: list[Words] = []
         self._sums: Words = allocate(_MOST * SUM.itemsize).view(SUM)
         index = allocate(2 * _MOST * 8)
         index[:] = 0
-        by_key, by_value = (one in self._groups for one in (KEY_SIZE, VALUE_SIZE))
+        by_key, by_value = (name in self._groups for name in (KEY_SIZE, VALUE_SIZE))
         room = load_kernel("record_sums")
         self._run = room and room.RecordSummer(self._sums, index, by_key, by_value)
 
@@ -103,19 +103,20 @@ class RecordSizeSums:
     def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
         self._tell(batches[first:])
-        found: tuple[int, bool] = self._run.read(batches, first, data)
-        return found
+        stopped: tuple[int, bool] = self._run.read(batches, first, data)
+        return stopped
 
     def _tell(self, batches: Words) -> None:
         """Number batches by the facts that tell them apart."""
-        facts = np.stack([batches[one] for one in self._told], axis=1) if self._told else None
+        columns = [batches[name] for name in self._header_facts]
+        facts = np.stack(columns, axis=1) if columns else None
         begins: Words = np.zeros(0, int)
         if facts is not None:
             begins = np.flatnonzero((facts[1:] != facts[:-1]).any(axis=1)) + 1
         starts = np.concatenate([[0], begins])
         numbers = [
-            self._number(batches[one], b"" if facts is None else facts[one].tobytes())
-            for one in starts.tolist()
+            self._number(batches[row], b"" if facts is None else facts[row].tobytes())
+            for row in starts.tolist()
         ]
         ends = np.append(begins, len(batches))
         batches["piece"] = np.repeat(numbers, ends - starts)

@@ -115,7 +115,7 @@ class Inflater:
     def _inflate(self, table: Words, enough: int) -> int:
         compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
-        todo = _InflatedBatches(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
+        todo = _InflatedBatches(compressions.tolist(), *(table[name].tolist() for name in _FACTS))
         bounds = np.zeros(len(table), np.int64)
         load_kernel("batches").bound_inflated(table, bounds)
         todo.bounds = bounds.tolist()
@@ -218,8 +218,8 @@ class RecordSelection:
     @property
     def limits(self) -> tuple[int, int, int, int]:
         """The lowest and highest offset, the lowest and highest timestamp."""
-        low = [INT64_MIN if one is None else one for one in (self.offsets[0], self.timestamps[0])]
-        high = [INT64_MAX if one is None else one for one in (self.offsets[1], self.timestamps[1])]
+        low = [INT64_MIN if end is None else end for end in (self.offsets[0], self.timestamps[0])]
+        high = [INT64_MAX if end is None else end for end in (self.offsets[1], self.timestamps[1])]
         return low[0], high[0], low[1], high[1]
 
     @property
@@ -379,7 +379,7 @@ class RecordReader:
             records: Sequence[Record] = ()
             if batch is not None and is_read:
                 records = records_within(batch, self.wanted.max_ratio)
-            kept = [one for one in records if self.wanted.keeps(one)]
+            kept_records = [record for record in records if self.wanted.keeps(record)]
         except RecordError as error:
             is_sound = batches.position < len(taken)
             after = start + batches.position if is_sound else None
@@ -389,9 +389,9 @@ class RecordReader:
             self._end_within(size)
             return
         batch.position = start
-        counted = is_read and self._sums is not None and self._sums.add(batch, kept)
-        if kept and not counted:
-            self._ready.append(from_batch(batch, kept, self.wanted.columns))
+        counted = is_read and self._sums is not None and self._sums.add(batch, kept_records)
+        if kept_records and not counted:
+            self._ready.append(from_batch(batch, kept_records, self.wanted.columns))
         self.position = start + batches.position
 
     def _is_skipped(self, batch: RecordBatch, position: int) -> bool:
@@ -401,7 +401,7 @@ class RecordReader:
         offsets = (batch.base_offset, batch.last_offset)
         counted = (batch.producer_id, batch.record_count)
         header = (position, batch.size, *offsets, attributes, *counted)
-        headers = BatchHeaders(*(np.array([one], np.int64) for one in header))
+        headers = BatchHeaders(*(np.array([number], np.int64) for number in header))
         return bool(self._skips(headers)[0])
 
     def _end_within(self, declared: int | None) -> None:

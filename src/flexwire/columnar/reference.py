@@ -50,14 +50,14 @@ def read_row(schema: Schema, data: bytes, *, absent_are_null: bool) -> dict[str,
 
 def _row(plain: Mapping[str, Any], schema: Schema, *, absent_are_null: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for one in schema.fields:
-        if one.attribute in plain:
-            value = plain[one.attribute]
-        elif one.presence is Presence.ABSENT and absent_are_null:
+    for field in schema.fields:
+        if field.attribute in plain:
+            value = plain[field.attribute]
+        elif field.presence is Presence.ABSENT and absent_are_null:
             value = None
         else:
-            value = one.default
-        row[one.attribute] = _value(value, one.type, absent_are_null=absent_are_null)
+            value = field.default
+        row[field.attribute] = _value(value, field.type, absent_are_null=absent_are_null)
     unknown = plain.get(UNKNOWN_TAGGED_FIELDS, {})
     row[UNKNOWN_TAGGED_FIELDS] = raw_tagged_fields(unknown)
     return row
@@ -68,7 +68,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
         case _ if value is None:
             return None
         case ArrayType():
-            return [_value(one, kind.element, absent_are_null=absent_are_null) for one in value]
+            return [_value(item, kind.element, absent_are_null=absent_are_null) for item in value]
         case NullableStruct():
             return _row(value, kind.schema, absent_are_null=absent_are_null)
         case Schema():
@@ -90,14 +90,14 @@ def _plain(writer: Writer, row: Mapping[str, Any], schema: Schema) -> dict[str, 
     fields = schema.by_attribute
     plain: dict[str, Any] = {}
     for name, value in row.items():
-        one = fields.get(name)
+        field = fields.get(name)
         if name == UNKNOWN_TAGGED_FIELDS:
             plain[name] = _unknown(writer, value or [])
-        elif one is None:
+        elif field is None:
             plain |= {} if value is None else {name: value}
-        elif one.presence is not Presence.ABSENT or not (value is None or one.ignorable):
-            writer.path.append(one.json_name)
-            plain[name] = _plain_value(writer, value, one.type)
+        elif field.presence is not Presence.ABSENT or not (value is None or field.ignorable):
+            writer.path.append(field.json_name)
+            plain[name] = _plain_value(writer, value, field.type)
             writer.path.pop()
     return plain
 
@@ -119,7 +119,7 @@ def _plain_value(writer: Writer, value: Any, kind: Type) -> Any:
         case Uuid():
             return _uuid(writer, value)
         case ArrayType():
-            return [_plain_item(writer, at, one, kind.element) for at, one in enumerate(value)]
+            return [_plain_item(writer, at, item, kind.element) for at, item in enumerate(value)]
         case NullableStruct():
             return _plain(writer, value, kind.schema)
         case Schema():
@@ -161,15 +161,15 @@ class PermissiveResult(NamedTuple):
 class RowVersions:
     """The version of each row: one for all, or the rows' numbers in ``each`` of a few."""
 
-    def __init__(self, given: Any, rows: int) -> None:
+    def __init__(self, versions: Any, rows: int) -> None:
         self.each: list[int | None]
         self.which: Words | None = None
-        if isinstance(given, int | np.integer):
-            self.each = [int(given)]
+        if isinstance(versions, int | np.integer):
+            self.each = [int(versions)]
             return
-        array = pa.chunked_array([given]) if isinstance(given, pa.Array) else given
+        array = pa.chunked_array([versions]) if isinstance(versions, pa.Array) else versions
         if not isinstance(array, pa.ChunkedArray):
-            array = pa.chunked_array([pa.array(given)])
+            array = pa.chunked_array([pa.array(versions)])
         if len(array) != rows:
             raise ValueError(f"{rows} rows but {len(array)} versions")
         encoded = pa.concat_arrays(array.cast(pa.int64()).chunks or [pa.array([], pa.int64())])
@@ -207,13 +207,13 @@ class MessageRows(ABC):
         self.versions = versions
         self.encoding = encoding
         self.refused = np.zeros(len(data), np.uint8)
-        known: set[int] = set()
+        valid_versions: set[int] = set()
         for version in versions.each:
             with suppress(UnknownMessageError):
-                known.add(self._known(version))
-        self.known = tuple(sorted(known))
+                valid_versions.add(self._checked_version(version))
+        self.valid_versions = tuple(sorted(valid_versions))
 
-    def _known(self, version: int | None) -> int:
+    def _checked_version(self, version: int | None) -> int:
         """Give a version that there is; raises `UnknownMessageError`."""
         if version is None:
             raise UnknownMessageError("no version is given")
@@ -262,11 +262,11 @@ class MessageRows(ABC):
                     error.add_note(f"in row {first + index}")
                     raise
                 wrong[index] = error
-        told = 0 if mode == "FAILFAST" else len(values)
-        return PermissiveResult(_put(values, done), _errors(wrong, told))
+        rows = 0 if mode == "FAILFAST" else len(values)
+        return PermissiveResult(_put(values, done), _errors(wrong, rows))
 
     def _one(self, row: int) -> Any:
-        version = self._known(self.versions.of(row))
+        version = self._checked_version(self.versions.of(row))
         try:
             if self.refused[row] == TOO_LARGE:
                 _refuse_too_large()
@@ -280,9 +280,9 @@ class KernelRun:
 
     def __init__(self, rows: MessageRows, program: ColumnProgram, first: int) -> None:
         versions = rows.versions
-        entries = np.array([program.entry(one) for one in versions.each], np.int64)
+        entries = np.array([program.entry(version) for version in versions.each], np.int64)
         stack = np.zeros(program.stack, np.int64)
-        self._kept = entries, stack, versions.which, rows.refused
+        self._memory = entries, stack, versions.which, rows.refused
         self._words = np.zeros(L.CALL // 8, np.int64)
         self.put(
             {
@@ -319,23 +319,23 @@ def gather(
     data: Any, rows: Callable[[pa.Array, int], MessageRows], kind: pa.DataType, mode: Mode
 ) -> Any:
     """Do an array or a chunked array; as it is, so is what becomes of it."""
-    made: list[PermissiveResult] = []
+    results: list[PermissiveResult] = []
     begin = 0
     for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:
         validate(chunk)
-        made += rows(chunk, begin).chunks(mode)
+        results += rows(chunk, begin).chunks(mode)
         begin += len(chunk)
     if isinstance(data, pa.ChunkedArray):
-        values = pa.chunked_array([one.values for one in made], kind)
-        errors = pa.chunked_array([one.errors for one in made], ERROR)
-    elif len(made) > 1:
+        values = pa.chunked_array([result.values for result in results], kind)
+        errors = pa.chunked_array([result.errors for result in results], ERROR)
+    elif len(results) > 1:
         raise CodecError(
             f"one column of them takes more than {program.MOST} bytes or elements; "
             "give a ChunkedArray, and get one"
         )
     else:
-        values = made[0].values if made else pa.array([], kind)
-        errors = made[0].errors if made else pa.array([], ERROR)
+        values = results[0].values if results else pa.array([], kind)
+        errors = results[0].errors if results else pa.array([], ERROR)
     return values if mode == "FAILFAST" else PermissiveResult(values, errors)
 
 
@@ -351,7 +351,7 @@ def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:
 def _errors(wrong: dict[int, FlexwireError], rows: int) -> pa.StructArray:
     if not wrong:
         return pa.nulls(rows, ERROR)
-    told = [
+    reasons = [
         {"reason": error.reason, "path": error.path, "offset": error.offset}
         if isinstance(error, CodecError)
         else {"reason": str(error), "path": "", "offset": None}
@@ -361,4 +361,4 @@ def _errors(wrong: dict[int, FlexwireError], rows: int) -> pa.StructArray:
     indices[list(wrong)] = np.arange(len(wrong))
     right = np.ones(rows, bool)
     right[list(wrong)] = False
-    return pa.array(told, ERROR).take(pa.array(indices, mask=right))
+    return pa.array(reasons, ERROR).take(pa.array(indices, mask=right))

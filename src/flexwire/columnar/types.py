@@ -127,8 +127,8 @@ class _MessageColumns:
         return merge(path, [self.type(path, kind) for kind in kinds])
 
     def type(self, path: str, kind: FieldType) -> pa.DataType:
-        one = self.struct(path, kind.name) if kind.is_struct else _PRIMITIVES[kind.name]
-        return pa.list_(one) if kind.is_array else one
+        column_type = self.struct(path, kind.name) if kind.is_struct else _PRIMITIVES[kind.name]
+        return pa.list_(column_type) if kind.is_array else column_type
 
 
 def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -146,12 +146,14 @@ def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
-    found: dict[str, list[pa.DataType]] = {}
-    for one in itertools.chain.from_iterable(kinds):
-        found.setdefault(one.name, []).append(one.type)
+    kinds_by_name: dict[str, list[pa.DataType]] = {}
+    for field in itertools.chain.from_iterable(kinds):
+        kinds_by_name.setdefault(field.name, []).append(field.type)
     # The raw tags stay last whatever the older specs add.
-    found[UNKNOWN_TAGGED_FIELDS] = found.pop(UNKNOWN_TAGGED_FIELDS)
-    return pa.struct([(name, merge(f"{path}.{name}", each)) for name, each in found.items()])
+    kinds_by_name[UNKNOWN_TAGGED_FIELDS] = kinds_by_name.pop(UNKNOWN_TAGGED_FIELDS)
+    return pa.struct(
+        [(name, merge(f"{path}.{name}", each)) for name, each in kinds_by_name.items()]
+    )
 
 
 def in_column(value: Any) -> Any:
@@ -246,7 +248,7 @@ class ColumnNode:
         self.is_text = kind in {pa.string(), pa.binary()}
         self.is_tagged_fields = bool(kind == RAW_TAGGED_FIELDS)
         if self.is_struct:
-            self.fields = {one.name: ColumnNode(tree, one.type, level) for one in kind}
+            self.fields = {field.name: ColumnNode(tree, field.type, level) for field in kind}
         elif self.is_list:
             self.items = tree.levels
             tree.levels += 1
@@ -259,8 +261,8 @@ class ColumnNode:
         """Have the column filled, and those below it whose form every message gives."""
         self.used = True
         if self.is_tagged_fields:
-            for one in (self.element, *self.element.fields.values()):
-                one.used = True
+            for node in (self.element, *self.element.fields.values()):
+                node.used = True
 
 
 class ColumnTree:
@@ -273,4 +275,4 @@ class ColumnTree:
 
     def used(self) -> Iterator[ColumnNode]:
         """Give the columns that a program fills, from the top down."""
-        return (one for one in self.nodes if one.used)
+        return (node for node in self.nodes if node.used)

@@ -428,5 +428,3 @@ RECORDS = Bytes(kind="RECORDS")
 NULLABLE_RECORDS = Bytes(nullable=True, kind="RECORDS")
 COMPACT_RECORDS = Bytes(compact=True, kind="RECORDS")
 COMPACT_NULLABLE_RECORDS = Bytes(compact=True, nullable=True, kind="RECORDS")
-# What the kernels call it until they are compiled anew.
-Array = ArrayType

@@ -26,12 +26,12 @@ def ask(out: str, names: list[str], memory: str) -> None:
     from flexwire.spark.answers.outputs import tables_of  # noqa: PLC0415 - see above
     from flexwire.spark.dataframes import output_of  # noqa: PLC0415 - see above
     from flexwire.spark.session import session  # noqa: PLC0415 - see above
-    from flexwire.spark.settings import answering, are_small, java_for  # noqa: PLC0415 - see above
+    from flexwire.spark.settings import are_small, java_for, set_for_answers  # noqa: PLC0415 - see above
 
     found = output_of(out)
     spark = session(memory=memory, conf=java_for(found))
     is_small = are_small(found)
-    with answering(spark, is_small=is_small):
+    with set_for_answers(spark, is_small=is_small):
         spark.range(1).groupBy("id").count().toArrow()
         for one in [] if names == [NOTHING] else choose_answers(names, ANSWERS_BY_NAME):
             tables = tables_of(spark, found, is_small=is_small)

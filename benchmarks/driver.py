@@ -34,11 +34,11 @@ from multiprocessing import get_context
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-from captures import Asked as Capture
+from captures import AnalysisRequest as Capture
 from captures import make
 from processes import run
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.facts.audit import Audit
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import render
@@ -49,14 +49,14 @@ from flexwire.spark.publishing.commit import run_tasks
 from flexwire.spark.publishing.manifest import (
     PARTS,
     TABLES,
-    Committed,
-    Files,
-    Written,
+    CommittedTask,
+    WrittenFile,
+    WrittenFiles,
     joined_name,
     part_name,
     settle,
 )
-from flexwire.spark.publishing.task_output import Drop
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.spark.session import session
 from flexwire.spark.tables import Tables, mark
 from flexwire.storage.file_search import list_captures
@@ -64,7 +64,7 @@ from flexwire.storage.input_file import InputFile
 from flexwire.storage.local import compress, decompress
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.storage.store_listing import FileEntry
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.inflation import InflationMeter
 
 MOST_TABLES = 60
@@ -169,13 +169,13 @@ def sources(count: int) -> list:
     ]
 
 
-def surveyed(_asked: object, number: int, _drop: object) -> int:
+def surveyed(_asked: object, number: int, _task_output: object) -> int:
     return number
 
 
 def ask(asked: argparse.Namespace) -> str:
 
-    told = Asked(tuple(sources(asked.files)))
+    told = AnalysisRequest(tuple(sources(asked.files)))
     assert told.digest
     with tempfile.TemporaryDirectory() as place:
         job = commit._Job(None, partial(surveyed, told), OutputDirectory(place), bytes(32)).light()
@@ -195,7 +195,7 @@ def files_of(number: int) -> list:
         is_whole = place < len(LARGE)
         folder, size = (TABLES, 250_000_000) if is_whole else (PARTS, 12_000 * place + number % 997)
         name = f"{folder}/{table}/{part_name('9f86d081884c7d65', number, 0)}"
-        found.append(Written(name, table, size, size // 40, zlib.crc32(name.encode())))
+        found.append(WrittenFile(name, table, size, size // 40, zlib.crc32(name.encode())))
     return found
 
 
@@ -204,7 +204,7 @@ def results(asked: argparse.Namespace, place: object) -> list:
 
     job = commit._Job(None, surveyed, place, bytes(32))
     job.leave(
-        (number, pickle.dumps(Committed(number, Files(files_of(number)), None)))
+        (number, pickle.dumps(CommittedTask(number, WrittenFiles(files_of(number)), None)))
         for number in range(asked.tasks)
     )
     return commit._checked(job.opened(place.read(job.results)), asked.tasks)
@@ -256,24 +256,24 @@ def tables(asked: argparse.Namespace) -> str:
         place = Paper(Path(root), asked)
         counts = []
 
-        def planned(_spark, count, _work, drop) -> list:
+        def planned(_spark, count, _work, task_output) -> list:
             found = []
             for number in range(count):
-                runs = pickle.loads(drop.place.read(compaction._plan_of(number)))
+                runs = pickle.loads(task_output.directory.read(compaction._plan_of(number)))
                 made = [
-                    Written(
+                    WrittenFile(
                         f"tables/{one.folder}/{joined_name(one.prefix, *one.span, 0)}",
                         *(one.table, one.size, 1, 1),
                     )
                     for one in runs
                 ]
-                found.append(Committed(number, Files(made), None))
+                found.append(CommittedTask(number, WrittenFiles(made), None))
             counts.append(count)
             return found
 
         compaction.run_tasks = planned
         found = results(asked, place)
-        written = compaction.compact(None, found, Drop(place))
+        written = compaction.compact(None, found, TaskOutput(place))
         compaction.remove_parts(place)
         written = list(written)
         place.tables = written
@@ -290,12 +290,12 @@ def sums_of_a_range(folder: Path) -> bytes:
     merged = AnalysisSums(0)
     for kind in ("heavy", "small"):
         make(folder / kind, Capture(kind, mb=20))
-        told = Asked(tuple(list_captures([folder / kind])))
+        told = AnalysisRequest(tuple(list_captures([folder / kind])))
         kept = {}
         found = Surveyor(told, kept.__setitem__).run()
         with (
-            Drop(OutputDirectory(str(folder))).opened(0) as drop,
-            SummedFiles(drop, told.digest, 0, 0) as writers,
+            TaskOutput(OutputDirectory(str(folder))).open_attempt(0) as task_output,
+            SummedFiles(task_output, told.digest, 0, 0) as writers,
         ):
             for number in range(found.ranges):
                 meter = InflationMeter(told.inflation, 20 << 20)
@@ -323,7 +323,7 @@ def publish(asked: argparse.Namespace) -> str:
     names = [one.url for one in sources(asked.files)]
     gathered = AnalysisSums(0)
     gathered._packets = dict.fromkeys(names, 1)
-    facts = facts_of(gathered.parts(Brokers()), Audit(), title="", made_at_us=0)
+    facts = facts_of(gathered.parts(BrokerEnds()), Audit(), title="", made_at_us=0)
     with tempfile.TemporaryDirectory() as root:
         mark(Tables(Path(root)), names)
         size = sum(one.stat().st_size for one in Path(root).iterdir())
@@ -332,9 +332,9 @@ def publish(asked: argparse.Namespace) -> str:
     return f"marks {size / 1e6:,.1f} MB, facts {told / 1e6:,.1f} MB, report {page / 1e6:,.1f} MB"
 
 
-def paper_task(data: bytes, number: int, drop: object) -> None:
-    drop.files += files_of(number)
-    drop.place.write(f"_sums/0/{number:06d}", compress(data))
+def paper_task(data: bytes, number: int, task_output: object) -> None:
+    task_output.files += files_of(number)
+    task_output.directory.write(f"_sums/0/{number:06d}", compress(data))
 
 
 def on_spark(asked: argparse.Namespace) -> str:
@@ -344,11 +344,11 @@ def on_spark(asked: argparse.Namespace) -> str:
         (Path(root) / "out").mkdir()
         data = sums_of_a_range(Path(root) / "capture")
         spark = session(memory="2g")
-        drop = Drop(OutputDirectory(f"{root}/out"))
+        task_output = TaskOutput(OutputDirectory(f"{root}/out"))
         began = time.perf_counter()
-        found = run_tasks(spark, asked.tasks, partial(paper_task, data), drop)
+        found = run_tasks(spark, asked.tasks, partial(paper_task, data), task_output)
         ran = time.perf_counter() - began
-        merged_sums(drop.place, 0, asked.tasks)
+        merged_sums(task_output.directory, 0, asked.tasks)
         merged = time.perf_counter() - began - ran
         spark.stop()
     assert sum(len(one.files) for one in found) == MOST_TABLES * asked.tasks

@@ -17,7 +17,7 @@ from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.breaking.report import compare
 from flexwire.specs.lint import formats
-from flexwire.specs.lint.config import Config, named
+from flexwire.specs.lint.config import Config, rules_named
 from flexwire.specs.lint.lint import lint, read_message
 from fuzz.law import LawBrokenError
 from fuzz.modes import mode_of
@@ -34,7 +34,7 @@ def lint_specs(data: bytes) -> None:
     mode, content = mode_of(data), data[1:]
     source = SpecFile(_NAME, _NAME, "", content, whole=False)
     told = read_message(source, mode)[1]
-    report = lint([source], Config(named("ALL"), mode))
+    report = lint([source], Config(rules_named("ALL"), mode))
     _check_places(report, content)
     _check_formats(report)
     if not told:

@@ -28,13 +28,13 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
     full disk or a directory that nobody may write to changes no file. Raises `OSError`, which names
     the file or the directory that cannot be written.
     """
-    made: list[Path] = []
+    created: list[Path] = []
     drafts: list[tuple[Path, Path]] = []
     try:
-        _make(root, made)
+        _make(root, created)
         for name, data in files.items():
             target = root / name
-            _make(target.parent, made)
+            _make(target.parent, created)
             draft = target.with_name(
                 f"{_DRAFT}{secrets.token_hex(8)}-{target.name}"[:_LONGEST_NAME]
             )
@@ -46,17 +46,17 @@ def write_together(root: Path, files: Mapping[str, bytes]) -> None:
         for draft, _ in drafts:
             with suppress(OSError):
                 draft.unlink(missing_ok=True)
-        for directory in reversed(made):
+        for directory in reversed(created):
             with suppress(OSError):  # somebody has put something into it
                 directory.rmdir()
         raise
 
 
-def _make(directory: Path, made: list[Path]) -> None:
-    missing = [one for one in (directory, *directory.parents) if not one.exists()]
-    for one in reversed(missing):
-        one.mkdir()
-        made.append(one)
+def _make(directory: Path, created: list[Path]) -> None:
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    for path in reversed(missing):
+        path.mkdir()
+        created.append(path)
     if not directory.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(directory))
 

@@ -201,6 +201,7 @@ MOVED: Final = {
 
 RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.answers": {"KNOWN": "ANSWERS_BY_NAME"},
+    "flexwire.answers.state.share_state": {"held_batches": "combined_batches"},
     "flexwire.client": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.client.answers": {"Answer": "BrokerAnswer", "ErrorCode": "ErrorField"},
     "flexwire.columnar": {"Permissive": "PermissiveResult", "Wanted": "RecordSelection"},
@@ -237,6 +238,7 @@ RENAMED: Final[dict[str, dict[str, str]]] = {
     "flexwire.specs.guide.messages": {"given_messages": "own_messages"},
     "flexwire.storage.file_search": {"list_sources": "list_captures"},
     "flexwire.storage.output_directory": {"Place": "OutputDirectory"},
+    "flexwire.tap.security": {"make_throwaway": "make_throwaway_ca", "names_of": "listener_names"},
 }
 """For each module the new name of each old one, in the order of modules and of old names.
 

@@ -40,7 +40,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def record_batch(schema: pa.Schema, rows: list[tuple[Any, ...]]) -> pa.RecordBatch:
     """Return a batch of rows, which are tuples in the order of the schema's columns."""
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
-    arrays = [pa.array(column, one.type) for column, one in zip(columns, schema, strict=True)]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
@@ -66,7 +66,7 @@ def kept_columns(rows: DataFrame, names: Iterable[str]) -> list[StructField]:
     Any may be null then: a batch that is made of columns does not say that one never is.
     """
     fields = map(rows.schema.__getitem__, names)
-    return [StructField(one.name, one.dataType) for one in fields]
+    return [StructField(field.name, field.dataType) for field in fields]
 
 
 class _Worker:

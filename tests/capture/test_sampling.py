@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flexwire.capture.files.comments import Part, sampling_comment, share_in
+from flexwire.capture.files.comments import CapturedPart, sampling_comment, share_in
 from flexwire.capture.files.pcapng import PcapngWriter
 from flexwire.capture.files.reading import DAMAGE, open_capture, packets_of, read_packets
 from flexwire.errors import CaptureError
 from flexwire.facts.captures import SampledCaptures, sampled_files
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.request import NO_MARKS, Asked, Marks, looks, marks_of
+from flexwire.survey.request import NO_MARKS, AnalysisRequest, FileMarks, look_at_files, read_marks
 from flexwire.survey.survey import Survey
 from tests.capture.test_pcapng import CLIENT, SERVER
 from tests.capture.traffic import request
@@ -48,17 +48,17 @@ def test_each_file_says_it_and_the_survey_has_it(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(marked[0].read_bytes()))
     whole = files(tmp_path / "b", b"")
     sources = list_captures([tmp_path])
-    told = Marks(Part(0.25))
-    assert [one for _, one in marks_of(sources)] == [told] * 4
-    assert {one.source.name: one.marks for one in looks(sources)} == {
+    told = FileMarks(CapturedPart(0.25))
+    assert [one for _, one in read_marks(sources)] == [told] * 4
+    assert {one.source.name: one.marks for one in look_at_files(sources)} == {
         **dict.fromkeys(map(str, [*marked, packed]), told),
         **dict.fromkeys(map(str, whole), NO_MARKS),
     }
-    survey, _ = surveyed(Asked(tuple(list_captures(marked))))
+    survey, _ = surveyed(AnalysisRequest(tuple(list_captures(marked))))
     assert survey.marks == [(str(one), told) for one in marked]
     _, folded, _ = surveyed_in_pieces(marked, 200)
     assert folded.marks == [(str(one), told) for one in marked]
-    survey, _ = surveyed(Asked(tuple(list_captures(whole))))
+    survey, _ = surveyed(AnalysisRequest(tuple(list_captures(whole))))
     assert survey.marks == []
     assert Survey().marks == []
 
@@ -112,8 +112,8 @@ def test_a_file_that_is_not_a_capture_has_no_share(tmp_path: Path) -> None:
     path = tmp_path / "a.pcapng"
     path.write_bytes(b"nothing")
     (source,) = list_captures([path])
-    assert marks_of([source]) == []
-    (look,) = looks([source])
+    assert read_marks([source]) == []
+    (look,) = look_at_files([source])
     assert isinstance(look.error, CaptureError)
 
 

@@ -10,7 +10,7 @@ from flexwire.schema.text import SpecText
 from flexwire.specs.allow_comments import find_allow_comments
 from flexwire.specs.breaking.changes import breaking_rules
 from flexwire.specs.breaking.report import compare
-from flexwire.specs.lint.config import LINT, Config, named
+from flexwire.specs.lint.config import LINT, Config, rules_named
 from flexwire.specs.lint.lint import lint
 from flexwire.specs.lint.rules import rules
 from tests.check.pages import findings
@@ -116,9 +116,9 @@ def test_a_rule_that_is_not_asked_for_is_not_missed() -> None:
     assert told(unused) == []
     # But where it is, and there is an "about", it is.
     with_about = unused.replace('"A"', '"A", "about": "B."')
-    assert told(with_about, Config(named("ALL"))) == [("ALLOW_UNUSED", 2)]
+    assert told(with_about, Config(rules_named("ALL"))) == [("ALLOW_UNUSED", 2)]
     ignored = ((frozenset({"ABOUT_MISSING"}), "Foo.json"),)
-    assert told(with_about, Config(named("ALL"), ignored=ignored)) == []
+    assert told(with_about, Config(rules_named("ALL"), ignored=ignored)) == []
     assert told(ALLOW, Config(LINT.defaults() - {"TAG_SKIPPED"})) == []
     assert told(ALLOW, Config(LINT.defaults() - {"ALLOW_UNUSED"})) == []
     assert told(ALLOW) == [("ALLOW_UNUSED", 2)]

@@ -223,6 +223,72 @@ OF_VERSIONS = {
 }
 
 
+HEADER = """{
+  "type": "header", "name": "RequestHeader", "validVersions": "1-2", "flexibleVersions": "2+",
+  "fields": [
+    { "name": "RequestApiKey", "type": "int16", "versions": "0+" },
+    { "name": "CorrelationId", "type": "int32", "versions": "0+" }
+  ]
+}"""
+TO_3 = ('"validVersions": "1-2"', '"validVersions": "1-3"')
+NEW_FIELD = (
+    '"int32", "versions": "0+" }',
+    '"int32", "versions": "0+" },\n    { "name": "InstanceId", "type": "uuid", "versions": "3+" }',
+)
+TAGGED_FIELD = (NEW_FIELD[0], NEW_FIELD[1][:-2] + ', "taggedVersions": "3+", "tag": 0 }')
+SAID = REQUEST.replace('"fields"', '"headerVersions": {"0-3": "2", "4+": "3"}, "fields"')
+# By rule about headers: the old spec, what is replaced, what is told, what mends it.
+OF_HEADERS: dict[str, tuple[str, list[tuple[str, str]], str, list[tuple[str, str]]]] = {
+    "HEADER_VERSION_CHANGED": (
+        SAID,
+        [('{"0-3": "2", "4+": "3"}', '{"0-2": "2", "3+": "3"}')],
+        "PingRequest 3 had request header 2 and has 3 now",
+        [('"2-4"', '"2-5"')],
+    ),
+    "HEADER_VERSION_REMOVED": (
+        HEADER,
+        [('"1-2"', '"2"')],
+        "version 1 of RequestHeader, which every broker reads, is gone",
+        [TO_3],
+    ),
+    "HEADER_BEGINNING_CHANGED": (
+        HEADER,
+        [TO_3, NEW_FIELD],
+        "version 3 of RequestHeader has other inline fields than version 2",
+        [TO_3, TAGGED_FIELD],
+    ),
+}
+
+
+def edited(text: str, edits: list[tuple[str, str]]) -> str:
+    for old, new in edits:
+        assert old in text
+        text = text.replace(old, new, 1)
+    return text
+
+
+@pytest.mark.parametrize("rule", OF_HEADERS)
+def test_a_change_of_headers_is_told_and_its_mended_twin_is_not(rule: str) -> None:
+    old, broken, text, mended = OF_HEADERS[rule]
+    told = [one for one in found(old, edited(old, broken)) if one.rule.id.startswith("HEADER_")]
+    assert [(one.rule.id, one.text.partition(";")[0]) for one in told] == [(rule, text)]
+    assert found(old, edited(old, mended)) == []
+
+
+def test_headers_are_compared_as_numbers_whether_the_spec_names_them_or_not() -> None:
+    said = REQUEST.replace('"fields"', '"headerVersions": {"0+": "2"}, "fields"')
+    assert found(REQUEST, said) == []
+    assert found(said, REQUEST) == []
+    [told] = found(REQUEST, SAID)
+    assert told.text.startswith("PingRequest 4 had request header 2 and has 3 now")
+
+
+def test_a_version_that_becomes_flexible_is_told_once() -> None:
+    plain = REQUEST.replace('"2+"', '"none"')
+    told = [one.rule.id for one in found(plain, REQUEST)]
+    assert told == ["VERSION_FLEXIBILITY_CHANGED"]
+
+
 @pytest.mark.parametrize("rule", OF_VERSIONS)
 def test_a_change_of_versions_is_told_and_its_mended_twin_is_not(rule: str) -> None:
     broken, text, mended = OF_VERSIONS[rule]
@@ -275,7 +341,9 @@ def test_a_message_that_only_changed_its_name_is_known_by_its_key() -> None:
 
 def test_every_rule_has_a_page_a_category_and_a_case() -> None:
     rules = breaking_rules()
-    assert CASES.keys() | OF_VERSIONS.keys() | {"MESSAGE_REMOVED"} == rules.keys()
+    assert (
+        CASES.keys() | OF_VERSIONS.keys() | OF_HEADERS.keys() | {"MESSAGE_REMOVED"} == rules.keys()
+    )
     for rule in rules.values():
         assert rule.page.split("\n\n")[0].endswith(".")
         for part in ("\nFlagged: ", "\nInstead: ", "\nSource: "):

@@ -19,7 +19,7 @@ from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.schema.sources import LARGEST, read_sources
 from flexwire.specs.breaking.changes import breaking_rules, find_changes
-from flexwire.specs.lint.config import BREAKING, LINT, ConfigError, named
+from flexwire.specs.lint.config import BREAKING, LINT, ConfigError, rules_named
 from flexwire.versions import Versions
 
 if TYPE_CHECKING:
@@ -194,9 +194,9 @@ def test_a_pipe_in_a_directory_is_refused_not_waited_for(tmp_path: Path) -> None
 
 def test_a_rule_of_the_other_command_is_named_as_such() -> None:
     with pytest.raises(ConfigError, match="it is one of 'flexwire schema lint'"):
-        named("TAG_SKIPPED", of=BREAKING)
+        rules_named("TAG_SKIPPED", of=BREAKING)
     with pytest.raises(ConfigError, match="it is one of 'flexwire schema breaking'"):
-        named("FIELD_ADDED", of=LINT)
+        rules_named("FIELD_ADDED", of=LINT)
 
 
 def test_lint_has_nothing_to_say_of_a_release() -> None:

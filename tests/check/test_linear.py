@@ -12,7 +12,7 @@ import pytest
 from flexwire.schema.editions import editions_of
 from flexwire.schema.sources import SpecFile
 from flexwire.specs.breaking.changes import breaking_rules, find_changes
-from flexwire.specs.lint.config import ALL, LINT, Config, named
+from flexwire.specs.lint.config import ALL, LINT, Config, rules_named
 from flexwire.specs.lint.lint import lint
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def test_comparing_is_linear_in_the_fields(old: str, new: str) -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_lint_is_linear_in_the_fields(shape: str) -> None:
-    config = Config(named(ALL, of=LINT))
+    config = Config(rules_named(ALL, of=LINT))
     lint([source(shape, FEW)], config)
     few, many = (calls(partial(lint, [source(shape, count)], config)) for count in (FEW, MANY))
     assert many / few < 1.2 * MANY / FEW

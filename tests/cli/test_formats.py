@@ -33,7 +33,7 @@ import pytest
 
 import flexwire
 from flexwire.answers.asking.results import AnswerResult
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import main
@@ -246,7 +246,7 @@ def room(place: Path) -> dict[str, list[str]]:
 def surroundings(command: str) -> Iterator[dict[str, str]]:
     """Have a command find what it asks of Spark, of a broker or of the network."""
     counts = TlsCounts(partly=Counter({SOME: 1}), unopened=Counter({SOME: 1}))
-    counts.damaged.append(Unreadable(SOME, 0, SOME))
+    counts.damaged.append(UnreadableBytes(SOME, 0, SOME))
     opened = OpenedCaptures((Path(IN_A_PATH),), counts)
 
     async def run_tap(*_: Any, ready: Any, **__: Any) -> TapStatistics:

@@ -9,7 +9,7 @@ from flexwire.codec.message import message_of
 from flexwire.schema.editions import Edition
 from flexwire.schema.parse import parse_spec
 from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage, VersionChoice
-from flexwire.specs.cost.sides import SpecSet
+from flexwire.specs.cost.sides import SideSpecs
 from flexwire.wire.encoding import Encoding
 
 Field = dict[str, Any]
@@ -45,7 +45,7 @@ def compare(
     encodings: tuple[Encoding, Encoding] = (Encoding.KAFKA, Encoding.KAFKA),
 ) -> CostMeter:
     sides = [
-        ComparisonSide(SpecSet({one.spec.name: one}), encoding)
+        ComparisonSide(SideSpecs({one.spec.name: one}), encoding)
         for one, encoding in zip((old, new), encodings, strict=True)
     ]
     meter = CostMeter(sides[0], sides[1], at)

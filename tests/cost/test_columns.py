@@ -10,7 +10,6 @@ import pytest
 from flexwire.codec import Message, message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.types import RAW_TAGGED_FIELDS
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.columns import ERROR_TAGS, FRAME_SIZES, WITHOUT_ERROR_TAGS, frame_sizes
@@ -53,8 +52,7 @@ def rows_of(name: str, bodies: list[bytes], versions: list[int]) -> pa.RecordBat
 
 def header_of(name: str, version: int) -> Message:
     entry = catalog().entry(name)
-    flexible = message(name).definition.schema(version).flexible
-    at = header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
+    at = entry.header_versions.of(version)
     values: dict[str, Any] = {}
     if entry.type is MessageType.REQUEST and at:
         values["client_id"] = CLIENT_ID

@@ -9,7 +9,7 @@ from flexwire.schema.catalog import catalog
 from flexwire.schema.resolve import resolve
 from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import ComparisonSide, CostMeter, SentMessage, VersionChoice
-from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs, only
+from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs, single_version
 from flexwire.specs.cost.tagging import NewlyTaggedField, Share
 from tests.cost.made import body, compare, spec, totals
 from tests.each import each
@@ -33,7 +33,7 @@ def test_a_spec_of_one_version_lays_it_and_the_next_out_as_the_whole_spec_does(n
     entry = catalog().entry(name)
     for version in entry.versions:
         spec = entry.spec(version)
-        cut = only(spec, version)
+        cut = single_version(spec, version)
         assert [*cut.valid_versions] == [version]
         layout = resolve(spec, version).layout()
         assert resolve(cut, version).layout() == layout
@@ -138,10 +138,10 @@ def test_a_null_in_some_versions_only_is_sent_still() -> None:
     # The rewrite cannot make such a null the default; a spec of one version does not hide that.
     old = spec(TEXT | {"nullableVersions": "5+"}, valid="0-7", name="PingResponse", type="response",
                apiKey=12)  # fmt: skip
-    cut = only(old.spec, 6)
+    cut = single_version(old.spec, 6)
     (field,) = cut.fields
     assert (str(field.versions), str(field.nullable_versions)) == ("0+", "5+")
-    assert str(only(old.spec, 3).fields[0].nullable_versions) == "none"
+    assert str(single_version(old.spec, 3).fields[0].nullable_versions) == "none"
 
 
 def test_a_request_gets_the_next_version_with_its_response() -> None:

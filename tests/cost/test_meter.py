@@ -16,7 +16,7 @@ from flexwire.specs.cost.meter import (
     SentMessage,
     VersionChoice,
 )
-from flexwire.specs.cost.sides import SpecSet, bundled_specs
+from flexwire.specs.cost.sides import SideSpecs, bundled_specs
 from flexwire.specs.cost.vectors import read_vectors
 from flexwire.wire.encoding import Encoding
 from tests.codec.vectors import has_changed, load
@@ -209,7 +209,7 @@ def test_the_new_specs_may_lack_a_message_or_a_version() -> None:
     old = spec({"name": "Size", "type": "int32"}, valid="0-2")
     meter = compare(old, spec(valid="1-2"), body(old))
     assert list(meter.uncompared) == [("Ping 0", "the new specs have no such version")]
-    meter = CostMeter(ComparisonSide(SpecSet({"Ping": old})), ComparisonSide(SpecSet({})))
+    meter = CostMeter(ComparisonSide(SideSpecs({"Ping": old})), ComparisonSide(SideSpecs({})))
     meter.add(sent(body(old)))
     assert list(meter.uncompared) == [("Ping 0", "the new specs have no such message")]
 
@@ -230,7 +230,8 @@ def test_a_message_of_another_name_is_found_by_its_api_key() -> None:
     about: dict[str, Any] = {"apiKey": 2, "type": "request"}
     old, new = spec(*fields, name="OldRequest", **about), spec(*fields, name="NewRequest", **about)
     meter = CostMeter(
-        ComparisonSide(SpecSet({"OldRequest": old})), ComparisonSide(SpecSet({"NewRequest": new}))
+        ComparisonSide(SideSpecs({"OldRequest": old})),
+        ComparisonSide(SideSpecs({"NewRequest": new})),
     )
     meter.add(SentMessage("OldRequest", 2, MessageType.REQUEST, 0, body(old)))
     assert totals(meter) == (5, 5)

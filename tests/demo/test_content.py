@@ -2,21 +2,21 @@ from __future__ import annotations
 
 import pytest
 
-from flexwire.demo.content import TOPICS, SampleRecord, require, samples
+from flexwire.demo.content import TOPICS, SampleRecord, make_samples, require
 from flexwire.demo.outcome import OutcomeRecorder
 from flexwire.errors import FlexwireError
 
 
 def test_content_is_the_same_in_every_run_and_differs_between_topics() -> None:
-    assert samples("orders", 50) == samples("orders", 50)
-    assert [one.value for one in samples("orders", 5)] != [
-        one.value for one in samples("clicks", 5)
+    assert make_samples("orders", 50) == make_samples("orders", 50)
+    assert [one.value for one in make_samples("orders", 5)] != [
+        one.value for one in make_samples("clicks", 5)
     ]
 
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_each_topic_has_all_that_a_record_can_carry(topic: str) -> None:
-    batch = samples(topic, 80)
+    batch = make_samples(topic, 80)
     names = [name for one in batch for name, _ in one.headers]
     contents = [content for one in batch for _, content in one.headers]
     assert any(one.key is None for one in batch)
@@ -28,7 +28,7 @@ def test_each_topic_has_all_that_a_record_can_carry(topic: str) -> None:
     assert None in contents
     assert b"" in contents
     assert None not in [
-        content for one in samples(topic, 80, null_headers=False) for _, content in one.headers
+        content for one in make_samples(topic, 80, null_headers=False) for _, content in one.headers
     ]
 
 

@@ -11,7 +11,7 @@ import pytest
 from flexwire.capture.files.links import Segment, read_segments
 from flexwire.codec import message
 from flexwire.demo.clients.raw import CUT_CLIENT_ID, UNKNOWN_DATA, UNKNOWN_TAG
-from flexwire.demo.content import samples
+from flexwire.demo.content import make_samples
 from flexwire.demo.run import DemoTraffic, record_traffic
 from flexwire.protocol import Conversation, FrameSplitter, RequestFrame, parse_response
 from flexwire.records import Compression, decode_batches
@@ -106,7 +106,7 @@ def test_the_capture_holds_every_record_in_both_directions_and_every_compression
             for batch in _batches(one for topic in body.responses for one in topic.partitions):
                 read.update(_records(batch))
     # Sets, as a client may send or fetch again. Transactions' records are not read back.
-    in_transactions = {_record(one) for one in samples("ledger", 30)}
+    in_transactions = {_record(one) for one in make_samples("ledger", 30)}
     assert in_transactions <= written
     assert written - in_transactions == read
     assert len(read) > 1000

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from flexwire.errors import ArgumentError
-from flexwire.protocol.first_bytes import foreign, opening_of, parse_size
+from flexwire.protocol.first_bytes import find_foreign_protocol, identify_first_bytes, parse_size
 from tests.cli.test_messages import Run, run
 from tests.each import each
 from tests.house.test_readme import blocks, check
@@ -25,7 +25,10 @@ def test_every_size_on_the_page_is_known_to_be_something_else() -> None:
     for given in SEEN:
         first = parse_size(given)
         # RDP and SOCKS begin as frames of 50 MB and 84 MB do.
-        assert foreign(first) is not None or " or the length of a frame" in opening_of(first).what
+        assert (
+            find_foreign_protocol(first) is not None
+            or " or the length of a frame" in identify_first_bytes(first).what
+        )
 
 
 @pytest.mark.parametrize(
@@ -56,15 +59,15 @@ def test_what_is_no_size_is_refused(given: str) -> None:
 def test_every_record_of_tls_is_known_whatever_its_length(kind: int) -> None:
     for minor in range(5):
         for length in (0, 1, 2, 64, 255):
-            assert "TLS" in opening_of(bytes([kind, 3, minor, length])).what
+            assert "TLS" in identify_first_bytes(bytes([kind, 3, minor, length])).what
 
 
 def test_no_frame_that_a_broker_takes_is_called_something_else() -> None:
     limit = 104_857_600
     for size in [*range(0, 70_000, 7), *range(70_000, limit, 9_991), 0x03000013, 0x05010002, limit]:
         first = size.to_bytes(4, "big")
-        assert opening_of(first).is_length
-        assert foreign(first) is None
+        assert identify_first_bytes(first).is_length
+        assert find_foreign_protocol(first) is None
 
 
 def test_any_four_bytes_are_said_to_be_something(run: Run) -> None:

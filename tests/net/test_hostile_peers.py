@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.files.comments import CaptureFilter
-from flexwire.capture.messages import CapturedMessage, Unused, read_messages
+from flexwire.capture.messages import CapturedMessage, UnusedBytes, read_messages
 from flexwire.codec import message
 from flexwire.protocol import Conversation
 from flexwire.protocol.credentials import CREDENTIALS
 from flexwire.protocol.frames import BEGINNING_BYTES, FrameBudget
 from flexwire.schema.catalog import catalog
 from flexwire.tap import TapSecurity
-from flexwire.tap.addresses import response_places
+from flexwire.tap.addresses import response_address_fields
 from flexwire.tap.connections import LocalRunner
 from flexwire.tap.ends import End
 from flexwire.tap.header_stamps import HeaderTag, StampConfig
@@ -79,7 +79,7 @@ ADVERTISING = {
     name
     for name in catalog().names()
     if name.endswith("Response")
-    and any(response_places(name, one) for one in catalog().entry(name).versions)
+    and any(response_address_fields(name, one) for one in catalog().entry(name).versions)
 }
 DENSE_REQUESTS = dense_cases([*REQUESTS, "ProduceRequest", "MetadataRequest"])
 DENSE_RESPONSES = dense_cases(sorted(ADVERTISING.union(RESPONSES)))
@@ -440,7 +440,7 @@ def test_a_frame_that_is_not_kept_passes_whole_and_is_a_request_in_the_capture(
         assert received == frame(produce) + frame(after)
         (path,) = tap.capture_paths
         found = list(read_messages([path]))
-        unused = [one for one in found if isinstance(one, Unused)]
+        unused = [one for one in found if isinstance(one, UnusedBytes)]
         names = [one.name for one in found if isinstance(one, CapturedMessage)]
         assert names == ["ProduceResponse", "ListGroupsRequest", "ListGroupsResponse"]
         # Every byte is accounted for.

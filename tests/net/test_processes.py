@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from flexwire.capture.files.comments import CaptureFilter, share_in
-from flexwire.capture.files.kept_files import KeepLimit
 from flexwire.capture.files.reading import open_capture
+from flexwire.capture.files.retention import KeepLimit
 from flexwire.errors import ArgumentError, CaptureError
 from flexwire.protocol import parse_request
 from flexwire.tap import HostPort, Tap, TapSecurity

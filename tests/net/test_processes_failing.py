@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from flexwire.capture.files.kept_files import NO_LIMIT, KeepLimit
+from flexwire.capture.files.retention import NO_LIMIT, KeepLimit
 from flexwire.errors import TapError
 from flexwire.tap import HostPort, Tap, processes
 from flexwire.tap.config import TapConfig

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from flexwire.capture.files.comments import MOST_HEADER_TAGS, read_stamps, stamp_comment
 from flexwire.capture.files.links import read_segments
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.cli.app import app
 from flexwire.errors import ArgumentError
 from flexwire.protocol import Conversation, parse_request, request_header_version
 from flexwire.schema.catalog import catalog
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.request import Marks, marks_of
+from flexwire.survey.request import FileMarks, read_marks
 from flexwire.tap import TapStatistics
 from flexwire.tap.header_stamps import (
     MOST_VALUE_BYTES,
@@ -283,11 +283,11 @@ def test_the_broker_gets_the_tags_and_the_capture_has_both(tmp_path: Path) -> No
         (correlation_id, OURS) for correlation_id in (1, 2, 4, 5)
     ]
     assert {one.client for one in stamps} == {f"{LOOPBACK}:{port}"}
-    told = [one for _, one in marks_of(list_captures(paths))]
-    assert told == [Marks(added_tags=tuple(OURS))] * len(paths)
+    told = [one for _, one in read_marks(list_captures(paths))]
+    assert told == [FileMarks(added_tags=tuple(OURS))] * len(paths)
     # Packets say as before where a request begins, and kernels read them as objects do.
     read = [one for path in paths for one in read_segments(path)]
-    by_objects = [one for one in read if not isinstance(one, Unreadable)]
+    by_objects = [one for one in read if not isinstance(one, UnreadableBytes)]
     assert [one.begins for one in by_objects if one.begins] == ["request", "response"]
     by_columns = SegmentReader([str(path) for path in paths])
     assert by_objects == [

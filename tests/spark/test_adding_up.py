@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.facts.audit import Audit, AuditOmissions, NewestShare
 from flexwire.measures.analysis import AnalysisSums, facts_of
 from flexwire.report import audit, footnotes, render
@@ -34,7 +34,7 @@ def measured(captured: Captured) -> Facts:
     for table, rows in captured.batches:
         sums.add(table, rows)
     audited = gather_audit(sums.audit, ASKED)
-    return facts_of(sums.parts(Brokers()), audited, title="t", made_at_us=0)
+    return facts_of(sums.parts(BrokerEnds()), audited, title="t", made_at_us=0)
 
 
 def clients_of_all_kinds(directory: Path) -> Captured:

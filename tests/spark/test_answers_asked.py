@@ -335,7 +335,7 @@ def test_what_was_answered_is_read_and_the_rest_is_asked(
     monkeypatch.setattr(outputs, "ask", counted)
     known = by_name(TALKERS, replace(TALKERS, name="others"), LABELLED)
     monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", known)
-    first, second = outputs.answers_of(out, ["talkers", "others"])
+    first, second = outputs.stored_answers(out, ["talkers", "others"])
     assert asked == ["others"]
     assert first.rows.equals(second.rows)
     assert (first.count, second.count) == (2, 2)
@@ -360,7 +360,7 @@ def test_what_is_about_several_analyses_is_asked_of_one_by_name_only(
     known, out = (TALKERS, grown), told[0].report.parent
     monkeypatch.setattr(outputs, "ANSWERS_BY_NAME", by_name(*known))
     for asked, names in (("all", ["talkers"]), (["cut"], ["cut"])):
-        assert [one.answer.name for one in outputs.answers_of(out, asked)] == names
+        assert [one.answer.name for one in outputs.stored_answers(out, asked)] == names
         passed_over = find_unanswerable(known, [], are_named=are_named(asked))
         assert passed_over == ({"cut": None} if asked == "all" else {})
 

@@ -20,7 +20,7 @@ from flexwire.protocol.audit import OPENING_APIS
 from flexwire.spark.answers import AuditTables, audit_tables, gather_audit
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows
 from flexwire.tables.spec_places import entity_paths
 from flexwire.versions import Versions
@@ -80,7 +80,7 @@ def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 def read(files: Iterable[Path]) -> Captured:
-    asked = Asked(tuple(list_captures(files)), chunk_bytes=1 << 14)
+    asked = AnalysisRequest(tuple(list_captures(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1

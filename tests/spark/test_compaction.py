@@ -11,8 +11,15 @@ import pytest
 
 from flexwire.errors import AnalysisError
 from flexwire.spark.publishing.compaction import compact
-from flexwire.spark.publishing.manifest import PARTS, TABLES, Committed, Files, Written, part_name
-from flexwire.spark.publishing.task_output import Drop
+from flexwire.spark.publishing.manifest import (
+    PARTS,
+    TABLES,
+    CommittedTask,
+    WrittenFile,
+    WrittenFiles,
+    part_name,
+)
+from flexwire.spark.publishing.task_output import TaskOutput
 from flexwire.storage.output_directory import OutputDirectory
 from tests.spark import faulty
 from tests.spark.faulty import Store
@@ -104,9 +111,9 @@ def test_the_same_parts_give_the_same_bytes_wherever_they_are(
 def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
     place: OutputDirectory,
 ) -> None:
-    before = here(None, COUNT, write_parts, Drop(place))
+    before = here(None, COUNT, write_parts, TaskOutput(place))
     sizes = {file.name: file.size for one in before for file in one.files}
-    written = list(compact(None, before, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    written = list(compact(None, before, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
     stay = {name.rpartition("/")[2] for name in sizes}
     tables = defaultdict(set)
     for one in written:
@@ -120,17 +127,17 @@ def test_at_most_a_third_of_all_bytes_is_written_again_and_the_smallest_first(
 
 
 def test_only_parts_of_one_directory_become_one_file(place: OutputDirectory) -> None:
-    def days(number: int, drop: Drop) -> None:
+    def days(number: int, task_output: TaskOutput) -> None:
         for day in range(2):
-            local = drop.scratch / str(day)
+            local = task_output.scratch / str(day)
             pq.write_table(pa.table({"day": [day] * 5, "range": [number] * 5}), local)
             name = f"day={day}/{part_name(faulty.DIGEST, number, day)}"
-            drop.put(local, "frames", name, folder=PARTS)
-        large = drop.scratch / "large"
+            task_output.put(local, "frames", name, folder=PARTS)
+        large = task_output.scratch / "large"
         pq.write_table(pa.table({"n": list(range(20_000))}), large)
-        drop.put(large, "records", part_name(faulty.DIGEST, number, 0))
+        task_output.put(large, "records", part_name(faulty.DIGEST, number, 0))
 
-    written = list(compact(None, here(None, 5, days, Drop(place)), Drop(place)))  # type: ignore[arg-type]  # it is not touched
+    written = list(compact(None, here(None, 5, days, TaskOutput(place)), TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
     frames = [one for one in written if one.table == "frames"]
     assert [one.name.split("/")[:3] for one in frames] == [
         ["tables", "frames", f"day={day}"] for day in range(2)
@@ -174,20 +181,21 @@ def test_a_part_with_other_bytes_is_refused(
 ) -> None:
     (tmp_path / "out").mkdir()
     place: OutputDirectory | Store = kind(tmp_path / "out")
-    parts = here(None, 4, write_parts, Drop(place))
+    parts = here(None, 4, write_parts, TaskOutput(place))
     name = next(one.name for one in parts[2].files if one.table == "messages/Heartbeat")
     data = place.read(name)
     flipped = data[:50] + bytes([data[50] ^ 1]) + data[51:]
     place.write(name, data[:-1] if is_short else flipped)
     with pytest.raises(AnalysisError, match=rf"{name} has other bytes than the task that"):
-        list(compact(None, parts, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+        list(compact(None, parts, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched
 
 
 def test_rows_that_a_task_counted_otherwise_are_refused(place: OutputDirectory) -> None:
-    parts = here(None, 4, write_parts, Drop(place))
+    parts = here(None, 4, write_parts, TaskOutput(place))
     first = [
-        Written(one.name, one.table, one.size, one.rows + 1, one.crc32c) for one in parts[0].files
+        WrittenFile(one.name, one.table, one.size, one.rows + 1, one.crc32c)
+        for one in parts[0].files
     ]
-    parts[0] = Committed(0, Files(first), None)
+    parts[0] = CommittedTask(0, WrittenFiles(first), None)
     with pytest.raises(AnalysisError, match=r"Heartbeat: expected 13 rows in its parts, got 12"):
-        list(compact(None, parts, Drop(place)))  # type: ignore[arg-type]  # it is not touched
+        list(compact(None, parts, TaskOutput(place)))  # type: ignore[arg-type]  # it is not touched

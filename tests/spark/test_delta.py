@@ -28,10 +28,10 @@ from flexwire.spark.dataframes import table as spark_table
 from flexwire.spark.delta import layout, ledger, logs, staging
 from flexwire.spark.delta.layout import by_day, storage_options, table_url
 from flexwire.spark.delta.ledger import Ledger
-from flexwire.spark.delta.logs import Added, Log
+from flexwire.spark.delta.logs import AddedFile, TableLog
 from flexwire.spark.delta.output import output
 from flexwire.spark.delta.staging import delta_staging
-from flexwire.spark.inputs import begun
+from flexwire.spark.inputs import begin_output
 from flexwire.spark.publishing.manifest import settle
 from flexwire.spark.publishing.output import OutputOptions
 from flexwire.storage.input_file import InputFile
@@ -71,7 +71,7 @@ def put(
     local = tmp / "part.parquet"
     with TableWriter(local, columns) as writer:
         writer.write(pa.RecordBatch.from_pylist(rows, columns))
-    writing.drop.put(local, table, "0123456789abcdef-000000-0000.parquet", writer.rows)
+    writing.task_output.put(local, table, "0123456789abcdef-000000-0000.parquet", writer.rows)
 
 
 def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
@@ -81,14 +81,14 @@ def write(writing: DeltaStaging, text: str, tmp: Path) -> None:
     put(writing, "connections", CONNECTIONS_TABLE, [{"first_time": NOON, "client": text}], tmp)
     columns = table_schema("ApiVersionsRequest")
     put(writing, MESSAGE, columns, [{"time": NOON, "client_id": text, "body": {}}], tmp)
-    settle(writing.files, writing.drop.files)
+    settle(writing.files, writing.task_output.files)
     writing.files.write("facts.json", json.dumps(text).encode())
 
 
 def analyze(out: OutputDirectory, text: str, tmp: Path, *, append: bool = True) -> bool:
     """One analysis of the input ``text``; whether it is new."""
     with delta_staging(out, sources(text), text, append=append) as writing:
-        if writing.known:
+        if writing.known_run:
             return False
         write(writing, text, tmp)
         writing.publish()
@@ -219,8 +219,8 @@ def test_files_that_others_have_joined_are_taken_out_too(
     name = f"analysis={two.analysis}/day=2026-11-22/more.parquet"
     size = local.stat().st_size
     out.put(local, f"tables/frames/{name}")
-    Log(out, "frames").add([Added(name, size, 1)], columns, two.analysis)
-    table = Log(out, "frames").open()
+    TableLog(out, "frames").add([AddedFile(name, size, 1)], columns, two.analysis)
+    table = TableLog(out, "frames").open()
     assert table is not None
     assert table.optimize.compact()["numFilesAdded"] == 1
     assert plain(out) == exact(out) == ["one", "two", "two"]
@@ -237,7 +237,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         assert path is not None
         path.parent.mkdir(parents=True)
         pq.write_table(pa.Table.from_pylist([{"time": NOON, "body": body}], columns), path)
-        Log(out, MESSAGE).add([Added(name, path.stat().st_size, 1)], columns, name[9])
+        TableLog(out, MESSAGE).add([AddedFile(name, path.stat().st_size, 1)], columns, name[9])
 
     inner = [("a", pa.int32())]
     topic = pa.list_(pa.struct([*inner, ("b", pa.string())]))
@@ -248,7 +248,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
     # And one that has less again.
     add("analysis=3/day=2026-11-22/x", {"topics": [{"a": 3}]},
         pa.struct([("topics", pa.list_(pa.struct(inner)))]))  # fmt: skip
-    table = Log(out, MESSAGE).open()
+    table = TableLog(out, MESSAGE).open()
     assert table is not None
     rows = table.to_pyarrow_table().sort_by("analysis")["body"].to_pylist()
     assert rows == [
@@ -260,7 +260,7 @@ def test_the_schema_is_widened_before_files_are_added(out: OutputDirectory) -> N
         FlexwireError, match=r"column body\.c is boolean in the table and would be "
     ):
         add("analysis=4/day=2026-11-22/x", {"c": 4}, pa.struct([("c", pa.int64())]))
-    assert Log(out, MESSAGE).analyses() == {"1", "2", "3"}
+    assert TableLog(out, MESSAGE).analyses() == {"1", "2", "3"}
 
 
 @contextmanager
@@ -286,7 +286,7 @@ def add_some(
 ) -> None:
     """An analysis that is killed after it was added to some of the tables."""
     killed = pytest.raises(Killed)
-    with ended(monkeypatch, Log, "add", after), killed:
+    with ended(monkeypatch, TableLog, "add", after), killed:
         analyze(out, text, tmp)
 
 
@@ -356,10 +356,10 @@ def test_of_two_at_once_with_one_input_one_is_in(tmp_path: Path) -> None:
 def test_the_ledger_loses_no_entry(anywhere: OutputDirectory) -> None:
     kept = Ledger(anywhere)
 
-    def add(name: str, old: list[ledger.Entry]) -> list[ledger.Entry]:
+    def add(name: str, old: list[ledger.LedgerEntry]) -> list[ledger.LedgerEntry]:
         if name == "second" and not any(one.analysis == "between" for one in old):
             kept.change(partial(add, "between"))
-        return [*old, ledger.entry(name, ledger.IN, name, ())]
+        return [*old, ledger.new_entry(name, ledger.IN, name, ())]
 
     for name in ("first", "second"):
         kept.change(partial(add, name))
@@ -368,7 +368,7 @@ def test_the_ledger_loses_no_entry(anywhere: OutputDirectory) -> None:
 
 def test_a_place_of_a_run_keeps_names_where_the_tables_have_them(out: OutputDirectory) -> None:
     run = "20261122T120000Z-00000000"
-    place = layout.DeltaPlace(out.url, run)
+    place = layout.DeltaDirectory(out.url, run)
     where = {
         "facts.json": f"runs/{run}/facts.json",
         "tables/frames/day=2026-11-22/a": f"tables/frames/analysis={run}/day=2026-11-22/a",
@@ -394,7 +394,7 @@ def test_formats_do_not_mix(out: OutputDirectory, tmp_path: Path) -> None:
     analyze(out, "one", tmp_path)
     with (
         pytest.raises(FlexwireError, match=r"holds Delta tables .* give --tables delta"),
-        begun(out, [], OutputOptions("parquet", append=False)),
+        begin_output(out, [], OutputOptions("parquet", append=False)),
     ):
         pytest.fail("it would replace them")
     other = OutputDirectory(str(tmp_path / "other"))
@@ -479,7 +479,7 @@ def test_what_a_store_refuses_is_ours(tmp_path: Path, monkeypatch: pytest.Monkey
         with pytest.raises(
             StorageError, match=r"s3://captures/.*/tables/frames: cannot commit to: "
         ):
-            Log(out, "frames").analyses()
+            TableLog(out, "frames").analyses()
 
 
 def test_tasks_need_no_deltalake() -> None:

@@ -14,7 +14,7 @@ from flexwire.logs.files import Partition
 from flexwire.spark.analyze import analyze
 from flexwire.spark.answers.outputs import open_tables
 from flexwire.spark.delta import layout, ledger
-from flexwire.spark.delta.ledger import IN, Ledger, entry, next_offsets, with_offsets
+from flexwire.spark.delta.ledger import IN, Ledger, new_entry, next_offsets, with_offsets
 from flexwire.spark.delta.output import output
 from flexwire.spark.delta.staging import delta_staging
 from flexwire.storage.output_directory import OutputDirectory
@@ -66,7 +66,7 @@ def test_an_analysis_goes_on_with_the_offsets_after_what_is_in(
     # What an earlier release wrote has no offsets.
     with monkeypatch.context() as patch:
         patch.setattr(ledger, "COLUMNS", pa.schema([*ledger.COLUMNS][:-1]))
-        Ledger(anywhere).change(lambda _: [entry("before", IN, "digest", ())])
+        Ledger(anywhere).change(lambda _: [new_entry("before", IN, "digest", ())])
     assert add(anywhere, {A: 10}) == {}
     assert add(anywhere, {A: 15, B: 3}) == {A: 10}
     assert add(anywhere, {B: 3}) == {A: 15, B: 3}
@@ -97,7 +97,7 @@ def test_of_two_at_once_that_go_on_with_one_log_one_is_in() -> None:
 
 
 def test_offsets_are_in_the_last_entry_alone() -> None:
-    entries = [entry(name, IN, name, ()) for name in ("one", "two")]
+    entries = [new_entry(name, IN, name, ()) for name in ("one", "two")]
     told = with_offsets(with_offsets(entries[:1], {A: 1}) + entries[1:], {A: 2, B: 3})
     assert [one.logs is None for one in told] == [True, False]
     assert next_offsets(told) == {A: 2, B: 3}

@@ -32,7 +32,7 @@ from flexwire.measures.groups import RowGroups, coded
 from flexwire.protocol import WITHHELD
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.frames import connection_rows, packet_rows
 from flexwire.tables.schema import CONNECTIONS_TABLE, FRAMES_TABLE, PACKETS_TABLE
 from tests.capture.interleaved import CLEAN, EVERYTHING, LOSSY, STRANGE, write_capture
@@ -74,7 +74,7 @@ class Captured:
 @pytest.fixture(scope="module", params=sorted(SHAPES))
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     files = write_capture(tmp_path_factory.mktemp("capture"), 3, SHAPES[request.param])
-    asked = Asked(tuple(list_captures(files)), chunk_bytes=1 << 14)
+    asked = AnalysisRequest(tuple(list_captures(files)), chunk_bytes=1 << 14)
     kept: dict[str, bytes] = {}
     survey = Surveyor(asked, kept.__setitem__).run()
     assert survey.ranges == 1

@@ -27,7 +27,7 @@ from flexwire.measures.records import OTHER_TOPICS, TopicSums
 from flexwire.measures.tagged_fields import OTHER_FIELDS, TaggedFieldSums
 from flexwire.storage.file_search import list_captures
 from flexwire.survey.ranges import FRAMES, MESSAGES, RECORDS, decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.records import OF_PARTITION, object_rows
 from flexwire.tables.schema import FRAMES_TABLE, OUTCOMES
 from flexwire.tables.schema import RECORDS as RECORDS_SCHEMA
@@ -66,7 +66,7 @@ def rows_of(name: str) -> Rows:
 
 def _decode(paths: list[Path], prefix: str, made: Rows) -> None:
     kept: dict[str, bytes] = {}
-    asked = Asked(tuple(list_captures(paths)))
+    asked = AnalysisRequest(tuple(list_captures(paths)))
     for number in range(Surveyor(asked, kept.__setitem__).run().ranges):
         for table, rows in decoded(asked, number, kept.__getitem__):
             at = rows.schema.get_field_index("connection")

@@ -24,10 +24,10 @@ from flexwire.spark.failures import analysis_error
 from flexwire.spark.inputs import (
     SHOWN,
     Inputs,
-    Unreadable,
+    UnreadableFiles,
     capture_sources,
     input_sources,
-    output_place,
+    output_directory,
 )
 from flexwire.spark.session import session
 from flexwire.spark.settings import SMALL_CONF, SMALL_JAVA
@@ -189,8 +189,8 @@ def test_an_output_is_a_directory_here_or_in_a_store(
         with pytest.raises(StorageError, match=told):
             analyze([tmp_path], out)
     assert [one.name for one in tmp_path.iterdir()] == ["a.pcap"]
-    assert output_place("a:b/c").path == tmp_path / "a:b/c"
-    assert output_place(f"file://{tmp_path}/out").path == tmp_path / "out"
+    assert output_directory("a:b/c").path == tmp_path / "a:b/c"
+    assert output_directory(f"file://{tmp_path}/out").path == tmp_path / "out"
 
 
 def test_an_output_that_cannot_be_written_says_so_before_spark_starts(
@@ -225,7 +225,7 @@ def test_two_files_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_one_error_says_how_many_files_cannot_be_read() -> None:
     errors = [CaptureError("no", source=f"{number:04}.pcap") for number in range(1000)]
-    found = Unreadable.of(errors)
+    found = UnreadableFiles.of(errors)
     assert (found.count, len(found.shown)) == (1000, SHOWN)
     assert found.shown[0] == UnreadableFile("0000.pcap", "no")
     with pytest.raises(
@@ -237,9 +237,9 @@ def test_one_error_says_how_many_files_cannot_be_read() -> None:
         with pytest.raises(CaptureError, match=r"0000\.pcap: no; none of the 1,000 files can be"):
             found.check(1000, skip=skip)
         with pytest.raises(CaptureError) as raised:
-            Unreadable.of(errors[:1]).check(1, skip=skip)
+            UnreadableFiles.of(errors[:1]).check(1, skip=skip)
         assert str(raised.value) == "0000.pcap: no"
-    Unreadable().check(5, skip=False)
+    UnreadableFiles().check(5, skip=False)
 
 
 def test_what_a_task_says_of_a_file_is_the_sentence() -> None:

@@ -48,9 +48,9 @@ def environment(**values: str | None) -> Iterator[None]:
                 patch.delenv(name, raising=False)
             else:
                 patch.setenv(name, value)
-        filesystems._opened.cache_clear()
+        filesystems._open_library.cache_clear()
         yield
-    filesystems._opened.cache_clear()
+    filesystems._open_library.cache_clear()
 
 
 def s3_environment(port: int, **more: str | None) -> dict[str, str | None]:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flexwire.errors import FlexwireError, StorageError
-from flexwire.spark.dataframes import FilePart
+from flexwire.spark.dataframes import ParquetFilePart
 from flexwire.storage import uploads
 from flexwire.storage.file_search import list_captures
 from flexwire.storage.input_file import InputFile
@@ -79,7 +79,7 @@ def read_range(place: OutputDirectory) -> object:
 
 
 def read_table(place: OutputDirectory) -> object:
-    part = FilePart("table.parquet", 0, 1)
+    part = ParquetFilePart("table.parquet", 0, 1)
     return pa.Table.from_batches(part.batches(place.url, SCHEMA)).to_pydict()
 
 

@@ -19,9 +19,9 @@ from flexwire.capture.reassembly.flows import Flows
 from flexwire.capture.reassembly.segments import SegmentColumns, SegmentReader
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.storage.file_search import list_captures
-from flexwire.survey.following import CaptureFollower
+from flexwire.survey.follower import CaptureFollower
 from flexwire.survey.ranges import decoded
-from flexwire.survey.survey import Asked, Surveyor
+from flexwire.survey.survey import AnalysisRequest, Surveyor
 from flexwire.tables.row_filter import EVERYTHING, FRAMES, RECORDS, RowFilter
 from tests.capture.interleaved import SHAPES, write_capture
 from tests.spark.traffic import TOPIC_ID, Traffic, made, nested, record_batch, request, response
@@ -30,12 +30,12 @@ from tests.tables.growing import Query, Rows, grown, in_order
 if TYPE_CHECKING:
     from pathlib import Path
 
-ASKED = Asked((), chunk_bytes=5000, range_bytes=30_000)
+ASKED = AnalysisRequest((), chunk_bytes=5000, range_bytes=30_000)
 _FRAME = ("connection", "direction", "frame_index")
 
 
 def batch_rows(directory: Path) -> Rows:
-    asked = Asked(tuple(list_captures([directory])))
+    asked = AnalysisRequest(tuple(list_captures([directory])))
     kept: dict[str, bytes] = {}
     Surveyor(asked, kept.__setitem__).run()
     found: Rows = defaultdict(list)
@@ -260,8 +260,8 @@ def test_connections_that_ended_are_forgotten_but_for_how_many_they_were(
     traffic.close()
     expected = at_once(tmp_path).sorted()
     assert sum(row["connection"].endswith("#2") for row in expected[FRAMES]) == 24
-    monkeypatch.setattr("flexwire.survey.following.MANY_KEYS", 2)
-    monkeypatch.setattr("flexwire.survey.following.IDLE_US", 300_000_000)
+    monkeypatch.setattr("flexwire.survey.follower_state.MANY_KEYS", 2)
+    monkeypatch.setattr("flexwire.survey.follower_state.IDLE_US", 300_000_000)
     query = Query(tmp_path, replace(ASKED, chunk_bytes=1000, range_bytes=1 << 30))
     query.run()
     assert query.sorted() == expected

@@ -17,7 +17,7 @@ import pyarrow as pa
 from click.testing import CliRunner
 
 from flexwire.answers.asking.results import AnswerResult
-from flexwire.capture.files.packets import Unreadable
+from flexwire.capture.files.packets import UnreadableBytes
 from flexwire.capture.tls import OpenedCaptures
 from flexwire.capture.tls.connections import TlsCounts
 from flexwire.cli import capture_open, warmup
@@ -81,7 +81,7 @@ def _printed() -> dict[str, list[Any]]:
             # Names that differ in spaces only are several runs of one command.
             found.setdefault(name.strip(), []).extend(_run(arguments, lines="each line" in name))
     counts = TlsCounts(partly=Counter({"a reason": 1}), unopened=Counter({"a reason": 1}))
-    counts.damaged.append(Unreadable("a", 0, "a reason"))
+    counts.damaged.append(UnreadableBytes("a", 0, "a reason"))
     found["capture open"] = [capture_open._as_json(OpenedCaptures((Path("a"),), counts))]  # noqa: SLF001 - its run would need a key log
     found["analyze"] = [_of_analysis(facts) for facts in (SAMPLE, _LOGS, _ASKED)]
     found["demo"] = [_of_demo()]

@@ -1,13 +1,14 @@
-"""`python -m tools.pages.report_picture REPORT`: the report's picture, for README and the site.
+"""`python -m tools.pages.report_picture FACTS`: the report's picture, for README and the site.
 
-The command opens the report in the machine's own Chromium, Chrome or Edge, and keeps the top of the
-page as docs/images/report.png. The picture has 64 colours, so that the file stays small. `make run`
-writes such a report, `out/demo/report.html`.
+The command renders the report of an analysis from its facts.json, opens it in the machine's own
+Chromium, Chrome or Edge, and keeps the top of the page as docs/images/report.png. The picture has
+64 colours, so that the file stays small. `make run` writes such facts, `out/demo/facts.json`.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from typing import Final
 
 from PIL import Image
 
+from flexwire.facts.facts import Facts
+from flexwire.report import render
 from tools.pages.files import DOCS, ROOT
 
 PICTURE: Final = DOCS / "images" / "report.png"
@@ -54,8 +57,12 @@ def photograph(page: Path, picture: Path, width: int = _WIDTH, height: int = _HE
 def main() -> int:
     """Take the picture."""
     parser = argparse.ArgumentParser("python -m tools.pages.report_picture", description=__doc__)
-    parser.add_argument("report", type=Path, nargs="?", default=ROOT / "out/demo/report.html")
-    photograph(parser.parse_args().report, PICTURE)
+    parser.add_argument("facts", type=Path, nargs="?", default=ROOT / "out/demo/facts.json")
+    facts = json.loads(parser.parse_args().facts.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as directory:
+        page = Path(directory) / "report.html"
+        page.write_text(render(Facts.from_json(facts)), encoding="utf-8")
+        photograph(page, PICTURE)
     sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {PICTURE.stat().st_size:,} bytes\n")
     return 0
 

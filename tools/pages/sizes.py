@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flexwire.protocol.first_bytes import opening_of, parse_size
+from flexwire.protocol.first_bytes import identify_first_bytes, parse_size
 from tools.pages.files import DOCS, write_files
 
 if TYPE_CHECKING:
@@ -70,12 +70,14 @@ def _row(first: bytes) -> str:
     size = int.from_bytes(first, "big", signed=True)
     text = first.decode("latin-1")
     shown = f" `{text}`" if text.isprintable() and text.isascii() else ""
-    return f"| {size} | {first.hex(' ')}{shown} | {opening_of(first).what} |\n"
+    return f"| {size} | {first.hex(' ')}{shown} | {identify_first_bytes(first).what} |\n"
 
 
 def _tail() -> str:
     """Return the last part: what to do about each kind of opening."""
-    advice = "\n\n".join(f"**{title}.** {opening_of(first).advice}" for title, first in _ADVICE)
+    advice = "\n\n".join(
+        f"**{title}.** {identify_first_bytes(first).advice}" for title, first in _ADVICE
+    )
     return f"\n## What to do\n\n{advice}\n"
 
 

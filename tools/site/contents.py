@@ -9,6 +9,7 @@ SECTIONS: Final[dict[str, tuple[str, ...]]] = {
     "Begin": (
         "docs/tutorial",
         "docs/cookbook",
+        "docs/glossary",
         "docs/cli",
         "docs/json",
         "docs/formats",

@@ -88,7 +88,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
     ]
     unread = ours.where(is_unread & F.col("reason").isNotNull())
     every = reduce(DataFrame.unionByName, typed_tables).unionByName(
-        _told(unread), allowMissingColumns=True
+        _without_records(unread), allowMissingColumns=True
     )
     has_error = F.col("error").isNotNull()
     each = every.withColumn("has_error", has_error).groupBy("topic", "source", *_ROW, "has_error")
@@ -104,7 +104,7 @@ def captured_internal_records(tables: AnalysisTables) -> DataFrame | None:
     ).select(*(column.name for column in COLUMNS))
 
 
-def _told(rows: DataFrame) -> DataFrame:
+def _without_records(rows: DataFrame) -> DataFrame:
     """Batches that have no records to read."""
     return rows.select(
         *("topic", "source", "partition", "timestamp"),

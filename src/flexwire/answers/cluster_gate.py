@@ -13,7 +13,7 @@ from flexwire.answers.cluster_features import features
 from flexwire.measures.evidence import SHOWN
 from flexwire.parties import VERDICTS
 from flexwire.protocol.audit import ClusterSeen, NameSample, judge_cluster
-from flexwire.protocol.configurations import CONFIGURED_KINDS, ever_gone
+from flexwire.protocol.configurations import CONFIGURED_KINDS, removed_configurations
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.schema.catalog import catalog
 from flexwire.tables.schema import Column, schema_of
@@ -112,7 +112,7 @@ def _levels(state: ClusterState) -> dict[str, int]:
 
 def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], NameSample]:
     kinds: dict[str, ConfiguredKind] = {kind: kind for kind in CONFIGURED_KINDS}
-    names = sorted({name for _, name in ever_gone()})
+    names = sorted({name for _, name in removed_configurations()})
     rows = configs(state).where("value is not null")
     rows = rows.where(F.col("name").isin(names) & F.col("resource_type").isin([*kinds]))
     each = rows.groupBy("resource_type", "name").agg(
@@ -122,7 +122,7 @@ def _configured(state: ClusterState) -> dict[tuple[ConfiguredKind, str], NameSam
     return {
         (kinds[row.resource_type], row["name"]): NameSample(tuple(row.names), row["count"])
         for row in each.collect()
-        if (kinds[row.resource_type], row["name"]) in ever_gone()
+        if (kinds[row.resource_type], row["name"]) in removed_configurations()
     }
 
 

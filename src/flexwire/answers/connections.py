@@ -84,7 +84,7 @@ def connections(tables: AnalysisTables, short_seconds: int = 10) -> DataFrame:
     open then is in ``opened`` or ``not_closed`` only if its beginning or end was captured.
     """
     short_us = to_int(short_seconds, "short_seconds", least=1) * 1_000_000
-    rows = _known(tables)
+    rows = _connection_rows(tables)
     rows = rows.groupBy(*_WHO).agg(*_sums(short_us)).join(_busiest(rows), [*_WHO], "left")
     minutes = rows.agg(((F.max("last_us") - F.min("first_us")) / 60_000_000).alias("minutes"))
     # A capture of less than a minute says nothing of a whole one, and is taken as one.
@@ -129,7 +129,7 @@ def _sums(short_us: int) -> list[SparkColumn]:
     ]
 
 
-def _known(tables: AnalysisTables) -> DataFrame:
+def _connection_rows(tables: AnalysisTables) -> DataFrame:
     """The connections that are Kafka, with what their frames say of each."""
     key = connection_key(tables.connections.columns)
     of_kafka = tables.connections.where("is_kafka").select(

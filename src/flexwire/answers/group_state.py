@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import with_stable_lag
 from flexwire.answers.state import groups, lag, last_commits
-from flexwire.answers.state.log import passed
+from flexwire.answers.state.log import elapsed_us
 from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
@@ -90,7 +90,7 @@ def group_state(tables: AnalysisTables) -> DataFrame | None:
     )
     is_empty = F.coalesce(F.col("members") == 0, F.lit(True))
     now = logs.now(_TOPIC, F.coalesce("log_partition", "commits_partition"))
-    idle = F.when(is_empty, passed(F.greatest("last_commit_time", "time"), now))
+    idle = F.when(is_empty, elapsed_us(F.greatest("last_commit_time", "time"), now))
     is_known = F.coalesce("has_commits", F.lit(True)) & F.coalesce("has_group", F.lit(True))
     return both.withColumns({"is_known": is_known, "idle_us": idle})
 

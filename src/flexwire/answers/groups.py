@@ -16,11 +16,11 @@ from flexwire.answers.asking.groups import (
     classic_beats,
     classic_exchanges,
     events,
-    expired,
     heartbeat_epochs,
     heartbeat_exchanges,
     joined_causes,
-    with_what_was_before,
+    session_expiry,
+    with_history,
 )
 from flexwire.columnar.record_columns import MOMENT
 from flexwire.facts.answers import AnswerPicture
@@ -88,7 +88,7 @@ def groups(tables: AnalysisTables) -> DataFrame | None:
     others = [*heartbeat_epochs(tables)]
     if filters[0].api_name == JOIN:
         others += classic_beats(tables)
-    group_events = with_what_was_before(events(tables, filters, others))
+    group_events = with_history(events(tables, filters, others))
     rows = _with_generation(_proven(group_events)).groupBy(*_GROUP, "generation").agg(*_sums())
     return rows.where("is_there")
 
@@ -100,17 +100,19 @@ def _proven(group_events: DataFrame) -> DataFrame:
         kind.isin(event.EPOCH, event.COME) & (F.col("generation") > 0)
     )
     proofs = [
-        F.when(is_named, _told(number, F.col("at"))),
-        F.when(kind == event.LEAVE_EVENT, _told(F.lit(None), F.col("asked"), _LEFT)),
-        F.when((kind == event.COME) & F.col("is_good"), _told(number, F.col("asked"), _NEW)),
+        F.when(is_named, _is_told(number, F.col("at"))),
+        F.when(kind == event.LEAVE_EVENT, _is_told(F.lit(None), F.col("asked"), _LEFT)),
+        F.when((kind == event.COME) & F.col("is_good"), _is_told(number, F.col("asked"), _NEW)),
     ]
     proofs += [
-        F.when((kind == event.JOIN_EVENT) & proof, _told(number, F.col("asked"), cause))
+        F.when((kind == event.JOIN_EVENT) & proof, _is_told(number, F.col("asked"), cause))
         for cause, proof in joined_causes().items()
     ]
-    ended = expired()
+    ended = session_expiry()
     proofs.append(
-        F.when((kind == event.JOIN_EVENT) & ended.isNotNull(), _told(number + 1, ended, _EXPIRED))
+        F.when(
+            (kind == event.JOIN_EVENT) & ended.isNotNull(), _is_told(number + 1, ended, _EXPIRED)
+        )
     )
     each = group_events.select(
         *_GROUP, kind, "member_id", "asked", "answered", "listed", "reason",
@@ -121,7 +123,7 @@ def _proven(group_events: DataFrame) -> DataFrame:
     return each.withColumns({"is_there": is_there, "reason": F.when(gives_reason, F.col("reason"))})
 
 
-def _told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
+def _is_told(generation: SparkColumn, time: SparkColumn, cause: str | None = None) -> SparkColumn:
     return F.struct(
         generation.cast("bigint").try_cast("int").alias("generation"),
         time.alias("sign_time"),

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F  # noqa: N812 - what every Spark program calls it
 
 from flexwire.answers.asking.answer import Answer, returns
-from flexwire.answers.asking.internal_logs import opened
+from flexwire.answers.asking.internal_logs import open_transactions_of
 from flexwire.answers.state import transactions
 from flexwire.answers.state.partitions import NOW, hanging_by
 from flexwire.facts.answers import AnswerPicture
@@ -68,7 +68,8 @@ def hanging_transactions(tables: AnalysisTables) -> DataFrame | None:
         return None
     now = logs.now(_TOPIC, F.col("log_partition"))
     rows = hanging_by(
-        transactions_seen.withColumn(NOW, F.timestamp_micros(now)), opened(logs, _TOPIC)
+        transactions_seen.withColumn(NOW, F.timestamp_micros(now)),
+        open_transactions_of(logs, _TOPIC),
     )
     is_known = F.col("state").isNotNull() | F.lit(logs.has_all(_TOPIC))
     ours = F.coalesce(NOW, F.lit(newest))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import share_state as state_of
 from flexwire.answers.state.commits import readable_end
-from flexwire.answers.state.share_state import held_batches
+from flexwire.answers.state.share_state import combined_batches
 from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
@@ -62,7 +62,7 @@ def share_state(tables: AnalysisTables) -> DataFrame | None:
         return None
     ends = logs.ends(_TOPIC)
     complete_count = F.when(F.col("delivery_complete_count") >= 0, F.col("delivery_complete_count"))
-    batches = held_batches(F.col("state_batches"), F.col("start_offset"))
+    batches = combined_batches(F.col("state_batches"), F.col("start_offset"))
     lag = F.when(
         F.col("start_offset") >= 0,
         F.try_subtract(

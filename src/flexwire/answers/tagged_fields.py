@@ -85,7 +85,9 @@ def tagged_fields(tables: AnalysisTables) -> DataFrame:
     )
     # Software that nobody told is null on both sides.
     same = [F.col(column).eqNullSafe(F.col(f"all_{column}")) for column in ("message", *_SOFTWARE)]
-    rows = rows.join(F.broadcast(_every(frames, software_names)), reduce(and_, same), "left")
+    rows = rows.join(
+        F.broadcast(_messages_read(frames, software_names)), reduce(and_, same), "left"
+    )
     every = F.when(F.col("is_header"), F.col("all_headers")).otherwise(F.col("all_bodies"))
     rows = rows.withColumns(
         {
@@ -153,7 +155,7 @@ def software(frames: DataFrame) -> DataFrame:
     return F.broadcast(names.select(*key, "one.*"))
 
 
-def _every(frames: DataFrame, software_names: DataFrame) -> DataFrame:
+def _messages_read(frames: DataFrame, software_names: DataFrame) -> DataFrame:
     """How many headers and bodies were read, by the message's name and software."""
     key = connection_key(frames.columns)
     each = frames.groupBy(*key, "message").agg(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from flexwire.answers.asking.answer import AnalysisTables
 
 
-class _Named(NamedTuple):
+class _TopicPlace(NamedTuple):
     """Where a message names topics: an array in its body, and what a topic is called there."""
 
     message: str
@@ -34,12 +34,12 @@ class _Named(NamedTuple):
 _COUNTED: Final = ("requests", "responses", "commits")
 # In a fetch session a request names what changed, and a response what has something new (KIP-227).
 _PLACES: Final = (
-    _Named("FetchRequest", "topics", "topic", "requests"),
-    _Named("FetchResponse", "responses", "topic", "responses"),
-    _Named("ShareFetchRequest", "topics", None, "requests", "group_id"),
-    _Named("ShareFetchResponse", "responses", None, "responses"),
-    _Named("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
-    _Named("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _TopicPlace("FetchRequest", "topics", "topic", "requests"),
+    _TopicPlace("FetchResponse", "responses", "topic", "responses"),
+    _TopicPlace("ShareFetchRequest", "topics", None, "requests", "group_id"),
+    _TopicPlace("ShareFetchResponse", "responses", None, "responses"),
+    _TopicPlace("OffsetCommitRequest", "topics", "name", "commits", "group_id"),
+    _TopicPlace("TxnOffsetCommitRequest", "topics", "name", "commits", "group_id"),
 )
 _FOLLOWERS: Final = "FetchRequest"
 _CLIENT: Final = ("client_id", "address")
@@ -79,7 +79,7 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     time, or in a fetch session that began before the capture and had nothing new.
     """
     readers = [
-        named_topics for place in _PLACES if (named_topics := _named(tables, place)) is not None
+        named_topics for place in _PLACES if (named_topics := _topics_of(tables, place)) is not None
     ]
     if not readers:
         return None
@@ -98,7 +98,7 @@ def topic_readers(tables: AnalysisTables) -> DataFrame | None:
     return both.withColumn("is_follower", F.coalesce("is_follower", F.lit(False)))
 
 
-def _named(tables: AnalysisTables, place: _Named) -> DataFrame | None:
+def _topics_of(tables: AnalysisTables, place: _TopicPlace) -> DataFrame | None:
     """Return the topics that a message's table names, a row each; None where there is no table."""
     table = tables.message(place.message)
     if table is None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 
 from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.state import groups, last_commits, share_state
-from flexwire.answers.state.log import is_older, passed
+from flexwire.answers.state.log import elapsed_us, is_older
 from flexwire.facts.answers import AnswerPicture
 from flexwire.protocol.internal_topics import InternalTopic
 from flexwire.tables.schema import Column
@@ -95,17 +95,17 @@ def unused_groups(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
     now = F.unix_micros(F.lit(logs.newest(_TOPIC)).cast("timestamp"))
     none = F.array().cast("array<string>")
     is_idle = F.coalesce(is_older(last, now, recent), F.lit(True))
-    both = both.join(_seen(tables), "group", "left_anti")
+    both = both.join(_groups_in_traffic(tables), "group", "left_anti")
     return both.where(is_known & is_empty & is_idle).withColumns(
         {
             "topics": F.coalesce("topics", none),
             "last_time": last,
-            "idle_us": passed(last, now),
+            "idle_us": elapsed_us(last, now),
         }
     )
 
 
-def _seen(tables: AnalysisTables) -> DataFrame:
+def _groups_in_traffic(tables: AnalysisTables) -> DataFrame:
     """Return the groups that clients are members of or commit for, as traffic shows it."""
     tables_of_uses = [table for name in _USES if (table := tables.message(name)) is not None]
     none = tables.frames.where("false").select(F.lit(None).cast("string").alias("group"))

@@ -12,7 +12,7 @@ from flexwire.answers.asking.answer import Answer, returns
 from flexwire.answers.asking.internal_logs import TOPICS
 from flexwire.answers.cluster_configs import configs
 from flexwire.answers.state import group_members, groups, last_commits
-from flexwire.answers.state.log import is_older, passed
+from flexwire.answers.state.log import elapsed_us, is_older
 from flexwire.answers.topic_readers import topic_readers
 from flexwire.errors import CaptureError
 from flexwire.facts.answers import AnswerPicture
@@ -96,14 +96,14 @@ def unused_topics(tables: AnalysisTables, recent: timedelta = RECENT) -> DataFra
         F.max("commit_time").alias("last_commit_time"),
         F.bool_or(alive | ~is_settled | is_recent).alias("is_used"),
     )
-    expected = _wanted(logs).unionByName(_fetched(tables, logs)).distinct()
+    expected = _expected_topics(logs).unionByName(_fetched(tables, logs)).distinct()
     expected = expected.withColumn("is_wanted", F.lit(True))
     rows = _topics(logs).join(uses, "topic", "left").join(expected, "topic", "left")
-    rows = rows.join(_compacted(logs), "topic", "left")
+    rows = rows.join(_compacted_topics(logs), "topic", "left")
     rows = rows.where("not coalesce(is_used, false) and is_wanted is null").withColumns(
         {
             "groups": F.coalesce("groups", F.lit(0).cast("bigint")),
-            "unread_us": passed("last_commit_time", now),
+            "unread_us": elapsed_us("last_commit_time", now),
             "is_known": F.lit(logs.has_all(_TOPIC)),
             "software": _software(F.col("topic")),
             "is_compacted": _if_known(logs, F.coalesce("is_compacted", F.lit(False))),
@@ -132,7 +132,7 @@ def _fetched(tables: AnalysisTables, logs: InternalLogs) -> DataFrame:
     return topics.where("topic is not null").distinct()
 
 
-def _compacted(logs: InternalLogs) -> DataFrame:
+def _compacted_topics(logs: InternalLogs) -> DataFrame:
     """Return the topics whose own configuration has them compacted."""
     state = _state(logs)
     if state is None:
@@ -155,7 +155,7 @@ def _state(logs: InternalLogs) -> ClusterState | None:
         return None
 
 
-def _wanted(logs: InternalLogs) -> DataFrame:
+def _expected_topics(logs: InternalLogs) -> DataFrame:
     """The topics that members want or have."""
     members = logs.view(_TOPIC, group_members)
     if members is None:

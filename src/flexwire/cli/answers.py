@@ -75,13 +75,13 @@ def answers(
     """
     from flexwire.answers.asking.results import ALL
     from flexwire.facts.captures import part_columns
-    from flexwire.spark.answers.outputs import answers_of, notes_of, sampled_in, to_send
+    from flexwire.spark.answers.outputs import notes_of, sampled_in, stored_answers, to_send
 
     if reset_plan is not None:
         names = _of_plan(names)
     if format == "csv" and len(names) != 1:
         raise click.UsageError("CSV has the columns of one answer, so name one")
-    given = answers_of(
+    given = stored_answers(
         out, names or ALL, labels, master=master, memory=memory, worker_memory=worker_memory
     )
     for told in dict.fromkeys((*notes_of(out), *(told for one in given for told in one.notes))):

@@ -144,10 +144,10 @@ def _explained(
 
 
 def _explain_size(text: str, output: Format) -> None:
-    from flexwire.protocol.first_bytes import opening_of, parse_size
+    from flexwire.protocol.first_bytes import identify_first_bytes, parse_size
 
     first = parse_size(text)
-    found = opening_of(first)
+    found = identify_first_bytes(first)
     number = int.from_bytes(first, "big", signed=True)
     if output is Format.JSON:
         form = {

@@ -16,7 +16,7 @@ from flexwire.cli.terminal import write_data
 if TYPE_CHECKING:
     from flexwire.schema.parse import Mode
     from flexwire.specs.cost.meter import ComparisonSide, CostMeter
-    from flexwire.specs.cost.sides import SpecSet
+    from flexwire.specs.cost.sides import SideSpecs
 
 _NARROWEST = 80
 _BUNDLED = "the bundled specs"
@@ -157,20 +157,20 @@ def _sides(
     )
 
 
-def _specs(paths: tuple[str, ...], mode: Mode) -> SpecSet:
+def _specs(paths: tuple[str, ...], mode: Mode) -> SideSpecs:
     from flexwire.schema.editions import read_editions
-    from flexwire.specs.cost.sides import SpecSet, bundled_specs
+    from flexwire.specs.cost.sides import SideSpecs, bundled_specs
 
-    return SpecSet(read_editions(paths, mode)[0]) if paths else bundled_specs()
+    return SideSpecs(read_editions(paths, mode)[0]) if paths else bundled_specs()
 
 
 def _measure(meter: CostMeter, captures: tuple[str, ...], vectors: tuple[Path, ...]) -> None:
-    from flexwire.capture.messages import Unused, read_messages
+    from flexwire.capture.messages import UnusedBytes, read_messages
     from flexwire.specs.cost.meter import SentMessage
     from flexwire.specs.cost.vectors import read_vectors
 
     for one in read_messages(_files(captures)):
-        if isinstance(one, Unused):
+        if isinstance(one, UnusedBytes):
             meter.leave_out(one.kind, one.reason, one.size)
         else:
             meter.add(

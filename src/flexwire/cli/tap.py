@@ -258,7 +258,7 @@ def how_to_trust(made: ThrowawayCa) -> str:
 def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, ThrowawayCa | None]:
     from flexwire.client.notation import parse_listener
     from flexwire.tap import ListenTls
-    from flexwire.tap.security import make_throwaway, names_of
+    from flexwire.tap.security import listener_names, make_throwaway_ca
 
     certificate, key, made = told["listen_certificate"], told["listen_key"], None
     if told["throwaway_ca"] is not None:
@@ -268,7 +268,7 @@ def _listening(listen: str, told: dict[str, Any]) -> tuple[ListenTls | None, Thr
         if not is_tls:
             raise InputError("--throwaway-ca is for --listen ssl://…")
         named = (told["advertised_host"],) if told["advertised_host"] else ()
-        made = make_throwaway(told["throwaway_ca"], (*named, *names_of(address.host)))
+        made = make_throwaway_ca(told["throwaway_ca"], (*named, *listener_names(address.host)))
         certificate, key = made.certificate, made.key
     if certificate is None:
         _refuse_alone(told, "listen_certificate", "listen_key", "listen_ca")
@@ -321,7 +321,7 @@ def _password(told: dict[str, Any], side: str) -> str | None:
 
 def to_config(told: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of `TapConfig` that the options say, but for ``security``."""
-    from flexwire.capture.files.kept_files import KeepLimit
+    from flexwire.capture.files.retention import KeepLimit
 
     config: dict[str, Any] = {}
     for one in dataclasses.fields(TapConfig):

@@ -10,7 +10,13 @@ from flexwire.codec import message
 from flexwire.protocol.credentials import withhold
 from flexwire.protocol.error_codes import NO_ERROR
 from flexwire.protocol.frame_explanation import FrameSection, WholeFrame, explain_frame
-from flexwire.protocol.readable_json import called, code_names, shown, shown_form, structures
+from flexwire.protocol.readable_json import (
+    describe_error_code,
+    error_code_names,
+    make_readable,
+    to_readable_json,
+    walk_structures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,24 +96,24 @@ class BrokerAnswer:
     @property
     def error_codes(self) -> list[ErrorField]:
         """The error codes that are not 0, in the order of the message."""
-        return [one for one in self._codes() if one.code != NO_ERROR]
+        return [field for field in self._codes() if field.code != NO_ERROR]
 
     @property
     def is_moved(self) -> bool:
         """Whether an error code says that another broker answers, or this one in a moment."""
-        return any(one.code in _MOVED for one in self.error_codes)
+        return any(field.code in _MOVED for field in self.error_codes)
 
     @property
     def did_nothing(self) -> bool:
         """Whether every part of the request failed, so that to send it again does nothing twice."""
-        codes = list(self._codes())
+        fields = list(self._codes())
         # A structure's code says nothing of those inside it.
         inmost = [
-            one
-            for one in codes
-            if not any(_is_inside(other.path, one.path) for other in codes if other is not one)
+            field
+            for field in fields
+            if not any(_is_inside(outer.path, field.path) for outer in fields if outer is not field)
         ]
-        return bool(inmost) and all(one.code != NO_ERROR for one in inmost)
+        return bool(inmost) and all(field.code != NO_ERROR for field in inmost)
 
     def to_json(self, *, names: bool = False, records: bool = False) -> dict[str, Any] | None:
         """The response's JSON form; None where there is none.
@@ -116,11 +122,13 @@ class BrokerAnswer:
         ``records`` the records of a field are JSON, as `Broker.call` takes them.
         """
         if self.response is not None:
-            return shown(self.response, self.response_version, names=names, records=records)
+            return to_readable_json(
+                self.response, self.response_version, names=names, records=records
+            )
         if self.read is None or self._kind is None:
             return None
         form = copy.deepcopy(self.read)
-        return shown_form(form, self._kind, self.response_version, names=names, records=records)
+        return make_readable(form, self._kind, self.response_version, names=names, records=records)
 
     @property
     def _kind(self) -> type[Message] | None:
@@ -135,10 +143,10 @@ class BrokerAnswer:
             return []
         schema = self._kind.definition.schema(self.response_version)
         return [
-            ErrorField(one.at(name), code, called(code))
-            for one in structures(form, schema)
-            for name in code_names(one.schema)
-            if (code := one.form.get(name)) is not None
+            ErrorField(structure.at(name), code, describe_error_code(code))
+            for structure in walk_structures(form, schema)
+            for name in error_code_names(structure.schema)
+            if (code := structure.form.get(name)) is not None
         ]
 
 

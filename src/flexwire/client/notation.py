@@ -53,12 +53,12 @@ def parse_listener(text: str) -> ListenerAddress:
     >>> parse_listener("SSL://broker-1:9093").is_tls, parse_listener("broker-1:9092").is_tls
     (True, False)
     """
-    protocol, found, rest = text.strip().rpartition("://")
-    if not found:
+    protocol, separator, rest = text.strip().rpartition("://")
+    if not separator:
         return ListenerAddress(parse_host_port(text), is_tls=False)
     if protocol.upper() not in _PROTOCOLS:
-        known = ", ".join(f"{one.lower()}://" for one in _PROTOCOLS)
-        raise TapError(f"expected one of {known}, got {protocol + found!r}")
+        names = ", ".join(f"{protocol_name.lower()}://" for protocol_name in _PROTOCOLS)
+        raise TapError(f"expected one of {names}, got {protocol + separator!r}")
     return ListenerAddress(parse_host_port(rest), _PROTOCOLS[protocol.upper()])
 
 

@@ -68,13 +68,13 @@ REMARKS: Final = {
 class Danger(NamedTuple):
     """What a request of an API does that is easily overlooked, and which bodies do it."""
 
-    told: str
+    effect: str
     holds: Callable[[Any], bool] = lambda _: True
 
 
-def _is_open(one: Any) -> bool:
+def _is_open(acl_filter: Any) -> bool:
     """Whether a filter of ACLs leaves open which resource and whose ACLs it is for."""
-    return one.resource_name_filter is None and one.principal_filter is None
+    return acl_filter.resource_name_filter is None and acl_filter.principal_filter is None
 
 
 _JOINS: Final = "with memberEpoch 0 it joins the group and takes a share of its work"
@@ -146,8 +146,8 @@ def why_it_writes(api_name: str, body: Any) -> str | None:
     """
     if api_name not in READING:
         danger = DANGERS.get(api_name)
-        told = f": {danger.told}" if danger is not None and danger.holds(body) else ""
-        return f"{api_name} may change something{told}"
+        effect = f": {danger.effect}" if danger is not None and danger.holds(body) else ""
+        return f"{api_name} may change something{effect}"
     if api_name == "Metadata" and body.topics and body.allow_auto_topic_creation:
         return (
             "Metadata may create the topics that it names, as its allowAutoTopicCreation is true "

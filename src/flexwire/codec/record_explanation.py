@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.errors import DecodeError, RecordError
 from flexwire.records import MAX_INFLATED, Compression, decode_batches
-from flexwire.records.inflation import taken_by
+from flexwire.records.inflation import count_bytes
 from flexwire.schema.spec import camel_case
 from flexwire.wire.batch_layout import HEADER_FIELDS, HEADER_SIZE, PREFIXES, RECORD_BATCH
 from flexwire.wire.varint import read_varint, read_varlong
@@ -60,7 +60,7 @@ def explain_records(data: bytes, path: str) -> list[Meaning] | None:
             meanings += _batch(batch, records, f"{path}[{index}]", left)
             if records is not None:
                 left = max(0, left - len(records))
-                room -= taken_by(records) if is_packed else 0
+                room -= count_bytes(records) if is_packed else 0
     except (RecordError, DecodeError):
         return None
     return meanings

@@ -207,9 +207,7 @@ class ClassBuilder:
             return (field.attribute, Any, [])
         if field.type.is_struct:
             if field.type.name not in self.fields:
-                raise SpecError(
-                    f"structure {field.type.name} is nowhere given fields", source=self.source
-                )
+                raise SpecError(f"structure {field.type.name} is never defined", source=self.source)
             inner = self._class(field.type.name, MessageStruct, (*open_, struct))
             if default is not None:
                 self.sizes[struct] += self.sizes[field.type.name]

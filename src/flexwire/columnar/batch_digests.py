@@ -6,7 +6,7 @@ batch, and what the kernel refuses as the object that was read instead; both bec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,9 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
 
-    Words = np.ndarray[Any, Any]
 
 MOST_KEYS: Final = 1 << 20
 """So many keys are handed over at once, 32 MB of them; of one batch more, where it has more."""
@@ -86,16 +86,16 @@ class BatchDigests:
 
     def __init__(
         self,
-        keys: Callable[[Words], None],
+        keys: Callable[[NumpyArray], None],
         seed: int = 0,
-        outcomes: Callable[[Words, Words, Words], Words] | None = None,
+        outcomes: Callable[[NumpyArray, NumpyArray, NumpyArray], NumpyArray] | None = None,
         settled: Sequence[int] = (0,),
-        heard: Callable[[dict[str, Words]], None] | None = None,
+        heard: Callable[[dict[str, NumpyArray]], None] | None = None,
     ) -> None:
         self.at = 0
-        self.sizes: Words = np.zeros(SIZES, np.int64)
+        self.sizes: NumpyArray = np.zeros(SIZES, np.int64)
         """How many records there are of each class of sizes."""
-        self.skipped: list[Words] = []
+        self.skipped: list[NumpyArray] = []
         """Where batches stand that have no record that is wanted, and how many bytes they have."""
         self._keys_done = keys
         self._seed = seed
@@ -104,10 +104,10 @@ class BatchDigests:
         self._heard = heard
         # So many of the keys that are held are known to be of settled batches.
         self._kept_keys = 0
-        self._rows: list[dict[str, Words]] = []
+        self._rows: list[dict[str, NumpyArray]] = []
         self._count = 0
-        self._digests: Words = np.zeros(0, DIGEST)
-        self._keys: Words = np.zeros(0, KEYS_DTYPE)
+        self._digests: NumpyArray = np.zeros(0, DIGEST)
+        self._keys: NumpyArray = np.zeros(0, KEYS_DTYPE)
         room = load_kernel("record_sums")
         self._run = room and room.BatchDigester(self.sizes, seed)
 
@@ -121,14 +121,14 @@ class BatchDigests:
         if self._run is not None:
             self._run.want(limits, check_crc)
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Digest batches of a table from the first on, as `RecordColumnBuilder.read` reads them."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
         stopped: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
         return stopped
 
-    def _make_room(self, batch: Words) -> None:
+    def _make_room(self, batch: NumpyArray) -> None:
         """Have room for the keys of a batch at least."""
         size = int(batch["end"] - batch["start"])
         count = min(max(0, int(batch["count"])), size // LEAST_RECORD)
@@ -145,7 +145,7 @@ class BatchDigests:
             self._keys_done(self._keys[: self._run.used])
             self._run.used = self._kept_keys = 0
 
-    def counted(self, batches: Words, first: int) -> None:
+    def counted(self, batches: NumpyArray, first: int) -> None:
         """Hear that batches of the table, from the ``first`` row on, were done with."""
         digests = self._digests[first : first + len(batches)]
         is_kept = batches["is_skipped"] == 0
@@ -165,14 +165,14 @@ class BatchDigests:
         self._keep_settled(rows)
         self._hold(rows, len(batches))
 
-    def _outcome(self, rows: dict[str, Words]) -> Words:
+    def _outcome(self, rows: dict[str, NumpyArray]) -> NumpyArray:
         if self._outcomes is None:
             return np.zeros(len(rows[_MAGIC]), np.int64)
         # In the attributes of messages these bits have no meaning.
         attributes = np.where(rows[_MAGIC] == RECORD_BATCH, rows["attributes"], 0)
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
-    def _keep_settled(self, rows: dict[str, Words]) -> None:
+    def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
         """Drop the keys of batches that are not settled; those of these rows came last."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
@@ -187,10 +187,10 @@ class BatchDigests:
             self._run.used = used
         self._kept_keys = used
 
-    def _skip(self, positions: Words, sizes: Words) -> None:
+    def _skip(self, positions: NumpyArray, sizes: NumpyArray) -> None:
         self.skipped.append(np.stack([positions + self.at, sizes]))
 
-    def _hold(self, rows: dict[str, Words], count: int) -> None:
+    def _hold(self, rows: dict[str, NumpyArray], count: int) -> None:
         if count:
             self._rows.append(rows)
             self._count += count

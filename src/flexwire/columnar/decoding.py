@@ -35,12 +35,12 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.reference import Kernel
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
     Path: TypeAlias = tuple[str, ...]
-    Words = np.ndarray[Any, Any]
 
 
 _ENDS = 2
@@ -306,7 +306,7 @@ class _DecodedRows(MessageRows):
         return read_row(schema, self.data[row].as_py(), absent_are_null=self.absent_are_null)
 
 
-def _binary(data: pa.Array) -> tuple[Words, int, int]:
+def _binary(data: pa.Array) -> tuple[NumpyArray, int, int]:
     """Give the offsets of the rows, and where and how large their bytes are."""
     width = {pa.binary(): np.int32, pa.large_binary(): np.int64}.get(data.type)
     if width is None:

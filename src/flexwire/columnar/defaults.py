@@ -7,7 +7,7 @@ writing compares the columns with them.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 if TYPE_CHECKING:
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.types import ColumnNode
     from flexwire.wire.schema import Field, Schema
 
@@ -29,7 +30,7 @@ class ColumnDefaults:
         self.absent_are_null = absent_are_null
         self.writing = writing
         self._rows: Rows = []
-        self._texts: dict[bytes, np.ndarray[Any, Any]] = {}
+        self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
         """Put rows into the program; gives where, in bytes, and how many."""
@@ -37,7 +38,7 @@ class ColumnDefaults:
         self._rows += rows
         return at, len(rows)
 
-    def words(self) -> np.ndarray[Any, Any]:
+    def words(self) -> NumpyArray:
         """Give all rows kept."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 

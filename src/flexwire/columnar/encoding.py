@@ -28,11 +28,11 @@ from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.reference import Kernel
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
-    Words = np.ndarray[Any, Any]
 
 _MARGIN = 1.1
 _LEAST = 4096
@@ -158,13 +158,13 @@ class _WrittenRows(MessageRows):
         self.program = _program(message, self.valid_versions, encoding)
         self.binding = ColumnBinding(self.program, data)
 
-    def start(self, first: int, ends: Words) -> KernelRun:
+    def start(self, first: int, ends: NumpyArray) -> KernelRun:
         """Begin a run that puts the rows' ends into ``ends``."""
         run = KernelRun(self, self.program, first)
         run.put({L.C_COLUMNS: address(self.binding.columns), L.C_ENDS: address(ends)})
         return run
 
-    def missing(self, first: int, after: int) -> Words | None:
+    def missing(self, first: int, after: int) -> NumpyArray | None:
         """Say which rows have no value, null ones and those that were refused, if any."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
@@ -176,7 +176,7 @@ class _WrittenRows(MessageRows):
         return write_row(schema, self.data[row].as_py())
 
 
-def _put_out(run: KernelRun, size: int) -> Words:
+def _put_out(run: KernelRun, size: int) -> NumpyArray:
     """Give memory that a run writes into from now on."""
     out = allocate(size)
     run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})

@@ -20,7 +20,7 @@ from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
 
 
 # The bytes of a number in its column, by its operation.
@@ -73,8 +73,8 @@ class ColumnProgram:
         self.defaults = ColumnDefaults(absent_are_null=absent_are_null, writing=writing)
         self.depth = 1
         # What a run learns for the next: elements of each level and bytes of each column, by row.
-        self.level_hints: np.ndarray[Any, Any] = np.zeros(self.tree.levels)
-        self.data_hints: np.ndarray[Any, Any] = np.zeros(len(self.tree.nodes))
+        self.level_hints: NumpyArray = np.zeros(self.tree.levels)
+        self.data_hints: NumpyArray = np.zeros(len(self.tree.nodes))
         self._operations: list[list[int]] = []
         self._later: list[Callable[[], None]] = []
         self._tag_rows: list[int] = []
@@ -276,7 +276,7 @@ class ColumnProgram:
 
     # The words, once all of them are there.
 
-    def _number_rows(self) -> np.ndarray[Any, Any]:
+    def _number_rows(self) -> NumpyArray:
         """Give the rows of all numbers, those of one operation by their types."""
         number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
@@ -323,7 +323,7 @@ class ColumnProgram:
         self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
-def address(array: np.ndarray[Any, Any]) -> int:
+def address(array: NumpyArray) -> int:
     """Give where the values of an array without gaps begin; numpy takes three times as long."""
     return int(pa.py_buffer(array).address)
 
@@ -407,7 +407,7 @@ class ColumnFullError(Exception):
     """A column would pass `MOST`: what is read goes into a chunk of its own."""
 
 
-def allocate(size: int) -> Words:
+def allocate(size: int) -> NumpyArray:
     """Give memory that Arrow's pool keeps for the next batch once it is free.
 
     Memory fresh from the system costs as much again as filling it, and threads wait for it.
@@ -426,9 +426,9 @@ class ColumnBuffers:
         self.columns = np.zeros((len(program.tree.nodes), L.COLUMN // 8), np.int64)
         self.levels = np.zeros((program.tree.levels, L.LEVEL // 8), np.int64)
         self._nodes = program.used
-        self._data: dict[int, Words] = {}
-        self._offsets: dict[int, Words] = {}
-        self._valid: dict[int, Words] = {}
+        self._data: dict[int, NumpyArray] = {}
+        self._offsets: dict[int, NumpyArray] = {}
+        self._valid: dict[int, NumpyArray] = {}
         bound = min(bound, MOST)
         self._grow_level(0, rows)
         # The rows that a kernel nulls are the only ones that it marks.
@@ -470,7 +470,7 @@ class ColumnBuffers:
         self.columns[column, L.K_CAPACITY // 8] = capacity
 
     def _replace(
-        self, buffers: dict[int, Words], node: ColumnNode, word: int, size: int, used: int
+        self, buffers: dict[int, NumpyArray], node: ColumnNode, word: int, size: int, used: int
     ) -> None:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
@@ -503,7 +503,7 @@ class ColumnBuffers:
         """Give the first ``rows`` rows."""
         return self._array(self.program.tree.root, rows, None)
 
-    def _array(self, node: ColumnNode, count: int, within: Words | None) -> pa.Array:
+    def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
         """Give a column; ``within`` says where the structure that it belongs to is null, if it is.
 
         A null's fields are null, although Arrow would not need it: so a field taken alone is right.
@@ -527,7 +527,9 @@ class ColumnBuffers:
             buffers.append(buffer(self._data[node.number], count * node.width))
         return pa.Array.from_buffers(node.kind, count, buffers, children=children)
 
-    def _validity(self, node: ColumnNode, count: int, within: Words | None) -> Words | None:
+    def _validity(
+        self, node: ColumnNode, count: int, within: NumpyArray | None
+    ) -> NumpyArray | None:
         valid = self._valid.get(node.number)
         if valid is None:
             return within
@@ -538,7 +540,7 @@ class ColumnBuffers:
         return None if valid.min(initial=1) else valid
 
 
-def _unused(node: ColumnNode, count: int, within: Words | None) -> pa.Array:
+def _unused(node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
     if node.is_tagged_fields:
         offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
         valid = None if within is None else bits(within)
@@ -547,7 +549,7 @@ def _unused(node: ColumnNode, count: int, within: Words | None) -> pa.Array:
     return pa.nulls(count, node.kind)
 
 
-def buffer(array: Words, size: int) -> pa.Buffer:
+def buffer(array: NumpyArray, size: int) -> pa.Buffer:
     """Give the first ``size`` bytes of an array."""
     return trimmed(pa.py_buffer(array), size)
 
@@ -559,6 +561,6 @@ def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 
-def bits(flags: Words) -> pa.Buffer:
+def bits(flags: NumpyArray) -> pa.Buffer:
     """Give a bit for each flag, as Arrow has them."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -35,9 +35,8 @@ from flexwire.wire.limits import FIRST_MILLISECOND, INT64_MIN, LAST_MILLISECOND
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
-
-    Words = np.ndarray[Any, Any]
 
 
 # The rows of a column that is kept: more than a group of records of 64 bytes has.
@@ -56,7 +55,7 @@ class RepeatedTexts:
         self._longest = max(map(len, self._texts))
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
-    def repeated(self, numbers: Words, counts: Words) -> pa.StringArray | pa.ChunkedArray:
+    def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
         """Give a column with each text as often as its count says, chunked if one cannot hold it.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
@@ -150,7 +149,7 @@ def moment(milliseconds: int) -> int | None:
     return milliseconds * 1000 if is_moment else None
 
 
-def to_moments(milliseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
     """Make timestamps of the wire values of `MOMENT` where they stand, as `moment` does.
 
     Gives which of them are not null; None where there are no nulls.
@@ -259,7 +258,7 @@ class RecordColumnBuilder:
             sizes = [hints.room(name, size, largest) for name in ("header key", "header value")]
             run.add_headers(*sizes)
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Read batches of a table, from the first on, whose positions count from ``data``.
 
         Gives the row of the batch where that stopped, and whether it was refused; else there is no
@@ -274,7 +273,7 @@ class RecordColumnBuilder:
         rows: int = self._run.rows
         return rows
 
-    def to_arrow(self, batches: Words) -> Iterator[pa.RecordBatch]:
+    def to_arrow(self, batches: NumpyArray) -> Iterator[pa.RecordBatch]:
         """Give the records so far, those of the batches given: nearly always as one batch."""
         self._learn(load_kernel("batches").bounds(batches)[1])
         columns = [self._column(name, batches) for name in self._columns]
@@ -291,7 +290,7 @@ class RecordColumnBuilder:
             if (column, "data") in self._run.rooms:
                 share[column] = self._run.used(column) / max(size, 1)
 
-    def _column(self, name: str, batches: Words) -> pa.Array:
+    def _column(self, name: str, batches: NumpyArray) -> pa.Array:
         rows = self._run.rows
         if name == "offset":
             return pa.Array.from_buffers(pa.int64(), rows, [None, self._buffer(name, 8 * rows)])
@@ -326,11 +325,11 @@ class RecordColumnBuilder:
         return trimmed(self._run.rooms[room], size)
 
 
-def _moments(data: pa.Buffer, rows: int, valid: Words | None) -> pa.Array:
+def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
     return pa.Array.from_buffers(MOMENT, rows, [None if valid is None else bits(valid), data])
 
 
-def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
+def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Array:
     """Give a fact of the batches for each of their records."""
     attributes = batches["attributes"]
     if name == "timestamp_type":
@@ -353,7 +352,7 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     return pa.array(repeated, BATCH_COLUMNS[name])
 
 
-def batch_fact(name: str, batches: Words) -> pa.Array:
+def batch_fact(name: str, batches: NumpyArray) -> pa.Array:
     """Give a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
     return _batch_column(name, batches, np.ones(len(batches), np.int64))
 

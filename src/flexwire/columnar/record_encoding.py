@@ -41,7 +41,8 @@ from flexwire.wire.limits import INT32_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
+
 
 # What the wire counts time in.
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
@@ -128,15 +129,15 @@ class _BatchGroup:
     ``ends[i]``, the gap included.
     """
 
-    out: Words
-    starts: Words
-    ends: Words
-    firsts: Words
-    lasts: Words
-    offsets: Words
-    timestamps: Words
+    out: NumpyArray
+    starts: NumpyArray
+    ends: NumpyArray
+    firsts: NumpyArray
+    lasts: NumpyArray
+    offsets: NumpyArray
+    timestamps: NumpyArray
 
-    def _fields(self) -> dict[str, Words]:
+    def _fields(self) -> dict[str, NumpyArray]:
         newest = np.maximum.reduceat(self.timestamps[: self.lasts[-1]], self.firsts)
         return {
             "base_offset": self.offsets[self.firsts],
@@ -232,7 +233,7 @@ class _ChunkColumns:
             yield group
             first = int(group.lasts[-1])
 
-    def _group(self, out: Words, extents: Words, first: int, last: int) -> _BatchGroup:
+    def _group(self, out: NumpyArray, extents: NumpyArray, first: int, last: int) -> _BatchGroup:
         firsts = np.arange(first, last, self.each)[: len(extents)]
         lasts = np.minimum(firsts + self.each, last)
         return _BatchGroup(
@@ -369,7 +370,7 @@ def _parts(items: pa.StructArray) -> list[pa.Array]:
     return [items.field(field.name) for field in _PAIR]
 
 
-def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
+def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> NumpyArray:
     array = _column(chunk, "offset")
     if array is None:
         return np.arange(before, before + rows, dtype=np.int64)
@@ -380,7 +381,7 @@ def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
     return _numbers(array)
 
 
-def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
+def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
     array = _column(chunk, "timestamp")
     if array is None:
         return np.full(rows, NO_VALUE, np.int64)
@@ -391,7 +392,7 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
     return _numbers(array.view(pa.int64()), NO_VALUE)
 
 
-def _whole_milliseconds(array: pa.TimestampArray) -> Words | None:
+def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
     """Do what the cast would, in less than half its time; None where it would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
@@ -404,7 +405,7 @@ def _whole_milliseconds(array: pa.TimestampArray) -> Words | None:
     return milliseconds
 
 
-def _numbers(array: pa.Array, instead: int = 0) -> Words:
+def _numbers(array: pa.Array, instead: int = 0) -> NumpyArray:
     """Give the numbers of a column, and a number instead of each null."""
     # Arrow copies even what has none.
     array = pc.fill_null(array, instead) if array.null_count else array

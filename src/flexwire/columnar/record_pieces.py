@@ -8,7 +8,7 @@ the records of as many as are wanted at once. No batch runs over from its piece 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,8 @@ from flexwire.kernels import load_kernel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
+
 
 # As many batches are looked for at once.
 _TABLE = 1 << 14
@@ -45,7 +46,7 @@ class PieceGroup:
     then done with as many bytes as its size, as with those of a batch.
     """
 
-    batches: Words
+    batches: NumpyArray
     records: pa.RecordBatch
 
     def refused(self) -> Iterator[RefusedPiece]:
@@ -69,9 +70,9 @@ class PieceReader:
 
     def __init__(
         self,
-        data: Words,
-        starts: Words,
-        ends: Words,
+        data: NumpyArray,
+        starts: NumpyArray,
+        ends: NumpyArray,
         wanted: RecordSelection,
         hints: SizeHints | None = None,
     ) -> None:
@@ -93,7 +94,7 @@ class PieceReader:
                 yield from self._read(batches[:last])
                 batches = batches[last:]
 
-    def _unread(self) -> Words:
+    def _unread(self) -> NumpyArray:
         """Give a table that says of each piece as a whole that it is not for the kernels."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
@@ -101,7 +102,7 @@ class PieceReader:
         table["piece"] = np.arange(len(self._starts))
         return table
 
-    def _tables(self) -> Iterator[Words]:
+    def _tables(self) -> Iterator[NumpyArray]:
         """Find the batches."""
         piece, position = 0, int(self._starts[0]) if len(self._starts) else 0
         while piece < len(self._starts):
@@ -111,7 +112,7 @@ class PieceReader:
             )
             yield table[:count]
 
-    def _read(self, batches: Words) -> Iterator[PieceGroup]:
+    def _read(self, batches: NumpyArray) -> Iterator[PieceGroup]:
         done = 0
         while done < len(batches):
             columns = room_for(batches[done:], self.wanted, self._hints)

@@ -6,7 +6,7 @@ that refuses, as it does without sums. Of the sums it gives those that had to ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ from flexwire.kernels import load_kernel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
 
-    Words = np.ndarray[Any, Any]
 
 RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
@@ -58,10 +58,10 @@ class RecordCounter(Protocol):
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
         """Say which records are counted: lowest and highest offset, then timestamp."""
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
 
-    def counted(self, batches: Words, first: int) -> None:
+    def counted(self, batches: NumpyArray, first: int) -> None:
         """Hear which batches of the table were done with, and in which row they begin."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
@@ -82,8 +82,8 @@ class RecordSizeSums:
         self._facts = [name for name in self._groups if name not in {KEY_SIZE, VALUE_SIZE}]
         self._header_facts = sorted({_FACTS[name] for name in self._facts if name in _FACTS})
         self._numbers: dict[bytes, int] = {}
-        self._batches: list[Words] = []
-        self._sums: Words = allocate(_MOST * SUM.itemsize).view(SUM)
+        self._batches: list[NumpyArray] = []
+        self._sums: NumpyArray = allocate(_MOST * SUM.itemsize).view(SUM)
         index = allocate(2 * _MOST * 8)
         index[:] = 0
         by_key, by_value = (name in self._groups for name in (KEY_SIZE, VALUE_SIZE))
@@ -100,17 +100,17 @@ class RecordSizeSums:
         if self._run is not None:
             self._run.want(limits, check_crc)
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
         self._tell(batches[first:])
         stopped: tuple[int, bool] = self._run.read(batches, first, data)
         return stopped
 
-    def _tell(self, batches: Words) -> None:
+    def _tell(self, batches: NumpyArray) -> None:
         """Number batches by the facts that tell them apart."""
         columns = [batches[name] for name in self._header_facts]
         facts = np.stack(columns, axis=1) if columns else None
-        begins: Words = np.zeros(0, int)
+        begins: NumpyArray = np.zeros(0, int)
         if facts is not None:
             begins = np.flatnonzero((facts[1:] != facts[:-1]).any(axis=1)) + 1
         starts = np.concatenate([[0], begins])
@@ -121,13 +121,13 @@ class RecordSizeSums:
         ends = np.append(begins, len(batches))
         batches["piece"] = np.repeat(numbers, ends - starts)
 
-    def _number(self, batch: Words, facts: bytes) -> int:
+    def _number(self, batch: NumpyArray, facts: bytes) -> int:
         number = self._numbers.setdefault(facts, len(self._batches))
         if number == len(self._batches):
             self._batches.append(batch.copy())
         return number
 
-    def counted(self, batches: Words, first: int) -> None:
+    def counted(self, batches: NumpyArray, first: int) -> None:
         """Do nothing: all is in the sums."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - as `RecordCounter`
@@ -144,7 +144,7 @@ class RecordSizeSums:
         self._batches.clear()
         return pa.RecordBatch.from_pydict(columns)
 
-    def _columns(self, sums: Words) -> dict[str, pa.Array]:
+    def _columns(self, sums: NumpyArray) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name in (KEY_SIZE, VALUE_SIZE):
             if name in self._groups:
@@ -163,7 +163,7 @@ def is_sums(batch: pa.RecordBatch) -> bool:
     return RECORDS in batch.schema.names
 
 
-def _sizes(raw: Words) -> pa.Array:
+def _sizes(raw: NumpyArray) -> pa.Array:
     """Give sizes from what stands on the wire: twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)

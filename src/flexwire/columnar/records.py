@@ -46,10 +46,9 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.record_sums import RecordCounter
     from flexwire.records import RecordBatch
-
-    Words = np.ndarray[Any, Any]
 
 
 MOST_ENOUGH = 1 << 24
@@ -77,7 +76,7 @@ class _InflatedBatches:
     ends: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
 
-    def put(self, table: Words, budget: int) -> None:
+    def put(self, table: NumpyArray, budget: int) -> None:
         """Tell the table."""
         table["start"][self.rows] = self.starts
         table["end"][self.rows] = self.ends
@@ -92,7 +91,7 @@ class Inflater:
     times its own bytes. The inflated bytes stay where they are until the next group.
     """
 
-    def __init__(self, data: Words, max_inflated: int, ratio: int | None = None) -> None:
+    def __init__(self, data: NumpyArray, max_inflated: int, ratio: int | None = None) -> None:
         self._data = data.data
         self._limit = max_inflated
         self._ratio = ratio
@@ -100,9 +99,9 @@ class Inflater:
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
         # What there was no room for.
-        self._beside: list[Words] = []
+        self._beside: list[NumpyArray] = []
 
-    def inflate_group(self, table: Words, enough: int) -> int:
+    def inflate_group(self, table: NumpyArray, enough: int) -> int:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
         Gives the row after them. Sets where their records stand, ``start`` and ``end``, and
@@ -112,7 +111,7 @@ class Inflater:
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
 
-    def _inflate(self, table: Words, enough: int) -> int:
+    def _inflate(self, table: NumpyArray, enough: int) -> int:
         compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
         todo = _InflatedBatches(compressions.tolist(), *(table[name].tolist() for name in _FACTS))
@@ -167,7 +166,7 @@ class Inflater:
         return size
 
 
-def _hold(table: Words, compressions: Words, ratio: int) -> None:
+def _hold(table: NumpyArray, compressions: NumpyArray, ratio: int) -> None:
     """Refuse compressed batches beyond ``ratio`` times their bytes, and bound their records."""
     rows = np.flatnonzero(compressions)
     most = table["size"][rows] * ratio
@@ -264,7 +263,7 @@ class RecordReader:
         mode: Mode = "FAILFAST",
         partial: bool = False,
         cut: bool = False,
-        skips: Callable[[BatchHeaders], Words] | None = None,
+        skips: Callable[[BatchHeaders], NumpyArray] | None = None,
         hints: SizeHints | None = None,
     ) -> None:
         self.wanted = to_kind(wanted, "wanted", RecordSelection)
@@ -277,13 +276,13 @@ class RecordReader:
         self._is_cut = to_flag(cut, "cut")
         self._skips = skips
         self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
-        self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
+        self._data: NumpyArray = np.frombuffer(to_buffer(data), np.uint8)
         self._search = BatchSearch(_ReaderData(self._data))
         self._batches = load_kernel("batches")
         self._sums: RecordCounter | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
-        self._found: Words = np.empty(0, BATCH)
+        self._found: NumpyArray = np.empty(0, BATCH)
         # Where scanning found what is not for the kernels.
         self._other = -1
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
@@ -321,7 +320,7 @@ class RecordReader:
 
     # Batches of magic 2.
 
-    def _scan(self) -> Words:
+    def _scan(self) -> NumpyArray:
         """Find the next batches; none where the next is not for the kernels."""
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
@@ -330,14 +329,14 @@ class RecordReader:
             self._other = position
         return table[:count]
 
-    def _skip(self, table: Words) -> None:
+    def _skip(self, table: NumpyArray) -> None:
         """Mark the batches that are outside of what is wanted."""
         if self.wanted.has_ranges:
             self._batches.skip(table, *self.wanted.limits[:3])
         if self._skips is not None:
             table["is_skipped"] |= self._skips(headers_of(table))
 
-    def _read_group(self, batches: Words) -> None:
+    def _read_group(self, batches: NumpyArray) -> None:
         done = 0
         while done < len(batches):
             columns = self._sums or room_for(batches[done:], self.wanted, self.hints)
@@ -434,7 +433,7 @@ class RecordReader:
         self.position = after
 
 
-def room_for(batches: Words, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
+def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
     """Give room for what is wanted of the records of batches, which a kernel will fill."""
     bounds = load_kernel("batches").bounds(batches)
     return RecordColumnBuilder(
@@ -445,7 +444,7 @@ def room_for(batches: Words, wanted: RecordSelection, hints: SizeHints) -> Recor
 class _ReaderData:
     """The data of a reader, as what is searched for batches."""
 
-    def __init__(self, data: Words) -> None:
+    def __init__(self, data: NumpyArray) -> None:
         self._data = data
         self.size = len(data)
 

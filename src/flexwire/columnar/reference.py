@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Iterator, Mapping
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.program import ColumnProgram
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
-    Words = np.ndarray[Any, Any]
     # It takes the address of a run's words.
     Kernel = Callable[[int], int]
 
@@ -163,7 +163,7 @@ class RowVersions:
 
     def __init__(self, versions: Any, rows: int) -> None:
         self.each: list[int | None]
-        self.which: Words | None = None
+        self.which: NumpyArray | None = None
         if isinstance(versions, int | np.integer):
             self.each = [int(versions)]
             return

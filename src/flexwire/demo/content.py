@@ -50,7 +50,7 @@ class SampleRecord:
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def samples(
+def make_samples(
     topic: str, count: int, *, null_headers: bool = True, headers: bool = True
 ) -> list[SampleRecord]:
     """Records for a topic, the same in every run.
@@ -59,12 +59,12 @@ def samples(
     headers that are repeated, binary, UTF-8, empty or null; ``null_headers=False`` is for clients
     that cannot write null, ``headers=False`` for those that know no record headers.
 
-    >>> [sample.key for sample in samples("orders", 3)]
+    >>> [sample.key for sample in make_samples("orders", 3)]
     [None, b'orders-30', b'orders-76']
     """
     source = random.Random(topic)  # noqa: S311 - content, not secrets; the same in every run
-    made = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
-    return made if headers else [replace(one, headers=()) for one in made]
+    records = [_sample(topic, number, source, null_headers=null_headers) for number in range(count)]
+    return records if headers else [replace(record, headers=()) for record in records]
 
 
 def _sample(topic: str, number: int, source: random.Random, *, null_headers: bool) -> SampleRecord:

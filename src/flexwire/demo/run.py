@@ -17,7 +17,7 @@ from flexwire.arguments import DEFAULT_MEMORY
 from flexwire.demo.clients import CLIENTS, OLD_CLIENTS
 from flexwire.demo.cluster import MockCluster
 from flexwire.demo.content import TOPICS, require
-from flexwire.demo.old_broker import old_broker
+from flexwire.demo.old_broker import run_old_broker
 from flexwire.demo.outcome import ClientOutcome
 from flexwire.spark.progress import silent
 from flexwire.tap import Tap
@@ -64,9 +64,9 @@ class DemoTraffic:
                 tap.undecodable for tap in self.taps
             ),
         }
-        return [f"{one.client}: {what}" for one in self.clients for what in one.failures] + [
-            f"tap: {count} {what}" for what, count in wrong.items() if count
-        ]
+        return [
+            f"{client.client}: {what}" for client in self.clients for what in client.failures
+        ] + [f"tap: {count} {what}" for what, count in wrong.items() if count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ async def _record(cluster: MockCluster, directory: Path, progress: Progress) -> 
     progress(_STAGE, 0, count)
     here = ("127.0.0.1", 0)
     async with (
-        old_broker() as old,
+        run_old_broker() as old,
         Tap(here, cluster.addresses[0], directory, prefix=_CAPTURE_PREFIX) as tap,
         Tap(here, old, directory, prefix=f"{_CAPTURE_PREFIX}-old") as old_tap,
     ):
@@ -216,13 +216,13 @@ def _clients(clients: tuple[ClientOutcome, ...], facts: Facts) -> Table:
     table.add_column("What it did", ratio=1)
     for heading in ("Written", "Read", "Requests", "Failures"):
         table.add_column(heading, justify="right")
-    for one in clients:
+    for client in clients:
         table.add_row(
-            Text(one.client),
-            Text(", ".join(filter(None, (one.version.partition(" ")[0], one.part))) or "—"),
-            str(one.produced),
-            str(one.consumed),
-            str(sum(requests[client_id] for client_id in one.client_ids)),
-            Text(str(len(one.failures)), style="bold red" if one.failures else ""),
+            Text(client.client),
+            Text(", ".join(filter(None, (client.version.partition(" ")[0], client.part))) or "—"),
+            str(client.produced),
+            str(client.consumed),
+            str(sum(requests[client_id] for client_id in client.client_ids)),
+            Text(str(len(client.failures)), style="bold red" if client.failures else ""),
         )
     return table

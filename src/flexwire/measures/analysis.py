@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from flexwire.capture.reassembly.connections import Brokers
+    from flexwire.capture.reassembly.connections import BrokerEnds
     from flexwire.facts.audit import Audit
     from flexwire.tables.records import Rows
 
@@ -186,7 +186,7 @@ class AnalysisSums:
         self._skipped += other._skipped
         self.audit.merge(other.audit)
 
-    def parts(self, given: Brokers) -> TableFacts:
+    def parts(self, given: BrokerEnds) -> TableFacts:
         """What the facts have of all tables; ``given`` are the ends that were given as brokers."""
         frames = self._frames
         undecodable = self._records.undecodable

@@ -1,9 +1,9 @@
 """What messages tell of a cluster: configurations that some release lacks, and features.
 
 `cluster_rows` makes rows of a message's table; tasks sum them up, and queries over finished tables
-ask for them, so both know the same. `ClusterSums` adds rows up. What is held is bounded: so many
-configurations are gone (`configurations.ever_gone`), with `SHOWN` names each, and of so many
-brokers the features are known.
+ask for them, so both know the same. `ClusterSums` adds rows up. What is held is bounded: the
+removed configurations (`configurations.removed_configurations`), with `SHOWN` names each, and the
+features of so many brokers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ import pyarrow.compute as pc
 from flexwire.measures.counters import DistinctCounter, hash_of
 from flexwire.measures.evidence import OFFERS_MESSAGE, SHOWN, ClusterEvidence
 from flexwire.protocol.audit import NameSample
-from flexwire.protocol.configurations import CONFIGURED_KINDS, RESOURCE_TYPES, ever_gone
+from flexwire.protocol.configurations import (
+    CONFIGURED_KINDS,
+    RESOURCE_TYPES,
+    removed_configurations,
+)
 from flexwire.schema.catalog import catalog
 from flexwire.tables.frames import ends_of
 
@@ -180,7 +184,7 @@ def _sets(message: str, rows: pa.RecordBatch) -> list[pa.Table]:
 
 @cache
 def _gone_names(kind: ConfiguredKind) -> pa.Array:
-    return pa.array(sorted(name for of, name in ever_gone() if of == kind), _TEXT)
+    return pa.array(sorted(name for of, name in removed_configurations() if of == kind), _TEXT)
 
 
 class _Names:

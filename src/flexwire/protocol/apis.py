@@ -75,8 +75,8 @@ def api_key_of(name: str) -> int:
     """
     name = to_text(name, "message_name").removesuffix("Request")
     if f"{name}Request" not in catalog().names():
-        found = find_api(name).name.removesuffix("Request")
-        raise UnknownMessageError(f"no API {short(name)}; did you mean {found!r}?")
+        nearest_name = find_api(name).name.removesuffix("Request")
+        raise UnknownMessageError(f"no API {short(name)}; did you mean {nearest_name!r}?")
     entry = catalog().entry(f"{name}Request")
     if entry.type is not MessageType.REQUEST or entry.api_key is None:
         raise refuse("message_name", "the name of a request", name)
@@ -98,9 +98,9 @@ def find_api(text: str) -> CatalogEntry:
     """
     keys = {str(key): key for key in catalog().api_keys()}
     names = {
-        one.name.removesuffix("Request"): key
+        entry.name.removesuffix("Request"): key
         for key in keys.values()
-        for one in request_entries(key)
+        for entry in request_entries(key)
     }
     by_name = {name.lower(): key for name, key in names.items()}
     stem = re.sub(r"(?i)(request|response)$", "", text)
@@ -142,7 +142,11 @@ def verdict(api_key: int, version: int, release: str | None = None) -> Verdict:
     if _has(api_key, version, release):
         return "accepted" if _has(api_key, version, newest) else "deprecated"
     older = releases[: releases.index(release)]
-    return "removed" if any(_has(api_key, version, one) for one in older) else "unknown"
+    return (
+        "removed"
+        if any(_has(api_key, version, older_release) for older_release in older)
+        else "unknown"
+    )
 
 
 def _has(api_key: int, version: int, release: str) -> bool:

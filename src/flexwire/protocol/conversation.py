@@ -68,7 +68,7 @@ class InFlight(Generic[T]):
     @property
     def oldest_id(self) -> int | None:
         """The correlation id of what waits longest; None when nothing waits."""
-        return next((one for one, _ in self._waiting.values()), None)
+        return next((correlation_id for correlation_id, _ in self._waiting.values()), None)
 
     def add(self, correlation_id: int | None, item: T) -> None:
         """Let an item wait."""
@@ -184,7 +184,7 @@ class Conversation:
 
     def unanswered(self) -> list[RequestFrame]:
         """The requests that wait for their response, oldest first."""
-        return [one.request for one in self._asked if one.request is not None]
+        return [pending.request for pending in self._asked if pending.request is not None]
 
     def resume_request(self, request: RequestFrame) -> int:
         """Let a request wait that was taken in elsewhere, and expects a response; gives its pair.
@@ -205,15 +205,15 @@ class Conversation:
         """Take in a frame of the client; if it expects a response, wait for that."""
         seen = self._moment(seen)
         is_whole = self._most_read is None or len(payload) <= self._most_read
-        known = payload if is_whole else payload[: self._most_read]
+        start = payload if is_whole else payload[: self._most_read]
         try:
-            request = self._exchange.parse(known)
+            request = self._exchange.parse(start)
         except _UNREADABLE as error:
             return self._unread(None, payload, str(error))
         self.authentication.see(request, payload, is_whole=is_whole)
         if request is None:
             return Turn("token", self._is_guarded, pair=self._wait_for_token())
-        is_answered = expects_response(request, known, is_whole=is_whole)
+        is_answered = expects_response(request, start, is_whole=is_whole)
         pair = self._wait(request, seen) if is_answered else None
         return Turn("request", self._is_guarded, request, request.correlation_id, pair)
 
@@ -300,8 +300,8 @@ class Conversation:
         pair = self._answered_early(request.correlation_id, seen)
         if pair is None:
             pair = self._new_pair()
-            kept = request if self._most_read is None else request.without_header()
-            self._asked.add(request.correlation_id, _PendingRequest(pair, kept))
+            pending = request if self._most_read is None else request.without_header()
+            self._asked.add(request.correlation_id, _PendingRequest(pair, pending))
         return pair
 
     def _wait_for_token(self) -> int:

@@ -126,22 +126,22 @@ _DECIMAL: Final = re.compile(r"-?\d{1,10}|-?\d{1,3}(,\d{3})+")
 _HEX: Final = re.compile(r"0[xX]([0-9A-Fa-f]{1,8})")
 
 
-def opening_of(first: bytes) -> FirstBytes:
+def identify_first_bytes(first: bytes) -> FirstBytes:
     r"""Say what the first four bytes of a connection are.
 
-    >>> opening_of(b"\x16\x03\x01\x02").what
+    >>> identify_first_bytes(b"\x16\x03\x01\x02").what
     'a TLS handshake, the hello that begins a connection'
-    >>> opening_of(b"GET ").what
+    >>> identify_first_bytes(b"GET ").what
     'the beginning of an HTTP request (GET)'
-    >>> opening_of(b"\0\0\0\x5a").what
+    >>> identify_first_bytes(b"\0\0\0\x5a").what
     'the length of a frame of 90 bytes'
     """
     if len(first) != PREFIX_LENGTH:
         raise refuse("first", f"{PREFIX_LENGTH} bytes", first)
-    return foreign(first) or _length(first)
+    return find_foreign_protocol(first) or _length(first)
 
 
-def foreign(first: bytes) -> FirstBytes | None:
+def find_foreign_protocol(first: bytes) -> FirstBytes | None:
     """Return what four bytes begin that is not Kafka's protocol; None if they may be a length."""
     return _tls(first) or _text(first) or _binary(first)
 
@@ -158,8 +158,8 @@ def parse_size(text: str) -> bytes:
         number = int(text.replace(",", ""))
         if INT32_MIN <= number <= UINT32_MAX:
             return (number & UINT32_MAX).to_bytes(PREFIX_LENGTH, "big")
-    elif (found := _HEX.fullmatch(text)) is not None:
-        return bytes.fromhex(found[1].zfill(2 * PREFIX_LENGTH))
+    elif (match := _HEX.fullmatch(text)) is not None:
+        return bytes.fromhex(match[1].zfill(2 * PREFIX_LENGTH))
     elif len(text) <= PREFIX_LENGTH and text.isascii() and text:
         # A shell's quotes lose the space of "GET " easily.
         return text.ljust(PREFIX_LENGTH).encode()
@@ -176,14 +176,16 @@ def _tls(first: bytes) -> FirstBytes | None:
 
 
 def _text(first: bytes) -> FirstBytes | None:
-    found = _TEXTS.get(first.decode("latin-1"))
-    if found is not None:
-        return FirstBytes(*found)
+    meaning = _TEXTS.get(first.decode("latin-1"))
+    if meaning is not None:
+        return FirstBytes(*meaning)
     more = int.from_bytes(first, "big") + _LEFT_OUT
-    found = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
-    if found is not None:
-        return FirstBytes(f"{found[0]}, if librdkafka reports the size: it leaves 4 out", found[1])
-    if all(one in _PRINTABLE for one in first):
+    meaning = _TEXTS.get(more.to_bytes(PREFIX_LENGTH + 1, "big")[1:].decode("latin-1"))
+    if meaning is not None:
+        return FirstBytes(
+            f"{meaning[0]}, if librdkafka reports the size: it leaves 4 out", meaning[1]
+        )
+    if all(byte in _PRINTABLE for byte in first):
         return FirstBytes("text, the beginning of no protocol that flexwire knows", _OTHER)
     return None
 

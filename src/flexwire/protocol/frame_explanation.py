@@ -65,14 +65,18 @@ def explain_frame(
     """
     header, version = frame.header, frame.header.header_version
     data = frame.payload[: header.body_offset]
-    found = explain(type(header.header), data, version)
+    explanation = explain(type(header.header), data, version)
     hidden = _unreadable_credentials(frame) if withheld else None
     if hidden is not None:
-        kept = tuple(one for one in found.annotations if one.offset + one.length <= _NUMBERS)
-        rest = max((one.offset + one.length for one in kept), default=0)
-        data, found = data[:rest], Explanation(kept, rest, None)
+        annotations = tuple(
+            annotation
+            for annotation in explanation.annotations
+            if annotation.offset + annotation.length <= _NUMBERS
+        )
+        rest = max((annotation.offset + annotation.length for annotation in annotations), default=0)
+        data, explanation = data[:rest], Explanation(annotations, rest, None)
     title = f"{frame.kind}: a frame of {len(frame.payload)} bytes; {type(header.header).__name__}"
-    yield FrameSection(f"{title} v{version}", data, found, 0)
+    yield FrameSection(f"{title} v{version}", data, explanation, 0)
     if hidden is not None:
         nothing = Explanation((), 0, hidden)
         yield FrameSection(f"{header.message_name} v{frame.version}", b"", nothing, 1)
@@ -105,5 +109,5 @@ def _body(frame: WholeFrame, *, withheld: bool, asked_plainly: bool) -> FrameSec
         else:
             count = withhold(shown, asked_plainly=asked_plainly)
             data = shown.encode(version) if count else data
-    found = with_nested(explain(kind, data, version), kind.__name__)
-    return FrameSection(f"{kind.__name__} v{version}", data, found, count)
+    explanation = with_nested(explain(kind, data, version), kind.__name__)
+    return FrameSection(f"{kind.__name__} v{version}", data, explanation, count)

@@ -16,7 +16,7 @@ from flexwire.codec import Explanation, message
 from flexwire.codec.partial_explanation import FirstPart, explain_cut
 from flexwire.errors import CodecError, FlexwireError, FrameError, UnknownMessageError
 from flexwire.protocol.apis import is_released
-from flexwire.protocol.first_bytes import foreign
+from flexwire.protocol.first_bytes import find_foreign_protocol
 from flexwire.protocol.frame_explanation import FrameSection, WholeFrame
 from flexwire.protocol.headers import (
     FALLING_BACK,
@@ -50,7 +50,7 @@ _SHORT: Final = 32
 _FIRST: Final = 0
 _NUMBERS: Final = struct.Struct(">hh")
 
-Asked = Callable[[int], tuple[int, int]]
+RequestLookup = Callable[[int], tuple[int, int]]
 """Returns api key and version of the request with a correlation id; raises `FrameError`."""
 
 
@@ -85,7 +85,7 @@ class InputFrame(NamedTuple):
     @property
     def unread(self) -> int:
         """How many bytes of the payload belong to no field that was read."""
-        read = sum(one.explanation.rest for one in (self.header, self.body) if one is not None)
+        read = sum(part.explanation.rest for part in (self.header, self.body) if part is not None)
         return len(self.payload) - read
 
     @property
@@ -119,7 +119,7 @@ _Read = Callable[[InputFrame], InputFrame]
 _ReadHeader = Callable[[bytes], RequestFrame | ResponseFrame]
 
 
-def given_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
+def read_input_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
     """Return the requests that bytes are, in their order; none for no bytes.
 
     Without ``has_length`` the bytes are one request, and begin with its header.
@@ -127,24 +127,26 @@ def given_requests(data: bytes, *, has_length: bool = True) -> list[InputFrame]:
     return _given(data, "request", _request, has_length=has_length)
 
 
-def given_responses(data: bytes, asked: Asked, *, has_length: bool = True) -> list[InputFrame]:
+def read_input_responses(
+    data: bytes, asked: RequestLookup, *, has_length: bool = True
+) -> list[InputFrame]:
     """Return the responses that bytes are; ``asked`` says what each of them answers."""
-    return _given(data, "response", lambda found: _response(found, asked), has_length=has_length)
+    return _given(data, "response", lambda frame: _response(frame, asked), has_length=has_length)
 
 
-def answered_by(requests: Sequence[InputFrame]) -> Asked:
+def match_by_correlation_id(requests: Sequence[InputFrame]) -> RequestLookup:
     """Return what finds a request by its correlation id.
 
     Raises what `read_request` raises for one whose header cannot be read.
     """
-    headers = [read_request(one.payload) for one in requests]
-    asked = {one.correlation_id: (one.api_key, one.api_version) for one in headers}
-    told = " or ".join(map(str, asked))
+    headers = [read_request(request.payload) for request in requests]
+    asked = {request.correlation_id: (request.api_key, request.api_version) for request in headers}
+    ids = " or ".join(map(str, asked))
 
     def find(correlation_id: int) -> tuple[int, int]:
         if correlation_id not in asked:
             raise FrameError(
-                f"the response has correlation id {correlation_id}, and the request {told}: it "
+                f"the response has correlation id {correlation_id}, and the request {ids}: it "
                 "answers another"
             )
         return asked[correlation_id]
@@ -157,7 +159,7 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
     if not has_length:
         return [read(bare)]
     framed = _framed(data, kind, read)
-    if all(one.whole is not None for one in framed):
+    if all(frame.whole is not None for frame in framed):
         return framed
     is_read = framed[0].is_sound or framed[0].message_name is not None
     if kind == "request" and is_read and not _may_begin_request(data):
@@ -167,32 +169,34 @@ def _given(data: bytes, kind: str, read: _Read, *, has_length: bool) -> list[Inp
         return [bare]
     *before, last = framed
     if not before and last.is_cut and bare.whole is not None:
-        told = f"{last.error}; without a length before it, it would be a whole {bare.message_name}"
-        return [last._replace(error=FrameError(told))]
+        reason = (
+            f"{last.error}; without a length before it, it would be a whole {bare.message_name}"
+        )
+        return [last._replace(error=FrameError(reason))]
     return framed
 
 
 def _framed(data: bytes, kind: str, read: _Read) -> list[InputFrame]:
     """The frames that lengths cut the bytes into, up to one of which nothing can be read."""
-    found: list[InputFrame] = []
+    frames: list[InputFrame] = []
     at = 0
-    while at < len(data) and (not found or found[-1].message_name is not None):
+    while at < len(data) and (not frames or frames[-1].message_name is not None):
         begin = at + PREFIX_LENGTH
         announced = int.from_bytes(data[at:begin], "big", signed=True)
         if begin > len(data):
             here = len(data) - at
             reason = f"a frame begins with a length of {PREFIX_LENGTH} bytes, {here} are here"
             cut = InputFrame(kind, at, b"", None, error=FrameError(reason), is_cut=True)
-            return [*found, cut]
-        if (opening := foreign(data[at:begin])) is not None:
+            return [*frames, cut]
+        if (opening := find_foreign_protocol(data[at:begin])) is not None:
             reason = f"not Kafka's protocol: the first {PREFIX_LENGTH} bytes are {opening.what}"
-            return [*found, InputFrame(kind, at, data[at:], None, error=FrameError(reason))]
+            return [*frames, InputFrame(kind, at, data[at:], None, error=FrameError(reason))]
         if announced < 0:
             reason = f"a frame of {announced} bytes is not possible; this is not Kafka's protocol"
-            return [*found, InputFrame(kind, at, data[at:], announced, error=FrameError(reason))]
-        found.append(read(InputFrame(kind, at, data[begin : begin + announced], announced)))
+            return [*frames, InputFrame(kind, at, data[at:], announced, error=FrameError(reason))]
+        frames.append(read(InputFrame(kind, at, data[begin : begin + announced], announced)))
         at = begin + announced
-    return found
+    return frames
 
 
 def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
@@ -204,7 +208,7 @@ def _is_bare(bare: InputFrame, framed: Sequence[InputFrame]) -> bool:
     if bare.whole is not None:
         is_chance = bare.kind == "response" and size <= _SHORT
         return not (is_chance and framed[0].is_cut)
-    if last.is_sound and all(one.whole is not None for one in before):
+    if last.is_sound and all(frame.whole is not None for frame in before):
         # Frames of 64 KiB and more begin with the numbers of other APIs than the first.
         is_doubtful = bare.kind == "request" and any(bare.payload[:2])
         is_known = last.message_name is not None
@@ -219,33 +223,33 @@ def _may_begin_request(data: bytes) -> bool:
     return len(data) >= _KEY_AND_VERSION and is_released(*_key_and_version(data))
 
 
-def _request(found: InputFrame) -> InputFrame:
-    payload = found.payload
+def _request(frame: InputFrame) -> InputFrame:
+    payload = frame.payload
     if len(payload) < _KEY_AND_VERSION:
-        return _opened(found, "RequestHeader", _FIRST)
-    if (whole := _whole(found, read_request)) is not None:
+        return _opened(frame, "RequestHeader", _FIRST)
+    if (whole := _whole(frame, read_request)) is not None:
         return whole
     key, version = _key_and_version(payload)
     try:
         check_request(key, version)
     except FrameError as error:
-        return found._replace(error=error)
-    named = found._replace(message_name=request_name(key, version), version=version)
+        return frame._replace(error=error)
+    named = frame._replace(message_name=request_name(key, version), version=version)
     return _opened(named, "RequestHeader", request_header_version(key, version))
 
 
-def _response(found: InputFrame, asked: Asked) -> InputFrame:
-    payload = found.payload
+def _response(frame: InputFrame, asked: RequestLookup) -> InputFrame:
+    payload = frame.payload
     if len(payload) < _CORRELATION_ID:
-        return _opened(found, "ResponseHeader", _FIRST)
+        return _opened(frame, "ResponseHeader", _FIRST)
     try:
         key, version = asked(parse_correlation_id(payload))
     except FrameError as error:
-        return found._replace(error=error)
-    if (whole := _whole(found, lambda data: parse_response(data, key, version))) is not None:
+        return frame._replace(error=error)
+    if (whole := _whole(frame, lambda data: parse_response(data, key, version))) is not None:
         return whole
     header_version = response_header_version(key, version)
-    named = found._replace(message_name=response_name(key, version), version=version)
+    named = frame._replace(message_name=response_name(key, version), version=version)
     opened = _opened(named, "ResponseHeader", header_version)
     if opened.is_cut or named.message_name != FALLING_BACK:
         return opened
@@ -255,9 +259,9 @@ def _response(found: InputFrame, asked: Asked) -> InputFrame:
     return first if first.is_cut and says else opened
 
 
-def _whole(found: InputFrame, read: _ReadHeader) -> InputFrame | None:
+def _whole(frame: InputFrame, read: _ReadHeader) -> InputFrame | None:
     """The frame if all its bytes are there, and decode to the last."""
-    payload, announced = found.payload, found.announced
+    payload, announced = frame.payload, frame.announced
     if announced not in {None, len(payload)}:
         return None
     try:
@@ -268,44 +272,46 @@ def _whole(found: InputFrame, read: _ReadHeader) -> InputFrame | None:
     version = header.api_version if isinstance(header, RequestFrame) else header.body_version
     if not decodes(name, body, version):
         return None
-    frame = WholeFrame(payload, announced is not None, header, version)
-    return found._replace(whole=frame, message_name=name, version=version)
+    whole = WholeFrame(payload, announced is not None, header, version)
+    return frame._replace(whole=whole, message_name=name, version=version)
 
 
-def _opened(found: InputFrame, header_name: str, header_version: int) -> InputFrame:
+def _opened(frame: InputFrame, header_name: str, header_version: int) -> InputFrame:
     """The frame with what can be read of its header and its body."""
-    payload, announced = found.payload, found.announced
+    payload, announced = frame.payload, frame.announced
     missing = None if announced is None else announced - len(payload)
     header = explain_cut(message(header_name), payload, header_version, missing, follows=True)
-    found = found._replace(header=header, header_version=header_version)
-    if header.explanation.error is not None or found.message_name is None:
-        return _ended(found, header)
+    frame = frame._replace(header=header, header_version=header_version)
+    if header.explanation.error is not None or frame.message_name is None:
+        return _ended(frame, header)
     rest = payload[header.explanation.rest :]
     try:
-        body = explain_cut(message(found.message_name), rest, found.version, missing)
+        body = explain_cut(message(frame.message_name), rest, frame.version, missing)
     except UnknownMessageError as error:
-        return found._replace(error=error)
-    return _ended(found._replace(body=body), body)
+        return frame._replace(error=error)
+    return _ended(frame._replace(body=body), body)
 
 
-def _ended(found: InputFrame, last: FirstPart) -> InputFrame:
+def _ended(frame: InputFrame, last: FirstPart) -> InputFrame:
     """The frame with what stopped the reading in its header or its body."""
-    error, here = last.explanation.error, len(found.payload)
-    if found.announced is None:
-        told = "the frame is cut off, and its length is not there to say how many bytes are missing"
+    error, here = last.explanation.error, len(frame.payload)
+    if frame.announced is None:
+        reason = (
+            "the frame is cut off, and its length is not there to say how many bytes are missing"
+        )
     else:
-        told = (
-            f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {found.announced} "
+        reason = (
+            f"the frame is cut off: its first {PREFIX_LENGTH} bytes announce {frame.announced} "
             f"bytes, {here} follow"
         )
     if error is not None and not last.is_cut:
-        is_whole = found.announced in {None, here}
-        return found._replace(error=error if is_whole else FrameError(f"{told}; {error}"))
+        is_whole = frame.announced in {None, here}
+        return frame._replace(error=error if is_whole else FrameError(f"{reason}; {error}"))
     if error is not None and here:
         # Which version the header has, its first four bytes say.
-        version = "" if found.message_name is None else f" v{error.version}"
-        told += f"; they end in {error.message}{version} at {error.path}"
-    return found._replace(error=FrameError(told), is_cut=True)
+        version = "" if frame.message_name is None else f" v{error.version}"
+        reason += f"; they end in {error.message}{version} at {error.path}"
+    return frame._replace(error=FrameError(reason), is_cut=True)
 
 
 def _key_and_version(data: bytes) -> tuple[int, int]:

@@ -42,10 +42,10 @@ def begins_with_length(data: bytes) -> bool:
     return bool(_LENGTH.unpack_from(data)[0] == len(data) - PREFIX_LENGTH)
 
 
-def framed(payload: bytes) -> bytes:
+def to_frame(payload: bytes) -> bytes:
     r"""A frame: the payload after its length.
 
-    >>> framed(b"hi")
+    >>> to_frame(b"hi")
     b'\x00\x00\x00\x02hi'
     """
     return _LENGTH.pack(len(payload)) + payload
@@ -270,15 +270,15 @@ class FrameSplitter:
 
     def peek(self, start: int, stop: int) -> bytes:
         """A part of `pending`."""
-        found = []
+        pieces = []
         for part in self._parts:
             if stop <= 0:
                 break
             if start < len(part):
-                found.append(part[max(start, 0) : stop])
+                pieces.append(part[max(start, 0) : stop])
             start -= len(part)
             stop -= len(part)
-        return b"".join(found)
+        return b"".join(pieces)
 
     def _refusal(self, length: int) -> str:
         if length < 0:

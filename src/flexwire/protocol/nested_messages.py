@@ -101,9 +101,11 @@ def _class(name: str) -> type[Message]:
     return _connect(name) if name.startswith("Connect") else message(name)
 
 
-def with_nested(found: Explanation, message_name: str) -> Explanation:
+def with_nested(explanation: Explanation, message_name: str) -> Explanation:
     """Return an explanation in which bytes that are a message are explained too."""
-    return Explanation(tuple(_opened(found, message_name)), found.rest, found.error)
+    return Explanation(
+        tuple(_opened(explanation, message_name)), explanation.rest, explanation.error
+    )
 
 
 def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, int] | None:
@@ -121,22 +123,24 @@ def explain_versioned(kind: type[Message], data: bytes) -> tuple[Explanation, in
     if inner.error is not None:
         return None
     inner = with_nested(inner, kind.entry.name)
-    shifted = tuple(_shifted(one, VERSION_BYTES, one.path) for one in inner.annotations)
+    shifted = tuple(
+        _shifted(annotation, VERSION_BYTES, annotation.path) for annotation in inner.annotations
+    )
     first = Annotation(0, VERSION_BYTES, "version", "INT16", version)
     return Explanation((first, *shifted), inner.rest + VERSION_BYTES, None), version
 
 
-def _opened(found: Explanation, message_name: str) -> Iterator[Annotation]:
+def _opened(explanation: Explanation, message_name: str) -> Iterator[Annotation]:
     # The type of a group stands before what its members say, if its version says it.
     protocol_type = None
-    for one in found.annotations:
-        if one.path.rpartition(".")[2] == _PROTOCOL_TYPE:
-            protocol_type = one.value
-        at = (message_name, _INDEX.sub("", one.path))
+    for annotation in explanation.annotations:
+        if annotation.path.rpartition(".")[2] == _PROTOCOL_TYPE:
+            protocol_type = annotation.value
+        at = (message_name, _INDEX.sub("", annotation.path))
         if at in _OF_GROUPS or at in _ALWAYS:
-            yield from _expanded(one, _candidates(at, protocol_type))
+            yield from _expanded(annotation, _candidates(at, protocol_type))
         else:
-            yield one
+            yield annotation
 
 
 def _candidates(at: tuple[str, str], protocol_type: object) -> list[str]:
@@ -145,25 +149,29 @@ def _candidates(at: tuple[str, str], protocol_type: object) -> list[str]:
         return [_ALWAYS[at]]
     which = _OF_GROUPS[at]
     if isinstance(protocol_type, str) and protocol_type:
-        known = GROUP_MESSAGES.get(protocol_type)
-        return [] if known is None else [known[which]]
-    return [one[which] for one in GROUP_MESSAGES.values()]
+        messages = GROUP_MESSAGES.get(protocol_type)
+        return [] if messages is None else [messages[which]]
+    return [names[which] for names in GROUP_MESSAGES.values()]
 
 
-def _expanded(one: Annotation, names: list[str]) -> Iterator[Annotation]:
-    content = one.value if isinstance(one.value, bytes) else b""
+def _expanded(annotation: Annotation, names: list[str]) -> Iterator[Annotation]:
+    content = annotation.value if isinstance(annotation.value, bytes) else b""
     for name in names:
         inner = explain_versioned(_class(name), content)
         if inner is None:
             continue
-        start = one.offset + one.length - len(content)
+        start = annotation.offset + annotation.length - len(content)
         kind = f"length of {name}"
-        yield Annotation(one.offset, start - one.offset, one.path, kind, len(content))
+        yield Annotation(
+            annotation.offset, start - annotation.offset, annotation.path, kind, len(content)
+        )
         for part in inner[0].annotations:
-            yield _shifted(part, start, f"{one.path}.{part.path}")
+            yield _shifted(part, start, f"{annotation.path}.{part.path}")
         return
-    yield one
+    yield annotation
 
 
-def _shifted(one: Annotation, by: int, path: str) -> Annotation:
-    return Annotation(one.offset + by, one.length, path, one.type, one.value)
+def _shifted(annotation: Annotation, by: int, path: str) -> Annotation:
+    return Annotation(
+        annotation.offset + by, annotation.length, path, annotation.type, annotation.value
+    )

@@ -29,7 +29,7 @@ class JsonStructure(NamedTuple):
         return f"{self.path}.{name}" if self.path else name
 
 
-def structures(
+def walk_structures(
     form: Any, schema: Schema, names: Mapping[str, Mapping[str, str]] | None = None, path: str = ""
 ) -> Iterator[JsonStructure]:
     """Every structure, outer before inner; what is not of the schema's shape is left out.
@@ -41,7 +41,9 @@ def structures(
         return
     here = JsonStructure(form, schema, path)
     yield here
-    inner = {one.json_name: found for one in schema.fields if (found := struct_of(one.type))}
+    inner = {
+        field.json_name: struct for field in schema.fields if (struct := struct_of(field.type))
+    }
     former = (names or {}).get(schema.name, {})
     for name, value in list(form.items()):
         within = inner.get(former.get(name, name))
@@ -49,12 +51,12 @@ def structures(
             continue
         if isinstance(value, list):
             for index, item in enumerate(value):
-                yield from structures(item, within, names, f"{here.at(name)}[{index}]")
+                yield from walk_structures(item, within, names, f"{here.at(name)}[{index}]")
         else:
-            yield from structures(value, within, names, here.at(name))
+            yield from walk_structures(value, within, names, here.at(name))
 
 
-def shown(
+def to_readable_json(
     message: Message, version: int, *, names: bool = True, records: bool = True
 ) -> dict[str, Any]:
     """The JSON form of a message, with what the bare one does not say.
@@ -63,12 +65,12 @@ def shown(
     ``records`` the batches of a field are JSON (`records_form`), where they can be read and do not
     inflate beyond bounds.
     """
-    return shown_form(
+    return make_readable(
         message.to_json(version), type(message), version, names=names, records=records
     )
 
 
-def shown_form(
+def make_readable(
     form: dict[str, Any],
     kind: type[Message],
     version: int,
@@ -76,49 +78,49 @@ def shown_form(
     names: bool = True,
     records: bool = True,
 ) -> dict[str, Any]:
-    """The JSON form of a message of this class, or of its first part, as `shown` returns it.
+    """Add to a JSON form what `to_readable_json` adds, and return it.
 
-    The form that was given is altered.
+    ``form`` is that of a message of this class, or of its first part. It is altered.
     """
     schema = kind.definition.schema(version)
-    fields = records_names(kind, version) if records else frozenset()
+    fields = record_field_names(kind, version) if records else frozenset()
     room = RecordBudget()
-    for one in structures(form, schema):
-        for name in fields & one.form.keys():
-            _show_records(one.form, name, room)
+    for structure in walk_structures(form, schema):
+        for name in fields & structure.form.keys():
+            _show_records(structure.form, name, room)
         if names:
-            _name_errors(one.form, code_names(one.schema))
+            _name_errors(structure.form, error_code_names(structure.schema))
     return form
 
 
-def records_names(kind: type[Message], version: int) -> frozenset[str]:
+def record_field_names(kind: type[Message], version: int) -> frozenset[str]:
     """The names in JSON of a message's fields that hold records."""
     spec = kind.entry.spec(version, kind.definition.served.release)
-    return frozenset(one.json_name for one in spec.walk() if one.type.name == "records")
+    return frozenset(field.json_name for field in spec.walk() if field.type.name == "records")
 
 
-def code_names(schema: Schema) -> list[str]:
+def error_code_names(schema: Schema) -> list[str]:
     """The names in JSON of a structure's own fields that are error codes."""
     return [
-        one.json_name
-        for one in schema.fields
-        if one.type == INT16 and is_error_code(one.name, INT16.name.lower())
+        field.json_name
+        for field in schema.fields
+        if field.type == INT16 and is_error_code(field.name, INT16.name.lower())
     ]
 
 
-def called(code: int) -> str:
+def describe_error_code(code: int) -> str:
     """What Kafka calls an error code, in words where it has none.
 
-    >>> called(3), called(9999)
+    >>> describe_error_code(3), describe_error_code(9999)
     ('UNKNOWN_TOPIC_OR_PARTITION', 'of no release')
     """
     return error_name(code) or "of no release"
 
 
-def name_key(name: str) -> str:
+def error_name_key(name: str) -> str:
     """Under what key the name of the error code in field ``name`` stands.
 
-    >>> name_key("errorCode")
+    >>> error_name_key("errorCode")
     '_errorName'
     """
     return f"_{name.removesuffix('Code')}Name"
@@ -133,12 +135,12 @@ def _name_errors(form: dict[str, Any], names: list[str]) -> None:
         for key, value in items:
             form[key] = value
             if key == name:
-                form[name_key(name)] = called(value)
+                form[error_name_key(name)] = describe_error_code(value)
 
 
 def _show_records(form: dict[str, Any], name: str, room: RecordBudget) -> None:
     if form[name] is None:
         return
-    found = decode_records(base64.b64decode(form[name]), room)
-    if found is not None:
-        form[name] = found
+    batches = decode_records(base64.b64decode(form[name]), room)
+    if batches is not None:
+        form[name] = batches

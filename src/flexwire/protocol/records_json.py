@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flexwire.errors import EncodeError, JsonFormError, RecordError, short
 from flexwire.records import Record, RecordBatch, decode_batches, encode_batch
-from flexwire.records.inflation import taken_by
+from flexwire.records.inflation import count_bytes
 from flexwire.schema.spec import camel_case, snake_case
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def encode_records(form: Any, path: str) -> bytes:
 
     Raises `JsonFormError` with the path of what does not fit.
     """
-    if isinstance(form, list) and form and all(_is_batch(one) for one in form):
-        return b"".join(_encode(one, f"{path}[{at}]") for at, one in enumerate(form))
+    if isinstance(form, list) and form and all(_is_batch(batch) for batch in form):
+        return b"".join(_encode(batch, f"{path}[{at}]") for at, batch in enumerate(form))
     if isinstance(form, list):
         return _encode({_RECORDS: form}, path)
     if _is_batch(form):
@@ -64,7 +64,7 @@ class RecordBudget:
 
     def has_for(self, records: list[Record]) -> bool:
         """Take the room of records; whether there was enough."""
-        self._left -= taken_by(records)
+        self._left -= count_bytes(records)
         return self._left >= 0
 
 
@@ -75,15 +75,17 @@ def decode_records(data: bytes, room: RecordBudget | None = None) -> list[dict[s
     other is there: then bytes would seem to be none. None as well where there is no room.
     """
     room = RecordBudget() if room is None else room
-    found = []
+    batches = []
     try:
         for batch in decode_batches(data):
             if not room.has_for(batch.records):
                 return None
-            found.append({**_header(batch), _RECORDS: [_shown(one) for one in batch.records]})
+            batches.append(
+                {**_header(batch), _RECORDS: [_shown(record) for record in batch.records]}
+            )
     except RecordError:
         return None
-    return found if found or not data else None
+    return batches if batches or not data else None
 
 
 def _is_batch(form: Any) -> bool:
@@ -91,17 +93,17 @@ def _is_batch(form: Any) -> bool:
 
 
 def _encode(form: dict[str, Any], path: str) -> bytes:
-    given = {snake_case(name[:1].upper() + name[1:]): one for name, one in form.items()}
-    records = given.pop(_RECORDS)
-    for name in given:
+    header = {snake_case(name[:1].upper() + name[1:]): value for name, value in form.items()}
+    records = header.pop(_RECORDS)
+    for name in header:
         if name not in _HEADER:
             raise JsonFormError(f"a batch has no {name!r}; {_known(_HEADER)}", path=path)
     if not isinstance(records, list):
         raise JsonFormError(f"expected records, got {short(records)}", path=path)
     now = time.time_ns() // 1_000_000
-    made = [_record(one, at, now, f"{path}[{at}]") for at, one in enumerate(records)]
+    encoded = [_record(value, at, now, f"{path}[{at}]") for at, value in enumerate(records)]
     try:
-        return encode_batch(made, **given)
+        return encode_batch(encoded, **header)
     except (EncodeError, TypeError) as error:
         raise JsonFormError(str(error), path=path) from None
 
@@ -125,14 +127,16 @@ def _headers(form: Any, path: str) -> Iterator[tuple[bytes, bytes | None]]:
     pairs = [{"key": key, "value": form[key]} for key in form] if isinstance(form, dict) else form
     if not isinstance(pairs, list):
         raise JsonFormError(f"expected record headers, got {short(form)}", path=path)
-    for at, one in enumerate(pairs):
+    for at, header in enumerate(pairs):
         here = f"{path}[{at}]"
-        if not isinstance(one, dict) or set(one) != {"key", "value"}:
-            raise JsonFormError(f'expected {{"key": …, "value": …}}, got {short(one)}', path=here)
-        key = _bytes(one["key"], f"{here}.key")
+        if not isinstance(header, dict) or set(header) != {"key", "value"}:
+            raise JsonFormError(
+                f'expected {{"key": …, "value": …}}, got {short(header)}', path=here
+            )
+        key = _bytes(header["key"], f"{here}.key")
         if key is None:
             raise JsonFormError("a record header's key is not null", path=f"{here}.key")
-        yield key, _bytes(one["value"], f"{here}.value")
+        yield key, _bytes(header["value"], f"{here}.value")
 
 
 def _bytes(form: Any, path: str) -> bytes | None:
@@ -159,7 +163,7 @@ def _known(names: frozenset[str]) -> str:
 
 def _header(batch: RecordBatch) -> dict[str, Any]:
     shown = {name: getattr(batch, name) for name in _SHOWN}
-    return {camel_case(name): one for name, one in shown.items() if one != _SHOWN[name]}
+    return {camel_case(name): value for name, value in shown.items() if value != _SHOWN[name]}
 
 
 def _shown(record: Record) -> dict[str, Any]:

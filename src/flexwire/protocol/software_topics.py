@@ -52,4 +52,11 @@ def software_of(topic: str) -> str | None:
     >>> software_of("connect-offsets"), software_of("app-store-changelog"), software_of("orders")
     ('Kafka Connect', 'Kafka Streams', None)
     """
-    return next((one.software for one in SOFTWARE_TOPICS if re.fullmatch(one.pattern, topic)), None)
+    return next(
+        (
+            software.software
+            for software in SOFTWARE_TOPICS
+            if re.fullmatch(software.pattern, topic)
+        ),
+        None,
+    )

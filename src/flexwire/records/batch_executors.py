@@ -46,7 +46,7 @@ def kernel_functions() -> RecordFunctions:
     )
 
 
-def run_on(functions: RecordFunctions) -> None:
+def use_functions(functions: RecordFunctions) -> None:
     """Read and write by these functions from now on."""
     # With Python's way to it, what is there already would take longer than its records.
     kind: Any = batch.RecordBatch

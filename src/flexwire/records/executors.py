@@ -39,7 +39,7 @@ class RecordFunctions:
 class ActiveFunctions:
     """The functions that this process runs.
 
-    `flexwire.records.batch_executors.run_on`, which is above the batches that ask, puts them in.
+    `flexwire.records.batch_executors.use_functions`, which stands above batches, puts them in.
     """
 
     __slots__ = ("functions",)

@@ -1,4 +1,4 @@
-"""What Jackson makes of a JSON value where a spec wants a string, an integer, a flag or a list."""
+"""How a JSON value becomes a string, an integer, a flag or a list, as Jackson converts it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from flexwire.errors import short
+from flexwire.schema.spec import HeaderVersions
 from flexwire.schema.text import JsonArray, JsonObject, JsonScalar, ScalarKind
-from flexwire.versions import Versions
+from flexwire.versions import HIGHEST, Versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -18,19 +19,20 @@ if TYPE_CHECKING:
     from flexwire.schema.text import JsonMember, Node, SpecText
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
+_HEADER_VERSION = re.compile(r"[0-9]{1,5}")
 _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _SPELLINGS = {"": False, "true": True, "True": True, "TRUE": True}
 _SPELLINGS |= {"false": False, "False": False, "FALSE": False}
 
 
 class Members:
-    """The members of an object of a spec, each read as what it should be.
+    """The members of a JSON object in a spec, each converted to the type that it should have.
 
-    A member that is null counts as absent. ``what`` names the object in error texts.
-    Source: the coercions that Jackson applies in Kafka's generator.
+    A member that is null counts as absent. ``what`` names the object in error texts. Source: the
+    conversions of Jackson in Kafka's generator.
 
-    A member that is refused counts as absent, or, if it must be there, as anything: a text that
-    collects problems has remembered it, once for each member, and goes on reading.
+    A refused member counts as absent. If the member is required, any value stands in for it. A text
+    that collects problems remembers one problem for each member, and reading goes on.
     """
 
     def __init__(self, text: SpecText, node: Node, what: str, keys: Sequence[str]) -> None:
@@ -60,13 +62,14 @@ class Members:
 
     @property
     def position(self) -> Position:
-        """Where the object begins."""
+        """The position at which the object begins."""
         return self.text.position(self.offset)
 
     def refuse(self, rule: str, reason: str, key: str, at: str = "") -> None:
-        """Refuse what a member says, or its absence.
+        """Refuse a member, or report that it is absent.
 
-        The place is that of the member's value, or of the member ``at``, or else of the object.
+        The problem is placed at the member's value, at the value of the member ``at``, or else at
+        the object.
         """
         if self._is_object and key not in self._refused:
             self._refused.add(key)
@@ -75,13 +78,13 @@ class Members:
             self.text.refuse(rule, reason, place, self.position)
 
     def _unknown(self, key: str, member: JsonMember, keys: Sequence[str]) -> str | None:
-        """Refuse a key, and give the one that was meant."""
+        """Refuse an unknown key, and return the key that was probably meant."""
         reason = f"unknown key {short(key)} in {self.what}; {nearest(key, keys)}"
         self.text.refuse("KEY_UNKNOWN", reason, self.text.position(member.offset))
         return _near(key, keys)
 
     def scalar(self, key: str) -> JsonScalar | None:
-        """The member where it is there; an object or an array is an error."""
+        """Return the member if it is there; an object or an array is an error."""
         node = self._nodes.get(key)
         if node is None or isinstance(node, JsonScalar):
             return node
@@ -92,21 +95,22 @@ class Members:
         self.refuse("VALUE_INVALID", f"{key!r} of {self.what} {reason}", key)
 
     def string(self, key: str) -> str | None:
-        """A number or a boolean counts as its spelling."""
+        """Return a string; a number or a boolean counts as its spelling."""
         node = self.scalar(key)
         return None if node is None else node.text
 
     def required(self, key: str, rule: str) -> str:
-        """A string that must be there."""
+        """Return a required string."""
         text = self.string(key)
         if text is None:
             self.refuse(rule, f"{self.what} has no {key!r}; add it", key)
         return text or ""
 
     def integer(self, key: str, bits: int, *, hexadecimal: bool = False) -> int | None:
-        """A signed integer. A string of digits counts, and a fraction loses what follows the point.
+        """Return a signed integer.
 
-        An empty string counts as absent. ``hexadecimal`` takes "0x" and hex digits too.
+        A string of digits counts as a number, and a fraction is cut off at its point. An empty
+        string counts as absent. ``hexadecimal`` also accepts "0x" with hex digits.
         """
         node = self.scalar(key)
         if node is None:
@@ -124,7 +128,7 @@ class Members:
         return value
 
     def flag(self, key: str) -> bool:
-        """A boolean; absent is false, "true" and any integer but zero are true."""
+        """Return a boolean: absent is false, "true" and any integer except zero are true."""
         node = self.scalar(key)
         if node is None:
             return False
@@ -138,7 +142,7 @@ class Members:
         return bool(value)
 
     def choice(self, key: str, names: Sequence[str]) -> str | None:
-        """One of ``names``, or the place of one of them, from 0."""
+        """Return one of ``names``, which the spec gives by name or by its position from 0."""
         node = self.scalar(key)
         if node is None:
             return None
@@ -148,7 +152,7 @@ class Members:
         return chosen
 
     def choices(self, key: str, names: Sequence[str]) -> tuple[str, ...]:
-        """A list of ``names``."""
+        """Return a list of ``names``."""
         choices = []
         for node in self.items(key):
             chosen = _choice(node, names) if isinstance(node, JsonScalar) else None
@@ -166,7 +170,10 @@ class Members:
         return tuple(choices)
 
     def versions(self, key: str, default: Versions | None = None) -> Versions:
-        """A version range; absent or empty it is ``default``, and an error if that is None."""
+        """Return a range of versions.
+
+        An absent or empty member means ``default``. It is an error if ``default`` is None.
+        """
         if default is not None and key not in self._nodes:
             return default
         text = self.string(key)
@@ -181,8 +188,49 @@ class Members:
             self.refuse("VERSIONS_INVALID", f"{key!r} of {self.what}: {error}", key)
             return Versions.ALL
 
+    def header_versions(self, key: str) -> HeaderVersions | None:
+        """An object whose keys are version ranges and whose values are header versions.
+
+        Numbers count as their digits, and the order of the ranges is free. None if it is absent.
+        """
+        node = self._nodes.get(key)
+        if node is None:
+            return None
+        if not isinstance(node, JsonObject) or not node.members:
+            example = '{"0-1": "1", "2+": "2"}'
+            got = "an empty object" if isinstance(node, JsonObject) else _got(node)
+            reason = f"{key!r} of {self.what} is an object such as {example}, got {got}"
+            self.refuse("HEADER_VERSIONS_INVALID", reason, key)
+            return None
+        ranges = [
+            self._header_version(key, text, member.value) for text, member in node.members.items()
+        ]
+        found = [item for item in ranges if item is not None]
+        if len(found) < len(ranges):
+            return None
+        return HeaderVersions(tuple(sorted(found, key=lambda item: item[0].lowest)))
+
+    def _header_version(self, key: str, text: str, node: Node) -> tuple[Versions, int] | None:
+        try:
+            versions = _versions(text.strip())
+        except ValueError:
+            versions = Versions.NONE
+        what = f"{key!r} of {self.what}"
+        at = self.text.position(node.offset)
+        if not versions:
+            reason = f"{what}: {short(text)} is no range of versions; write '0-1' or '2+'"
+            self.text.refuse("HEADER_VERSIONS_INVALID", reason, at, self.position)
+            return None
+        spelling = node.text.strip() if isinstance(node, JsonScalar) else ""
+        if not _HEADER_VERSION.fullmatch(spelling) or int(spelling) > HIGHEST:
+            got = short(node.text) if isinstance(node, JsonScalar) else _got(node)
+            reason = f"{what}: a header version is a number from 0 to {HIGHEST}, got {got}"
+            self.text.refuse("HEADER_VERSIONS_INVALID", reason, at, self.position)
+            return None
+        return versions, int(spelling)
+
     def items(self, key: str) -> list[Node]:
-        """A list; a single value counts as a list of one, an absent one as an empty list."""
+        """Return a list; a single value counts as a list of one, an absent one as empty."""
         node = self._nodes.get(key)
         if node is None:
             return []
@@ -191,7 +239,7 @@ class Members:
 
 @lru_cache(maxsize=1024)
 def _versions(text: str) -> Versions:
-    # A spec says "0+" at every second field.
+    # Every second field of a spec has "0+".
     return Versions.parse(text)
 
 
@@ -207,7 +255,7 @@ def _whole(spelling: str, kind: ScalarKind) -> int | None:
     if kind is ScalarKind.BOOLEAN:
         return None
     if kind is ScalarKind.NUMBER and not _INTEGER.fullmatch(spelling):
-        # Nothing that fits an integer needs a float's range, so the cut is exact.
+        # An integer never needs a float's whole range, so cutting off the fraction is exact.
         value = float(spelling)
         return int(value) if abs(value) < 1 << 53 else None
     return int(spelling) if _INTEGER.fullmatch(spelling) else None
@@ -220,7 +268,7 @@ def _got(node: Node) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """The nearest of ``words`` as a question, or all of them.
+    """Suggest the nearest of ``words`` as a question, or list all of them.
 
     >>> nearest("taggedVersion", ["tag", "taggedVersions"])
     "did you mean 'taggedVersions'?"
@@ -232,6 +280,6 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 def _near(word: str, words: Iterable[str]) -> str | None:
     lowered = {name.lower(): name for name in words}
-    # What is much longer than all of them is near to none, and would take long to compare.
+    # A text that is much longer than all words is near to none, and comparing it would take long.
     close = get_close_matches(word[:80].lower(), lowered, n=1, cutoff=0.7)
     return lowered[close[0]] if close else None

@@ -1,6 +1,6 @@
-"""What serves a message: its specs and schemas by version, encoding and release.
+"""Find the spec and the schema of a message by version, encoding and release.
 
-A message is given by its name in the catalog, by a spec of one's own, or by its class.
+A message is named by its name in the catalog, by a spec of your own, or by its class.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from flexwire.arguments import refuse, to_version
 from flexwire.errors import UnknownMessageError
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import spec_header_versions
 from flexwire.schema.pairs import former_names
 from flexwire.schema.resolve import effective, resolve, union
 from flexwire.schema.spec import MessageSpec
@@ -21,39 +22,48 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from flexwire.schema.resolve import Fields, ServedSpec
+    from flexwire.schema.spec import HeaderVersions, MessageType
     from flexwire.wire.schema import Schema
 
-# A bundled message's name, a spec of one's own, or a message class of either.
+# The name of a message in the catalog, a spec of your own, or a class of either.
 MessageLike = str | MessageSpec | type
-# An enum's hash is slow, and nearly every caller asks for Kafka's encoding.
+# Hashing an enum is slow, and nearly every caller uses Kafka's encoding.
 Key = int | tuple[int, Encoding]
 _KAFKA = Encoding.KAFKA
 
 
 class SpecSource(Protocol):
-    """Where a message's specs come from: an entry of a catalog, or one spec."""
+    """The source of a message's specs: an entry of a catalog, or one spec."""
 
     @property
     def name(self) -> str:
         """The message's name."""
 
     @property
+    def type(self) -> MessageType:
+        """The message's type."""
+
+    @property
     def versions(self) -> Versions:
         """Every version that has a layout."""
+
+    @property
+    def header_versions(self) -> HeaderVersions:
+        """The header version of each version of a request or response."""
 
     @property
     def releases(self) -> Mapping[str, Versions]:
         """The valid versions in each release that has the message."""
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Give the spec whose layout holds for the version."""
+        """Return the spec that lays out the version."""
 
     def specs(self) -> tuple[ServedSpec, ...]:
-        """Give every spec that serves a version, the newest first."""
+        """Return every spec that serves a version, newest first."""
 
 
 class SingleSpec:
-    """A spec of one's own as the source of specs: it has no history."""
+    """A spec of your own as the source of specs. It has no releases."""
 
     def __init__(self, spec: MessageSpec) -> None:
         self.name = spec.name
@@ -61,11 +71,12 @@ class SingleSpec:
         self.api_key = spec.api_key
         self.versions = self.current_versions = spec.valid_versions
         self.flexible_versions = spec.flexible_versions
+        self.header_versions = spec_header_versions(spec)
         self.releases: Mapping[str, Versions] = {}
         self._spec = spec
 
     def spec(self, version: int, release: str | None = None) -> MessageSpec:
-        """Give the spec; raises `UnknownMessageError` for a version that it does not have."""
+        """Return the spec; raises `UnknownMessageError` for a version that it does not have."""
         if release is not None:
             raise UnknownMessageError(f"{self.name} is not a bundled message; it has no releases")
         valid = self._spec.valid_versions
@@ -74,30 +85,31 @@ class SingleSpec:
         return self._spec
 
     def all_specs(self) -> tuple[MessageSpec, ...]:
-        """Give the spec, as an entry of the catalog gives its own."""
+        """Return the spec, as the only one of its message."""
         return (self._spec,)
 
     def specs(self) -> tuple[ServedSpec, ...]:
-        """Give the spec with its valid versions."""
+        """Return the spec with its valid versions."""
         return ((self._spec, self._spec.valid_versions),)
 
 
 def check_message(message: object) -> None:
-    """Refuse what does not name a message."""
+    """Refuse a value that does not name a message."""
     is_class = isinstance(message, type) and hasattr(message, "definition")
     if not is_class and not isinstance(message, str | MessageSpec):
         raise refuse("message", "a message's name, its spec or its class", message)
 
 
 def schemas_of(message: MessageLike, release: str | None = None) -> MessageSchemas:
-    """Give what serves a message, the same each time; a name may be asked for in a release.
+    """Return the specs and schemas of a message, always the same object.
 
-    Raises `UnknownMessageError` for a name that the catalog does not have.
+    ``release`` may be given with a name in the catalog. Raises `UnknownMessageError` if the catalog
+    does not have the name.
     """
     check_message(message)
     if not isinstance(message, type):
         return _served(message, release)
-    # Message classes stand above this room: what they are made of says what serves them.
+    # Message classes belong to a room above this one, so their definition names their schemas.
     definition: Any = message.definition  # type: ignore[attr-defined] # checked above
     served: MessageSchemas = definition.served
     return served
@@ -111,12 +123,12 @@ def _served(message: str | MessageSpec, release: str | None) -> MessageSchemas:
 
 
 def key_of(version: int, encoding: Encoding) -> Key:
-    """Give the key under which what is made for a version and an encoding is kept."""
+    """Return the key under which a cache keeps the values of a version and an encoding."""
     return version if encoding is _KAFKA else (version, encoding)
 
 
 class MessageSchemas:
-    """One message's specs and schemas: of the newest specs, or as one release had them."""
+    """The specs and schemas of one message, by its newest specs or as one release had them."""
 
     def __init__(self, entry: SpecSource, release: str | None = None) -> None:
         self.entry = entry
@@ -127,9 +139,9 @@ class MessageSchemas:
 
     @cached_property
     def specs(self) -> tuple[ServedSpec, ...]:
-        """The specs that give versions their layout, with these, the newest first.
+        """The specs that serve versions, each with these versions, newest first.
 
-        Raises `UnknownMessageError` where the release does not have the message.
+        Raises `UnknownMessageError` if the release does not have the message.
         """
         if self.release is None:
             return self.entry.specs()
@@ -146,9 +158,9 @@ class MessageSchemas:
         return union(self.specs)
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Give the resolved schema; raises `UnknownMessageError` for an unreleased version.
+        """Return the resolved schema; raises `UnknownMessageError` for an unreleased version.
 
-        The same object for every encoding that writes the version in the same way.
+        Encodings that write the version in the same way share one schema object.
         """
         key = key_of(version, encoding)
         schema = self._schemas.get(key)
@@ -164,7 +176,7 @@ class MessageSchemas:
         return schema
 
     def former_names(self, version: int) -> dict[str, dict[str, str]]:
-        """What the version's fields are called in other releases; see `alike.former_names`."""
+        """Return what other releases call the version's fields; see `pairs.former_names`."""
         names = self._former_names.get(version)
         if names is None:
             schema = self.schema(version)

@@ -1,4 +1,4 @@
-"""Old and new side by side: structures of one version, and their fields, matched."""
+"""Two specs side by side: the structures of one version, and their fields, matched."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class StructureMember:
 
     @property
     def kind(self) -> str:
-        """The type as far as the wire knows it: structures have no name there, records are bytes.
+        """The type as the wire knows it: all structures are alike, and records are bytes.
 
-        Otherwise it is that of the specs, so that int16 and uint16 differ.
+        Numbers keep their type in the spec, so that int16 and uint16 differ.
         """
         name = "structure" if self.spec.type.is_struct else self.spec.type.name
         return f"{'[]' if self.spec.type.is_array else ''}{'bytes' if name == 'records' else name}"
@@ -47,7 +47,7 @@ class StructureMember:
 
     @property
     def is_inline(self) -> bool:
-        """Whether the field is always there."""
+        """Whether the field is always present."""
         return self.field.presence is Presence.INLINE
 
     @property
@@ -57,7 +57,7 @@ class StructureMember:
 
 
 class SpecVersion:
-    """A spec at one version. Raises `SpecError` where it cannot be laid out."""
+    """A spec at one version. Raises `SpecError` if it cannot be laid out."""
 
     def __init__(self, spec: MessageSpec, version: int) -> None:
         self.spec = spec
@@ -65,7 +65,7 @@ class SpecVersion:
         self._structs = spec.fields_by_structure()
 
     def members(self, schema: Schema) -> tuple[StructureMember, ...]:
-        """The fields of a structure, absent ones too, in the order of the spec."""
+        """Return the fields of a structure in the order of the spec, absent ones too."""
         specs = {field.name: field for field in self._structs[schema.name]}
         return tuple(
             StructureMember(specs[field_spec.name], field_spec) for field_spec in schema.fields
@@ -74,7 +74,7 @@ class SpecVersion:
 
 @dataclass(frozen=True, slots=True)
 class FieldPair:
-    """A field of both; one side is None where it has no such field in its spec at all."""
+    """A field of both specs. A side is None if its spec has no such field at all."""
 
     old: StructureMember | None
     new: StructureMember | None
@@ -82,10 +82,10 @@ class FieldPair:
 
 @dataclass(frozen=True)
 class StructurePair:
-    """A structure of both at one version.
+    """A structure that both specs have at one version.
 
-    ``path`` is that of the field whose type it is, empty for the message; ``position`` is where
-    that field, or the message, stands in the new spec.
+    ``path`` is the path of the field whose type it is; it is empty for the message. ``position`` is
+    the place of that field, or of the message, in the new spec.
     """
 
     path: str
@@ -97,11 +97,11 @@ class StructurePair:
 
     @property
     def name(self) -> str:
-        """How the structure is named in a sentence."""
+        """The name of the structure in a sentence."""
         return self.path or self.new.name
 
     def path_of(self, member: StructureMember) -> str:
-        """The path of a field of the structure."""
+        """Return the path of a field of the structure."""
         return f"{self.path}.{member.name}" if self.path else member.name
 
     @property
@@ -111,10 +111,10 @@ class StructurePair:
 
     @cached_property
     def pairs(self) -> tuple[FieldPair, ...]:
-        """The fields matched by place or tag where nothing but the name changed, else by name.
+        """The fields, matched by place or tag if only the name changed, otherwise by name.
 
-        Every field is in one pair only. Names decide nothing on the wire, and a spec may keep the
-        old one for a field of later versions: what was renamed is matched first.
+        Every field is in exactly one pair. Renamed fields are matched first, because names mean
+        nothing on the wire and a spec may use the old name for another field in later versions.
         """
         by_name = {new_member.name: new_member for new_member in self.new_members}
         renamed = self._renamed()
@@ -141,16 +141,16 @@ class StructurePair:
 
     @cached_property
     def new_names(self) -> dict[str, str]:
-        """By old name: the name in the new spec of every field that both have."""
+        """For each field that both have: the new name by the old name."""
         return {pair.old.name: pair.new.name for pair in self.pairs if pair.old and pair.new}
 
     def _renamed(self) -> dict[str, str]:
-        """By old name: the new name of inline fields that stand in the same place."""
+        """Return the new names of inline fields that are in the same place, by old name."""
         old, new = ([member for member in side if member.is_inline] for side in self._sides)
         if len(old) != len(new):
             return {}
-        # A name that both sides have in this version is one field, wherever it stands; a name that
-        # the other side has in other versions only proves nothing.
+        # A name that both sides have in this version is one field, wherever it is. A name that the
+        # other side has only in other versions proves nothing.
         old_names, new_names = (
             {member.name for member in side if member.is_there} for side in self._sides
         )
@@ -163,7 +163,7 @@ class StructurePair:
         }
 
     def _respelled(self) -> dict[str, str]:
-        """By old name: the new name of tagged fields that differ in capitals only."""
+        """Return the new names of tagged fields that differ only in capitals, by old name."""
         new = {
             new_member.spec.tag: new_member
             for new_member in self.new_members
@@ -182,17 +182,17 @@ class StructurePair:
         return self.old_members, self.new_members
 
     def both(self) -> Iterator[tuple[StructureMember, StructureMember]]:
-        """The pairs of which both have the field in this version, inline or tagged."""
+        """Yield the pairs in which both sides have the field in this version, inline or tagged."""
         for pair in self.pairs:
             if pair.old and pair.new and pair.old.is_there and pair.new.is_there:
                 yield pair.old, pair.new
 
 
 def structure_pairs(old: SpecVersion, new: SpecVersion) -> Iterator[StructurePair]:
-    """Every structure that both have, the message first, outer before inner.
+    """Yield every structure that both have: the message first, outer structures before inner ones.
 
-    Where several fields are of one structure, it is given at the first: specs may double it at
-    every level.
+    A structure that several fields have is yielded once, at the first field. A spec could otherwise
+    double the number at every level.
     """
     seen: set[tuple[str, str]] = set()
     pending = [("", FIRST, old.schema, new.schema)]
@@ -227,15 +227,15 @@ Paired = tuple["Schema", "Field", "Field"]
 
 
 def same_bytes(left: Type, right: Type) -> bool:
-    """Whether both types have the same bytes for the same values, whatever names are in them."""
+    """Return whether both types write the same values as the same bytes, whatever the names are."""
     return _pairs(left, right) is not None
 
 
 def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str, str]]:
-    """What fields of this version are called in other specs that have the same bytes.
+    """Return what other specs with the same bytes call the fields of this version.
 
-    By the structure's name: the JSON name there to the JSON name here. A name that the structure
-    has itself in this version keeps its meaning.
+    By name of the structure, the result maps the JSON name in another spec to the JSON name here. A
+    name that the structure itself has in this version keeps its meaning.
     """
     names: dict[str, dict[str, str]] = {}
     for other in others:
@@ -247,9 +247,12 @@ def former_names(schema: Schema, others: Iterable[Schema]) -> dict[str, dict[str
 
 
 def _pairs(left: Type, right: Type) -> list[Paired] | None:
-    """The fields with the same bytes, in the first one's structures; None where bytes differ."""
+    """Return the pairs of fields with the same bytes, or None if the bytes differ.
+
+    Each pair has the structure of the first type that contains the field.
+    """
     pairs: list[Paired] = []
-    # Structures may share structures, so that there are far more places than structures.
+    # Structures may share structures, so there can be far more places than structures.
     seen: set[tuple[int, int]] = set()
 
     def same(left: Type, right: Type) -> bool:
@@ -277,7 +280,7 @@ def _pairs(left: Type, right: Type) -> list[Paired] | None:
 
 
 def _form(kind: Type) -> object:
-    """How a value is written, but for the structures in it; records are bytes."""
+    """Return how a value is written, apart from structures inside it; records count as bytes."""
     if isinstance(kind, ArrayType):
         return (kind.name, _form(kind.element))
     if isinstance(kind, NullableStruct):

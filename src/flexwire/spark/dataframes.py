@@ -61,12 +61,12 @@ def table(
     With ``columns`` only these, which is the way to read less: Spark does not say which it needs.
     Raises `FlexwireError` where there is no complete analysis, or no such table.
     """
-    found = output_of(out)
-    schema = found.schema(to_text(name, "name"))
+    output = output_of(out)
+    schema = output.schema(to_text(name, "name"))
     if columns is not None:
         named = to_list(columns, "columns", "a list of columns")
-        schema = pa.schema([schema.field(one) for one in named])
-    return read(spark, found, name, schema)
+        schema = pa.schema([schema.field(column) for column in named])
+    return read(spark, output, name, schema)
 
 
 def output_of(out: str | Path) -> Output:
@@ -81,19 +81,19 @@ def output_of(out: str | Path) -> Output:
     return output(out)
 
 
-def read(spark: SparkSession, found: Output, name: str, schema: pa.Schema) -> DataFrame:
+def read(spark: SparkSession, output: Output, name: str, schema: pa.Schema) -> DataFrame:
     """A table with these columns; those that its files lack are null."""
     if spark not in _REGISTERED:
         # Spark warns of a second one of that name.
         spark.dataSource.register(TablesDataSource)
         _REGISTERED.add(spark)
-    files = [(one.name, one.size) for one in found.files(name)]
+    files = [(file.name, file.size) for file in output.files(name)]
     reader = spark.read.format(TablesDataSource.name()).schema(spark_schema(schema))
-    return reader.option(_PLACE, found.root.url).option(_FILES, json.dumps(files)).load()
+    return reader.option(_PLACE, output.root.url).option(_FILES, json.dumps(files)).load()
 
 
 @dataclass(frozen=True, slots=True)
-class FilePart:
+class ParquetFilePart:
     """Every ``of``-th row group of a file, from the ``number``-th on."""
 
     file: str
@@ -103,7 +103,7 @@ class FilePart:
     def batches(
         self,
         place: str,
-        wanted: pa.Schema,
+        columns: pa.Schema,
         only: ValueRanges | None = None,
         most_rows: int = BATCH_ROWS,
     ) -> Iterator[pa.RecordBatch]:
@@ -115,36 +115,38 @@ class FilePart:
         system, root = OutputDirectory(place).arrow()
         with (
             report_failures(f"{place}/{self.file}", "read"),
-            system.open_input_file(f"{root}/{self.file}") as opened,
-            pq.ParquetFile(opened) as file,
+            system.open_input_file(f"{root}/{self.file}") as stream,
+            pq.ParquetFile(stream) as file,
         ):
-            there = [one for one in wanted.names if one in file.schema_arrow.names]
-            keys = dict(one.split("=", 1) for one in self.file.split("/") if "=" in one)
+            names = [name for name in columns.names if name in file.schema_arrow.names]
+            keys = dict(part.split("=", 1) for part in self.file.split("/") if "=" in part)
             groups = [*range(self.number, file.num_row_groups, self.of)]
             if only is not None:
-                groups = [one for one in groups if only.may_be_in(file.metadata.row_group(one))]
-            rows = min(most_rows, _bounded_rows(file.metadata, {*there}))
-            for batch in file.iter_batches(rows, row_groups=groups, columns=there):
-                arrays = [
-                    conform(batch.column(one.name), one.type)
-                    if one.name in there
-                    else _repeated(keys.get(one.name), len(batch), one.type)
-                    for one in wanted
+                groups = [
+                    group for group in groups if only.may_be_in(file.metadata.row_group(group))
                 ]
-                yield pa.RecordBatch.from_arrays(arrays, schema=wanted)
+            rows = min(most_rows, _bounded_rows(file.metadata, {*names}))
+            for batch in file.iter_batches(rows, row_groups=groups, columns=names):
+                arrays = [
+                    conform(batch.column(field.name), field.type)
+                    if field.name in names
+                    else _repeated(keys.get(field.name), len(batch), field.type)
+                    for field in columns
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=columns)
 
 
-def parts_of(files: Iterable[tuple[str, int]]) -> list[FilePart]:
+def parts_of(files: Iterable[tuple[str, int]]) -> list[ParquetFilePart]:
     """Parts of about `PART_BYTES` each, of files by name and size."""
     of_file = [(file, 1 + size // PART_BYTES) for file, size in files]
-    return [FilePart(file, number, of) for file, of in of_file for number in range(of)]
+    return [ParquetFilePart(file, number, of) for file, of in of_file for number in range(of)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part(InputPartition):
+class _FilePartition(InputPartition):
     """What one task reads."""
 
-    part: FilePart
+    part: ParquetFilePart
 
 
 class TablesDataSource(DataSource):
@@ -168,12 +170,12 @@ class _TablesReader(DataSourceReader):
         self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [*map(_Part, parts_of(self._files))]
+        return [*map(_FilePartition, parts_of(self._files))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Part)  # noqa: S101 - ours alone, and mypy is to know it
-        wanted = arrow_schema(self._schema)
-        yield from partition.part.batches(self._place, wanted)
+        assert isinstance(partition, _FilePartition)  # noqa: S101 - ours alone, and mypy is to know it
+        columns = arrow_schema(self._schema)
+        yield from partition.part.batches(self._place, columns)
 
 
 def _bounded_rows(footer: pq.FileMetaData, columns: set[str]) -> int:
@@ -199,17 +201,17 @@ _MOST_ROWS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _TableParts:
     """What a task needs to read its part of a table: the columns, and the parts of all tasks."""
 
     name: str
     columns: pa.Schema
-    parts: tuple[FilePart, ...]
+    parts: tuple[ParquetFilePart, ...]
 
 
 def of_files(
     spark: SparkSession,
-    found: Output,
+    output: Output,
     names: Sequence[str],
     columns: Sequence[str],
     task: Task,
@@ -224,24 +226,24 @@ def of_files(
     """
     tables = []
     for name in names:
-        whole = found.schema(name)
-        parts = parts_of((one.name, one.size) for one in found.files(name))
-        wanted = pa.schema([whole.field(one) for one in columns])
-        tables.append(_Table(name.rpartition("/")[2], wanted, (*parts,)))
-    count = max((len(one.parts) for one in tables), default=1)
+        schema_read = output.schema(name)
+        parts = parts_of((file.name, file.size) for file in output.files(name))
+        table_columns = pa.schema([schema_read.field(column) for column in columns])
+        tables.append(_TableParts(name.rpartition("/")[2], table_columns, (*parts,)))
+    count = max((len(table.parts) for table in tables), default=1)
     numbers = spark.range(0, count, 1, count)
-    return map_in_arrow(numbers, partial(_read, found.root.url, tables, task, only), schema)
+    return map_in_arrow(numbers, partial(_read, output.root.url, tables, task, only), schema)
 
 
 def _read(
     place: str,
-    tables: Sequence[_Table],
+    tables: Sequence[_TableParts],
     task: Task,
     only: ValueRanges | None,
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     begin_task()
-    for number in chain.from_iterable(one["id"].to_pylist() for one in numbers):
+    for number in chain.from_iterable(batch["id"].to_pylist() for batch in numbers):
         for table in tables:
             if number < len(table.parts):
                 part = table.parts[number]

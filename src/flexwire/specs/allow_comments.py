@@ -1,4 +1,4 @@
-"""Comments that allow what a rule has against a line: ``// flexwire: allow RULE reason``."""
+"""Comments that allow findings of a rule on a line: ``// flexwire: allow RULE reason``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from flexwire.specs.finding import Finding
 
 _PREFIX = "flexwire:"
-# A string may hold what looks like a comment, and a comment what looks like a string.
+# A string may contain text like a comment, and a comment may contain text like a string.
 _STRING_OR_COMMENT = re.compile(
     r'"(?:[^"\\\r\n]|\\[^\r\n])*"? | (?P<line>//[^\r\n]*) | (?P<block>/\*.*?(?:\*/|\Z))',
     re.VERBOSE | re.DOTALL,
@@ -27,12 +27,12 @@ _NOT_LINE_END = re.compile(r"[^\r\n]")
 
 @dataclass(frozen=True, slots=True)
 class AllowComment:
-    """One such comment, sound or not.
+    """One comment to flexwire, valid or not.
 
-    ``verb`` is "allow" if the comment is sound, and ``reason`` empty if it gives none. ``line`` is
-    the line it is for: its own where it follows something there, else the next that holds more than
-    comments; 0 if there is no such line. ``at`` is the place of the rule's id, or of what stands
-    there instead.
+    ``verb`` is "allow" if the comment is valid. ``reason`` is empty if the comment gives none.
+    ``line`` is the line that the comment is about: its own line if something stands before it,
+    otherwise the next line that has more than comments. It is 0 if there is no such line. ``at`` is
+    the place of the rule's id, or of the text in its place.
     """
 
     verb: str
@@ -43,14 +43,14 @@ class AllowComment:
 
     @property
     def allows(self) -> bool:
-        """Whether it allows anything, for which it must give a reason."""
+        """Whether the comment allows anything. For that it must give a reason."""
         return self.verb == "allow" and bool(self.reason)
 
 
 def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
-    """Find the comments of a spec that speak to flexwire.
+    """Find the comments of a spec that are meant for flexwire.
 
-    Other comments, block comments included, do not count, whatever they say.
+    All other comments count for nothing, and so do block comments.
     """
     if _PREFIX not in text.text:
         return ()
@@ -64,11 +64,12 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
         if spoken is None:
             continue
         at = text.position(match.start() + spoken.start("rule" if spoken["rule"] else "verb"))
-        # The last line that is filled up to here is the comment's own, or the next is meant.
+        # If the last filled line up to here is the comment's own, it is meant; otherwise the next
+        # one is.
         place = bisect_right(filled, at.line)
         own = place > 0 and filled[place - 1] == at.line
         line = at.line if own else filled[place] if place < len(filled) else 0
-        # Many write a colon after the id.
+        # Many people write a colon after the id.
         rule = spoken["rule"].rstrip(":")
         reason = spoken["reason"].strip(" \t:;,.-")
         allow_comments.append(AllowComment(spoken["verb"], rule, reason, line, at))
@@ -76,7 +77,7 @@ def find_allow_comments(text: SpecText) -> tuple[AllowComment, ...]:
 
 
 def _filled_lines(text: str) -> list[int]:
-    """The numbers of the lines that hold more than comments, from 1."""
+    """Return the numbers, from 1, of the lines that have more than comments."""
     without = _STRING_OR_COMMENT.sub(
         lambda match: match[0] if match[0][0] == '"' else _NOT_LINE_END.sub(" ", match[0]), text
     )
@@ -84,7 +85,7 @@ def _filled_lines(text: str) -> list[int]:
 
 
 class AllowedFindings:
-    """What the comments of one spec allow, and which of them were needed."""
+    """What the comments of one spec allow, and which of the comments were needed."""
 
     def __init__(self, comments: Iterable[AllowComment]) -> None:
         self._waiting = [comment for comment in comments if comment.allows]
@@ -95,7 +96,7 @@ class AllowedFindings:
         self._used: set[tuple[int, str]] = set()
 
     def takes(self, finding: Finding) -> bool:
-        """Whether a comment allows the finding, and is thereby of use."""
+        """Return whether a comment allows the finding, and mark that comment as used."""
         place = finding.line, finding.rule
         if place not in self._by_place:
             return False
@@ -103,7 +104,7 @@ class AllowedFindings:
         return True
 
     def unused(self) -> list[AllowComment]:
-        """Give the comments that allowed nothing; of two for the same, the second."""
+        """Return the comments that allowed nothing; of two equal ones, the second."""
         return [
             comment
             for comment in self._waiting

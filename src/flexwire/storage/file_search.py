@@ -51,23 +51,25 @@ def list_captures(paths: Iterable[str | Path]) -> list[InputFile]:
 
 def list_files(paths: Iterable[str | Path], is_wanted: IsWanted, name: str) -> list[InputFile]:
     """The same for files of other names; ``name`` says in an error what is true of them."""
-    found: list[InputFile] = []
-    for given in paths:
-        if not isinstance(given, str | Path):
-            raise refuse("paths", "a str or Path", given)
-        url = str(given)
-        before = len(found)
+    sources: list[InputFile] = []
+    for path_or_url in paths:
+        if not isinstance(path_or_url, str | Path):
+            raise refuse("paths", "a str or Path", path_or_url)
+        url = str(path_or_url)
+        count_before = len(sources)
         if scheme_of(url):
-            found.extend(_in_store(url, is_wanted))
+            sources.extend(_in_store(url, is_wanted))
             reason = _NOTHING.format(name)
         else:
             path = local_path(url)
-            found.extend(_here(path, is_wanted))
+            sources.extend(_here(path, is_wanted))
             reason = _reason(path, name)
-        if len(found) == before:
+        if len(sources) == count_before:
             raise CaptureError(reason, source=shown(url))
-    found.sort(key=_order)
-    return [one for at, one in enumerate(found) if not at or one.url != found[at - 1].url]
+    sources.sort(key=_order)
+    return [
+        source for at, source in enumerate(sources) if not at or source.url != sources[at - 1].url
+    ]
 
 
 def _order(source: InputFile) -> str:
@@ -79,8 +81,8 @@ def _here(path: Path, is_wanted: IsWanted) -> Iterator[InputFile]:
     if path.is_file():
         yield _source(os.path.realpath(path), path.stat())
     elif path.is_dir():
-        for place, _, names in os.walk(path, onerror=_refuse):
-            directory = os.path.realpath(place)
+        for directory_name, _, names in os.walk(path, onerror=_refuse):
+            directory = os.path.realpath(directory_name)
             for name in filter(is_wanted, names):
                 file = os.path.join(directory, name)  # noqa: PTH118 - a Path for each of a million takes a minute
                 with suppress(FileNotFoundError):  # a link to nowhere, or removed meanwhile
@@ -101,12 +103,12 @@ def _source(file: str, status: os.stat_result) -> InputFile:
 
 
 def _in_store(url: str, is_wanted: IsWanted) -> Iterator[InputFile]:
-    opened = open_store(url)
+    store = open_store(url)
     if not url.endswith("/"):
         with report_failures(url, "list"), suppress(FileNotFoundError):
-            info = opened.files.info(opened.key(url), **opened.limit)
+            info = store.files.info(store.key(url), **store.limit)
             if info.get("type") == "file":
-                size, _, version = file_description(opened, info)
+                size, _, version = file_description(store, info)
                 yield InputFile(url, size, version)
                 return
     is_empty = True

@@ -65,8 +65,8 @@ def scheme_of(url: str) -> str:
     if not match or scheme == "file" or (scheme not in STORES and match[2] == "/"):
         return ""
     if scheme not in STORES:
-        known = ", ".join(f"{one}://" for one in STORES)
-        raise _refused(url, f"expected a path, file://, {known}")
+        schemes = ", ".join(f"{scheme_name}://" for scheme_name in STORES)
+        raise _refused(url, f"expected a path, file://, {schemes}")
     if match[2] == "/":
         raise _refused(url, f"expected two slashes after the scheme: {scheme}://")
     rest = url[match.end() :]
@@ -167,7 +167,7 @@ def open_store(url: str) -> FileStore:
     scheme = scheme_of(url)
     with report_failures(url, "open"):
         try:
-            return _opened(scheme, _authority(url), os.getpid())
+            return _open_library(scheme, _authority(url), os.getpid())
         except ImportError:
             reason = f"{scheme}:// needs more packages: {remedy(STORES[scheme])}"
             raise StorageError(reason, url=shown(url)) from None
@@ -198,7 +198,7 @@ def reason_of(error: Exception) -> str:
 
 
 @lru_cache(maxsize=64)
-def _opened(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a fork opens its own
+def _open_library(scheme: str, authority: str, process: int) -> FileStore:  # noqa: ARG001 - a fork opens its own
     kind = _library(scheme)
     # gcsfs logs a traceback for each error, which without any handler goes to the terminal.
     logging.getLogger(kind.__module__.partition(".")[0]).addHandler(logging.NullHandler())

@@ -59,11 +59,11 @@ class LocalRange(io.RawIOBase):
 
     def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # what BufferedReader gives
         """Fill ``buffer``; 0 at the end of the range."""
-        wanted = min(len(buffer), self._left)
-        if not wanted:
+        size_limit = min(len(buffer), self._left)
+        if not size_limit:
             return 0
         try:
-            size = self._file.readinto(memoryview(buffer)[:wanted]) or 0
+            size = self._file.readinto(memoryview(buffer)[:size_limit]) or 0
         except OSError as error:
             raise self._error(error.strerror or str(error)) from error
         self._left -= size
@@ -203,8 +203,8 @@ class InputFile:
         if not scheme_of(self.url):
             return self._open_here(start, stop)
         with report_failures(self.url, "open"):
-            opened = open_store(self.url)
-            self._compare(opened, opened.key(self.url))
+            store = open_store(self.url)
+            self._compare(store, store.key(self.url))
         return io.BufferedReader(ForwardRange(self._read, start, stop, piece), _BUFFER)
 
     def open_at_will(self) -> io.BufferedReader:
@@ -224,13 +224,13 @@ class InputFile:
 
     def _read(self, first: int, last: int, *, is_all: bool = False) -> bytes:
         """Bytes of a file in a store. `StorageError` where they are not of the version listed."""
-        opened = open_store(self.url)
-        key = opened.key(self.url)
+        store = open_store(self.url)
+        key = store.key(self.url)
         with report_failures(self.url, "read"):
-            data, version = request_range(opened, key, self.size, self.version, first, last)
+            data, version = request_range(store, key, self.size, self.version, first, last)
             if version != self.version and not (is_all and not version):
                 # Afterwards: whatever was read before it is then of the version that was listed.
-                self._compare(opened, key)
+                self._compare(store, key)
         if version and version != self.version:
             raise self._error(f"expected version {self.version}, got {version}")
         return data
@@ -253,15 +253,15 @@ class InputFile:
             LocalRange(file, stop - start, self._compare_here, self._error), _BUFFER
         )
 
-    def _compare(self, opened: FileStore, key: str) -> None:
+    def _compare(self, store: FileStore, key: str) -> None:
         try:
-            info = opened.files.info(key, **opened.limit)
+            info = store.files.info(key, **store.limit)
         except FileNotFoundError:
             raise self._error(_GONE) from None
         if info.get("type") != "file":
             raise self._error("it is no file any more")
-        size, _, version = file_description(opened, info)
-        self._refuse_change(size, version, grows=opened.kind in _GROWING)
+        size, _, version = file_description(store, info)
+        self._refuse_change(size, version, grows=store.kind in _GROWING)
 
     def _compare_here(self, status: os.stat_result) -> None:
         # A copy with the same size and time, on another machine, is the same file.
@@ -286,12 +286,12 @@ class InputFile:
 
 def input_file_at(url: str) -> InputFile:
     """Return a file in a store as it is now. `StorageError` where there is none."""
-    opened = open_store(url)
+    store = open_store(url)
     with report_failures(url, "read"):
-        info = opened.files.info(opened.key(url), **opened.limit)
+        info = store.files.info(store.key(url), **store.limit)
         if info.get("type") != "file":
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        size, _, version = file_description(opened, info)
+        size, _, version = file_description(store, info)
     return InputFile(url, size, version)
 
 

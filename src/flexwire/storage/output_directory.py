@@ -53,9 +53,11 @@ class OutputDirectory:
     def __post_init__(self) -> None:
         if not isinstance(self.url, str | os.PathLike):
             raise refuse("url", "a str or Path", self.url)
-        given = os.fspath(self.url)
-        here = "" if scheme_of(given) else os.path.normpath(local_path(given).absolute())
-        object.__setattr__(self, "url", here or given.rstrip("/"))
+        path_or_url = os.fspath(self.url)
+        local_url = (
+            "" if scheme_of(path_or_url) else os.path.normpath(local_path(path_or_url).absolute())
+        )
+        object.__setattr__(self, "url", local_url or path_or_url.rstrip("/"))
 
     def __str__(self) -> str:
         return shown(self.url)
@@ -82,16 +84,16 @@ class OutputDirectory:
         """
         url = self._url(name)
         if self.path is not None:
-            with _told(url, "write"), local.writing(Path(url)) as growing:
-                yield growing
+            with _report_disk_failures(url, "write"), local.writing(Path(url)) as unfinished:
+                yield unfinished
             return
-        number, growing_name = tempfile.mkstemp(prefix="flexwire-", suffix=f"-{Path(url).name}")
+        number, unfinished_name = tempfile.mkstemp(prefix="flexwire-", suffix=f"-{Path(url).name}")
         os.close(number)
         try:
-            yield Path(growing_name)
-            self.put(Path(growing_name), name)
+            yield Path(unfinished_name)
+            self.put(Path(unfinished_name), name)
         finally:
-            Path(growing_name).unlink(missing_ok=True)
+            Path(unfinished_name).unlink(missing_ok=True)
 
     def put(self, file: Path, name: str) -> None:
         """Put a finished local file at ``name``, in the place of one that is there.
@@ -100,41 +102,41 @@ class OutputDirectory:
         """
         url = self._url(name)
         if self.path is None:
-            opened = open_store(url)
+            store = open_store(url)
             with report_failures(url, "write"):
-                uploads.put_file(opened, opened.key(url), file)
+                uploads.put_file(store, store.key(url), file)
             return
-        with _told(url, "write"):
+        with _report_disk_failures(url, "write"):
             local.move(file, Path(url))
 
     def write(self, name: str, data: bytes) -> None:
         """Write ``name`` with this content, in the place of one that is there."""
         url = self._url(name)
         if self.path is None:
-            opened = open_store(url)
+            store = open_store(url)
             with report_failures(url, "write"):
-                uploads.put_bytes(opened, opened.key(url), data)
+                uploads.put_bytes(store, store.key(url), data)
             return
-        with _told(url, "write"), local.writing(Path(url)) as growing:
-            growing.write_bytes(data)
+        with _report_disk_failures(url, "write"), local.writing(Path(url)) as unfinished:
+            unfinished.write_bytes(data)
 
     def read(self, name: str) -> bytes:
         """The content of one file."""
         url = self._url(name)
         if self.path is None:
             return _read_whole(url)
-        with _told(url, "read"):
+        with _report_disk_failures(url, "read"):
             return Path(url).read_bytes()
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name."""
         url = self._url(name)
         if self.path is None:
-            opened = open_store(url)
+            store = open_store(url)
             with report_failures(url, "look for"), suppress(FileNotFoundError):
-                return bool(opened.files.info(opened.key(url), **opened.limit)["type"] == "file")
+                return bool(store.files.info(store.key(url), **store.limit)["type"] == "file")
             return False
-        with _told(url, "look for"):
+        with _report_disk_failures(url, "look for"):
             return Path(url).is_file()
 
     def entries(self, prefix: str = "") -> Iterator[FileEntry]:
@@ -142,7 +144,7 @@ class OutputDirectory:
         if (path := self.path) is None:
             yield from list_store(self.url, prefix)
             return
-        with _told(self.url, "list"):
+        with _report_disk_failures(self.url, "list"):
             yield from local.entries(path, prefix)
 
     def source(self, entry: FileEntry) -> InputFile:
@@ -161,20 +163,20 @@ class OutputDirectory:
             return fs.LocalFileSystem(), self.url
         from flexwire.storage.arrow_files import StoredFiles  # noqa: PLC0415 - see above
 
-        opened = open_store(self.url)
-        return fs.PyFileSystem(StoredFiles(opened, self.url)), opened.key(self.url)
+        store = open_store(self.url)
+        return fs.PyFileSystem(StoredFiles(store, self.url)), store.key(self.url)
 
     def remove(self, names: Iterable[str]) -> None:
         """Remove files; those that are not there are no error."""
         remaining = iter(names)
-        while some := list(islice(remaining, _MOST_IN_A_REMOVAL)):
+        while batch := list(islice(remaining, _MOST_IN_A_REMOVAL)):
             if self.path is None:
-                opened = open_store(self.url)
+                store = open_store(self.url)
                 with report_failures(self.url, "remove"):
-                    uploads.remove(opened, [opened.key(self._url(name)) for name in some])
+                    uploads.remove(store, [store.key(self._url(name)) for name in batch])
             else:
-                for name in some:
-                    with _told(self._url(name), "remove"):
+                for name in batch:
+                    with _report_disk_failures(self._url(name), "remove"):
                         local.remove(Path(self.url), self.at(name))
 
     def sweep(self, before: datetime) -> int:
@@ -184,14 +186,16 @@ class OutputDirectory:
         S3 keeps and charges for. The other stores drop theirs by themselves, after a week.
         """
         if (path := self.path) is None:
-            opened = open_store(self.url)
+            store = open_store(self.url)
             with report_failures(self.url, "sweep"):
-                return uploads.sweep(opened, opened.key(self.url), before)
-        with _told(self.url, "sweep"):
-            old = [e for e in local.entries(path, unfinished=True) if e.modified < before]
-            for entry in old:
+                return uploads.sweep(store, store.key(self.url), before)
+        with _report_disk_failures(self.url, "sweep"):
+            old_entries = [
+                entry for entry in local.entries(path, unfinished=True) if entry.modified < before
+            ]
+            for entry in old_entries:
                 local.remove(path, entry.name)
-        return len(old)
+        return len(old_entries)
 
     def _url(self, name: str) -> str:
         check_name(name)
@@ -200,20 +204,20 @@ class OutputDirectory:
 
 def _read_whole(url: str) -> bytes:
     """Return the content of a file in a store."""
-    found = input_file_at(url)
+    file = input_file_at(url)
     for _ in range(RETRIES - 1):
         try:
-            return found.read()
+            return file.read()
         except StorageError:
             # Somebody may have written it anew in between; else it is an error.
-            before, found = found, input_file_at(url)
-            if found == before:
+            previous, file = file, input_file_at(url)
+            if file == previous:
                 raise
-    return found.read()
+    return file.read()
 
 
 @contextmanager
-def _told(url: str, tried: str) -> Iterator[None]:
+def _report_disk_failures(url: str, tried: str) -> Iterator[None]:
     # A disk that is full while a caller writes is told so too.
     try:
         yield

@@ -24,7 +24,7 @@ class RangeAnswer(NamedTuple):
 
 
 def request_range(
-    opened: FileStore, key: str, size: int, version: str, first: int, last: int
+    store: FileStore, key: str, size: int, version: str, first: int, last: int
 ) -> RangeAnswer:
     """Return bytes ``first`` to ``last`` of a file of ``size`` bytes.
 
@@ -32,58 +32,58 @@ def request_range(
     last answer is of another version, it is returned, and the caller refuses it. Raises `OSError`
     for other bytes than were asked for, and what the library raises.
     """
-    if opened.kind == "s3":
+    if store.kind == "s3":
         wanted = RangeAnswer(b"", version), f"bytes {first}-{last - 1}/{size}"
-        return _of_s3(opened, key, *wanted, first, last)
-    data = bytes(opened.files.cat_file(key, start=first, end=last, **opened.limit))
-    return RangeAnswer(_sized(data, first, last), "")
+        return _request_s3_range(store, key, *wanted, first, last)
+    data = bytes(store.files.cat_file(key, start=first, end=last, **store.limit))
+    return RangeAnswer(_check_size(data, first, last), "")
 
 
-def _of_s3(
-    opened: FileStore, key: str, wanted: RangeAnswer, expected: str, first: int, last: int
+def _request_s3_range(
+    store: FileStore, key: str, wanted: RangeAnswer, expected: str, first: int, last: int
 ) -> RangeAnswer:
     bucket, _, name = key.partition("/")
-    asked = {"Bucket": bucket, "Key": name, "Range": f"bytes={first}-{last - 1}"}
+    request = {"Bucket": bucket, "Key": name, "Range": f"bytes={first}-{last - 1}"}
 
-    def is_right(told: dict[str, Any], data: bytes) -> bool:
-        is_range = told.get("ContentRange") == expected and len(data) == last - first
-        return is_range and _version(told) in {"", wanted.version}
+    def is_right(response: dict[str, Any], data: bytes) -> bool:
+        is_range = response.get("ContentRange") == expected and len(data) == last - first
+        return is_range and _version(response) in {"", wanted.version}
 
-    told, data = opened.wait(_s3_answer, opened.files, asked, is_right)
-    version = _version(told)
+    response, data = store.wait(_s3_response, store.files, request, is_right)
+    version = _version(response)
     if version in {"", wanted.version}:
-        said = told.get("ContentRange") or "a file without a range"
-        if said != expected:
-            raise OSError(f"expected {expected}, got {said}")
-        _sized(data, first, last)
+        content_range = response.get("ContentRange") or "a file without a range"
+        if content_range != expected:
+            raise OSError(f"expected {expected}, got {content_range}")
+        _check_size(data, first, last)
     return RangeAnswer(data, version)
 
 
-async def _s3_answer(
-    files: Any, asked: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
+async def _s3_response(
+    files: Any, request: dict[str, str], is_right: Callable[[dict[str, Any], bytes], bool]
 ) -> tuple[dict[str, Any], bytes]:
     """Return the headers and the body of the first answer that is right, or else of the last."""
-    for left in reversed(range(RETRIES)):
-        told = await files._call_s3("get_object", **asked)  # noqa: SLF001 - s3fs has no other call in its loop
+    for retries_left in reversed(range(RETRIES)):
+        response = await files._call_s3("get_object", **request)  # noqa: SLF001 - s3fs has no other call in its loop
         try:
-            data = await told["Body"].read()
+            data = await response["Body"].read()
         except Exception:
             # A connection that ends: each library below s3fs has errors of its own for that.
-            if not left:
+            if not retries_left:
                 raise
             continue
         finally:
-            told["Body"].close()
-        if is_right(told, data):
+            response["Body"].close()
+        if is_right(response, data):
             break
-    return told, data
+    return response, data
 
 
-def _version(told: dict[str, Any]) -> str:
-    return str(told.get("ETag") or "").strip('"')
+def _version(response: dict[str, Any]) -> str:
+    return str(response.get("ETag") or "").strip('"')
 
 
-def _sized(data: bytes, first: int, last: int) -> bytes:
+def _check_size(data: bytes, first: int, last: int) -> bytes:
     if len(data) != last - first:
         raise OSError(f"expected {last - first} bytes at {first}, got {len(data)}")
     return data

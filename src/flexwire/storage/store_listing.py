@@ -34,9 +34,9 @@ def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
 
     In an object store's order, which is that of the names' bytes. Nothing where nothing is.
     """
-    opened = open_store(url)
-    base = opened.key(url).rstrip("/") + "/"
-    listing = _LISTINGS.get(opened.kind, _walk)(opened, base, prefix)
+    store = open_store(url)
+    base = store.key(url).rstrip("/") + "/"
+    listing = _LISTINGS.get(store.kind, _walk)(store, base, prefix)
     while True:
         with report_failures(url, "list"):
             try:
@@ -50,60 +50,63 @@ def list_store(url: str, prefix: str = "") -> Iterator[FileEntry]:
                 yield entry
 
 
-def file_description(opened: FileStore, info: dict[str, Any]) -> tuple[int, datetime, str]:
+def file_description(store: FileStore, info: dict[str, Any]) -> tuple[int, datetime, str]:
     """Size, time and version in what a library says of one file."""
-    when = next(filter(None, map(info.get, _TIMES)), None)
+    time_value = next(filter(None, map(info.get, _TIMES)), None)
     version = info.get("generation") or info.get("ETag") or info.get("etag")
-    if opened.kind == "gs" and version is None:
+    if store.kind == "gs" and version is None:
         version = info.get("md5Hash")
-    moment = _moment(when)
+    moment = _moment(time_value)
     return int(info["size"]), moment, str(version or moment.isoformat()).strip('"')
 
 
 _TIMES = ("LastModified", "updated", "last_modified", "mtime", "created", "modified")
 
 
-def _s3(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+def _s3(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     bucket, _, start = base.partition("/")
-    asked = {"Bucket": bucket, "Prefix": start + prefix, **opened.limit}
+    request = {"Bucket": bucket, "Prefix": start + prefix, **store.limit}
     while True:
-        page = opened.files.call_s3("list_objects_v2", **asked)
+        page = store.files.call_s3("list_objects_v2", **request)
         yield [
             FileEntry(
-                one["Key"][len(start) :], *file_description(opened, {**one, "size": one["Size"]})
+                item["Key"][len(start) :], *file_description(store, {**item, "size": item["Size"]})
             )
-            for one in page.get("Contents", ())
+            for item in page.get("Contents", ())
         ]
         if not page.get("IsTruncated"):
             return
-        asked["ContinuationToken"] = page["NextContinuationToken"]
+        request["ContinuationToken"] = page["NextContinuationToken"]
 
 
-def _gs(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+def _gs(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     bucket, _, start = base.partition("/")
-    asked = {"prefix": start + prefix, "json_out": True, **opened.limit}
+    request = {"prefix": start + prefix, "json_out": True, **store.limit}
     while True:
-        page = opened.files.call("GET", "b/{}/o", bucket, **asked)
+        page = store.files.call("GET", "b/{}/o", bucket, **request)
         yield [
-            FileEntry(one["name"][len(start) :], *file_description(opened, one))
-            for one in page.get("items", ())
+            FileEntry(item["name"][len(start) :], *file_description(store, item))
+            for item in page.get("items", ())
         ]
         if not page.get("nextPageToken"):
             return
-        asked["pageToken"] = page["nextPageToken"]
+        request["pageToken"] = page["nextPageToken"]
 
 
-def _az(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+def _az(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     container, _, start = base.partition("/")
     token = None
     while True:
-        page, token = opened.wait(_az_page, opened.files, container, start + prefix, token)
+        page, token = store.wait(_az_page, store.files, container, start + prefix, token)
         yield [
             FileEntry(
-                one.name[len(start) :], one.size, _moment(one.last_modified), one.etag.strip('"')
+                blob.name[len(start) :],
+                blob.size,
+                _moment(blob.last_modified),
+                blob.etag.strip('"'),
             )
-            for one in page
-            if (one.metadata or {}).get("hdi_isfolder") != "true"
+            for blob in page
+            if (blob.metadata or {}).get("hdi_isfolder") != "true"
         ]
         if not token:
             return
@@ -114,16 +117,16 @@ async def _az_page(files: Any, container: str, prefix: str, token: str | None) -
         blobs = client.list_blobs(prefix, include=["metadata"], results_per_page=_PAGE)
         listing = blobs.by_page(token)
         async for page in listing:
-            return [one async for one in page], listing.continuation_token
+            return [blob async for blob in page], listing.continuation_token
     return [], None
 
 
-def _walk(opened: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
+def _walk(store: FileStore, base: str, prefix: str) -> Iterator[list[FileEntry]]:
     directory, _, _ = (base + prefix).rpartition("/")
-    for place, _, files in opened.files.walk(directory, detail=True, on_error="raise"):
-        below = f"{place.rstrip('/')}/"[len(base) :]
+    for directory_name, _, files in store.files.walk(directory, detail=True, on_error="raise"):
+        below = f"{directory_name.rstrip('/')}/"[len(base) :]
         page = [
-            FileEntry(below + name, *file_description(opened, info)) for name, info in files.items()
+            FileEntry(below + name, *file_description(store, info)) for name, info in files.items()
         ]
         yield [entry for entry in page if entry.name.startswith(prefix)]
 
@@ -145,9 +148,9 @@ def moment_of(seconds: float) -> datetime:
         return _LATEST if seconds > 0 else _EARLIEST
 
 
-def _moment(when: Any) -> datetime:
-    if isinstance(when, datetime):
-        return when.astimezone(UTC)
-    if isinstance(when, int | float):
-        return moment_of(when)
-    return datetime.fromisoformat(when) if when else moment_of(0)
+def _moment(time_value: Any) -> datetime:
+    if isinstance(time_value, datetime):
+        return time_value.astimezone(UTC)
+    if isinstance(time_value, int | float):
+        return moment_of(time_value)
+    return datetime.fromisoformat(time_value) if time_value else moment_of(0)

@@ -7,7 +7,7 @@ Kafka's Java reads it), "failed", or what the frame was without a body to decode
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from flexwire.capture.reassembly.connections import CapturedConnection
+    from flexwire.capture.reassembly.packet_scan import FileNotes
     from flexwire.tables.records import Rows
 
     Array = np.ndarray[Any, np.dtype[Any]]
@@ -156,33 +157,6 @@ def ends_of(connection: str) -> tuple[str, str]:
 _RENAMED = {"first_time": "first_us", "last_time": "last_us"}
 
 
-class UnusedPacketCounts(Protocol):
-    """How many packets were not used, by reason, and the bytes of one of each, if they are told."""
-
-    @property
-    def packets(self) -> Mapping[str, int]:
-        """By reason."""
-
-    @property
-    def samples(self) -> Mapping[str, bytes]:
-        """By reason."""
-
-
-class PacketNotes(Protocol):
-    """What is told of a capture file: how many packets it has, and those that were not used."""
-
-    @property
-    def file(self) -> str:
-        """Which file it is."""
-
-    @property
-    def packets(self) -> int:
-        """All of them."""
-
-    def unused(self) -> UnusedPacketCounts:
-        """Give those that were not used."""
-
-
 def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch:
     """Give the rows of the table of connections, in their order."""
     told = [msgspec.structs.asdict(one) for one in connections]
@@ -193,7 +167,7 @@ def connection_rows(connections: Iterable[CapturedConnection]) -> pa.RecordBatch
     return pa.RecordBatch.from_arrays(columns, schema=CONNECTIONS_TABLE)
 
 
-def packet_rows(notes: Iterable[PacketNotes]) -> pa.RecordBatch:
+def packet_rows(notes: Iterable[FileNotes]) -> pa.RecordBatch:
     """Give the rows of the table of packets: of each file one for all, then one for each reason."""
     rows: list[tuple[str, str | None, int, bytes | None]] = []
     for one in notes:

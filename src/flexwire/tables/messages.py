@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from flexwire.capture.pairing.state import withheld_tagged_fields
-from flexwire.capture.reassembly.frames import gathered
+from flexwire.capture.reassembly.frames import gather_bytes
 from flexwire.codec import message
 from flexwire.columnar import decode_messages
 from flexwire.columnar.objects import message_column
@@ -126,7 +126,7 @@ def bodies(carried: CarrierFrames, starts: Words, rows: Words) -> pa.BinaryArray
     begins = carried.begins[rows] + starts[rows]
     offsets = np.zeros(len(rows) + 1, np.int32)
     np.cumsum(carried.ends[rows] - begins, out=offsets[1:])
-    data = gathered(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
+    data = gather_bytes(np.frombuffer(carried.data or b"", np.uint8), begins, offsets)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.binary(), len(rows), buffers)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from flexwire.capture.files.comments import CaptureFilter
-    from flexwire.capture.files.kept_files import KeepLimit
+    from flexwire.capture.files.retention import KeepLimit
     from flexwire.client.notation import HostPort
     from flexwire.tap.header_stamps import StampConfig
     from flexwire.tap.listeners import PortRange
@@ -59,7 +59,7 @@ def check_share(share: float) -> float:
 
 # The command line reads this file to show its help, and loads nothing of the tap for that.
 def _everything_kept() -> KeepLimit:
-    from flexwire.capture.files.kept_files import NO_LIMIT  # noqa: PLC0415 - see above
+    from flexwire.capture.files.retention import NO_LIMIT  # noqa: PLC0415 - see above
 
     return NO_LIMIT
 

@@ -140,7 +140,7 @@ class End(asyncio.Protocol):
             with suppress(OSError):
                 await self._gone
 
-    def known(self, name: str) -> Any:
+    def extra_info(self, name: str) -> Any:
         """What asyncio knows of it, as `asyncio.BaseTransport.get_extra_info`."""
         return self.transport.get_extra_info(name)
 

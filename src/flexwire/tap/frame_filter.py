@@ -21,7 +21,7 @@ from flexwire.errors import ArgumentError, CodecError, FrameError, UnknownMessag
 from flexwire.protocol import parse_response
 from flexwire.protocol.apis import find_api
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import FrameGroup, framed
+from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import is_sasl
 from flexwire.schema.catalog import catalog, per_catalog
 from flexwire.tables.spec_places import entity_paths, fields_with_paths
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from flexwire.capture.files.comments import CaptureFilter
-    from flexwire.capture.files.pcapng import Direction, TappedConnection
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol import RequestFrame, Turn
     from flexwire.protocol.frames import TruncatedFrame
     from flexwire.tap.metrics import TapStatistics
@@ -64,25 +65,25 @@ class TopicNames:
     """The topics of a cluster by their ids, as its responses say."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[UUID, str] = OrderedDict()
+        self._names: OrderedDict[UUID, str] = OrderedDict()
 
     def learn(self, payload: bytes, request: RequestFrame) -> None:
         """Take in a response: some name topics by both."""
         name = request.message_name.removesuffix("Request") + "Response"
-        if not any(one.name and one.topic_id for one in topic_places(name)):
+        if not any(topic.name and topic.topic_id for topic in topic_fields(name)):
             return
         # What was read before a response becomes unreadable, or too long to be walked, is known.
         with suppress(*_UNREADABLE):
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
-            for one in _named(payload, frame.body_offset, name, frame.body_version):
-                if one.name and one.topic_id != _NO_ID:
-                    self._known[one.topic_id] = one.name
-                    if len(self._known) > _MOST_TOPICS:
-                        self._known.popitem(last=False)
+            for topic in _named(payload, frame.body_offset, name, frame.body_version):
+                if topic.name and topic.topic_id != _NO_ID:
+                    self._names[topic.topic_id] = topic.name
+                    if len(self._names) > _MOST_TOPICS:
+                        self._names.popitem(last=False)
 
-    def of(self, one: _TopicReference) -> str | None:
+    def of(self, topic: _TopicReference) -> str | None:
         """The name of a topic, None where only an id is known."""
-        return one.name or self._known.get(one.topic_id)
+        return topic.name or self._names.get(topic.topic_id)
 
 
 def parse_api(text: str) -> str:
@@ -111,16 +112,16 @@ class FrameFilter:
         # Whether a request of an API was taken that named topics; some later ones name none.
         self._has_taken: dict[int, bool] = {}
 
-    def kept(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
+    def select(self, frames: FrameGroup, turns: Sequence[Turn]) -> tuple[FrameGroup, list[bool]]:
         """The frames that are captured, and of all whether they are."""
-        takes = [self._takes(*one) for one in zip(frames.payloads, turns, strict=True)]
+        takes = [self._takes(*pair) for pair in zip(frames.payloads, turns, strict=True)]
         if all(takes):
             return frames, takes
-        kept = list(compress(frames.payloads, takes))
-        whole = b"".join(map(framed, kept))
-        self._statistics.filtered_frames += len(takes) - len(kept)
+        payloads = list(compress(frames.payloads, takes))
+        whole = b"".join(map(to_frame, payloads))
+        self._statistics.filtered_frames += len(takes) - len(payloads)
         self._statistics.filtered_bytes += len(frames.whole) - len(whole)
-        return FrameGroup(whole, kept), takes
+        return FrameGroup(whole, payloads), takes
 
     def takes_beginning(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> bool:
         """Return whether the beginning of a frame is captured whose rest is not there."""
@@ -159,17 +160,17 @@ class FrameFilter:
 
     def _is_about(self, payload: bytes, request: RequestFrame) -> bool:
         name = request.message_name
-        if not topic_places(name):
+        if not topic_fields(name):
             return False
         try:
-            named = list(_named(payload, request.body_offset, name, request.api_version))
+            topics_named = list(_named(payload, request.body_offset, name, request.api_version))
         except _UNREADABLE:
             return True
-        topics = [self._topics.of(one) for one in named]
-        if not topics:
+        names = [self._topics.of(topic) for topic in topics_named]
+        if not names:
             # About all topics, or about those of earlier requests (KIP-227's fetch sessions).
             return self._has_taken.get(request.api_key, True)
-        takes = any(one is None or self._only.takes_topic(one) for one in topics)
+        takes = any(topic is None or self._only.takes_topic(topic) for topic in names)
         self._has_taken[request.api_key] = takes or self._has_taken.get(request.api_key, False)
         return takes
 
@@ -214,17 +215,17 @@ class LazyCapture:
 
 @per_catalog
 @cache
-def topic_places(name: str) -> tuple[_TopicFields, ...]:
+def topic_fields(name: str) -> tuple[_TopicFields, ...]:
     """Where a message names topics, in any of its versions."""
     ids = {
         path[:-1]: path[-1]
         for spec in catalog().entry(name).all_specs()
-        for path, one in fields_with_paths(spec.fields, spec.structs(), ())
-        if one.name == _TOPIC_ID and one.type.name == "uuid"
+        for path, field in fields_with_paths(spec.fields, spec.structs(), ())
+        if field.name == _TOPIC_ID and field.type.name == "uuid"
     }
     named = [path for path, kind in entity_paths(name) if kind == _TOPIC]
     places = [_TopicFields(path[:-1], path[-1], ids.get(path[:-1], "")) for path in named]
-    without_name = ids.keys() - {one.path for one in places}
+    without_name = ids.keys() - {field.path for field in places}
     return (*places, *(_TopicFields(path, topic_id=ids[path]) for path in sorted(without_name)))
 
 
@@ -233,15 +234,20 @@ def _named(payload: bytes, start: int, name: str, version: int) -> Iterator[_Top
 
     Raises `DecodeError`, also for a message of more than `MOST_WALKED` elements.
     """
-    places = topic_places(name)
-    paths = [(*place.path, one) for place in places for one in (place.name, place.topic_id) if one]
+    places = topic_fields(name)
+    paths = [
+        (*place.path, element)
+        for place in places
+        for element in (place.name, place.topic_id)
+        if element
+    ]
     schema = message(name).definition.schema(version)
     spans = field_spans(schema, BoundedReader(payload, start, MOST_WALKED), paths, to_end=True)
-    for _, found in groupby(spans, key=attrgetter("structure")):
-        fields = {span.path: span.value for span in found}
+    for _, structure in groupby(spans, key=attrgetter("structure")):
+        fields = {span.path: span.value for span in structure}
         for place in places:
             names = fields.get((*place.path, place.name))
             topic_id = fields.get((*place.path, place.topic_id), _NO_ID)
-            for one in names if isinstance(names, list) else [names]:
-                if one or topic_id != _NO_ID:
-                    yield _TopicReference(one or "", topic_id)
+            for element in names if isinstance(names, list) else [names]:
+                if element or topic_id != _NO_ID:
+                    yield _TopicReference(element or "", topic_id)

@@ -73,7 +73,7 @@ class HeaderTag:
         """The bytes, with what each placeholder stands for."""
         if isinstance(self.value, bytes):
             return self.value
-        return _PLACEHOLDER.sub(lambda found: placeholders[found[0]], self.value).encode()
+        return _PLACEHOLDER.sub(lambda match: placeholders[match[0]], self.value).encode()
 
 
 def parse_header_tag(text: str) -> HeaderTag:
@@ -94,13 +94,13 @@ class StampConfig:
     """
 
     def __init__(self, tags: Iterable[HeaderTag], limit: int | None = None) -> None:
-        self.tags = tuple(sorted(tags, key=lambda one: one.tag))
+        self.tags = tuple(sorted(tags, key=lambda tag: tag.tag))
         self.limit = SENT_FRAME_LIMIT if limit is None else to_int(limit, "limit", least=1)
         if len(self.tags) > MOST_HEADER_TAGS:
             raise refuse("header tags", f"at most {MOST_HEADER_TAGS}", len(self.tags))
-        numbers = {one.tag for one in self.tags}
+        numbers = {tag.tag for tag in self.tags}
         if len(numbers) < len(self.tags):
-            raise refuse("header tags", "each tag once", [one.tag for one in self.tags])
+            raise refuse("header tags", "each tag once", [tag.tag for tag in self.tags])
         if defined := numbers & _defined_tags():
             raise ArgumentError(f"header tag {min(defined)} has a meaning: a broker would parse it")
 
@@ -144,7 +144,7 @@ class Stamper:
         new_trace_id: Callable[[], str] = _new_trace_id,
     ) -> None:
         self._stamping = stamping
-        self._known = {"{client}": client, "{connection}": str(number)}
+        self._placeholders = {"{client}": client, "{connection}": str(number)}
         self._new_trace_id = new_trace_id
         # From here on a frame may be a token, whatever it reads as.
         self._is_over = False
@@ -163,7 +163,9 @@ class Stamper:
         if not _has_tags(request) or not is_believable(request):
             return StampedRequest(payload, {}, "unstamped_not_flexible")
         fields: Any = request.header
-        if any(one.tag in fields.unknown_tagged_fields for one in self._stamping.tags):
+        if any(
+            header_tag.tag in fields.unknown_tagged_fields for header_tag in self._stamping.tags
+        ):
             return StampedRequest(payload, {}, "unstamped_tag_taken")
         added = self._added()
         header = copy.copy(fields)
@@ -175,8 +177,8 @@ class Stamper:
         return StampedRequest(head + payload[request.body_offset :], added)
 
     def _added(self) -> dict[int, bytes]:
-        known = self._known | {"{trace_id}": self._new_trace_id()}
-        return {one.tag: one.filled(known) for one in self._stamping.tags}
+        values = self._placeholders | {"{trace_id}": self._new_trace_id()}
+        return {header_tag.tag: header_tag.filled(values) for header_tag in self._stamping.tags}
 
 
 def _has_tags(request: RequestFrame) -> bool:

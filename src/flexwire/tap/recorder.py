@@ -23,13 +23,13 @@ from flexwire.protocol import is_believable, parse_response
 from flexwire.protocol.apis import is_released
 from flexwire.protocol.credentials import (
     carries_credentials,
-    filler,
     hides_credentials,
+    make_filler,
     may_be_quoted,
     may_hide_credentials,
     withhold,
 )
-from flexwire.protocol.frames import framed
+from flexwire.protocol.frames import to_frame
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, beginning
 from flexwire.tap.log_limit import LogLimiter
 from flexwire.wire.segment_layout import PREFIX_LENGTH
@@ -37,7 +37,8 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.files.pcapng import Direction, TappedConnection
+    from flexwire.capture.files.packets import Direction
+    from flexwire.capture.files.pcapng import TappedConnection
     from flexwire.protocol.conversation import Turn
     from flexwire.protocol.frames import FrameGroup, TruncatedFrame
     from flexwire.tap.frame_filter import FrameFilter, LazyCapture
@@ -51,7 +52,7 @@ _API: Final = struct.Struct(">hh")
 _UNREADABLE: Final = (FrameError, CodecError, UnknownMessageError)
 
 
-def withheld(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
+def withhold_credentials(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> bytes:
     """Return a frame's payload for the capture, itself if it has no credential. Its length stays.
 
     ``asked_plainly`` says of a response that nothing was withheld of its request.
@@ -59,9 +60,9 @@ def withheld(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> byte
     request = turn.request
     if turn.kind == "unread" or request is None:
         # A token too, which has no request, and comes when a connection is guarded.
-        return filler(len(payload)) if turn.is_guarded else payload
+        return make_filler(len(payload)) if turn.is_guarded else payload
     if turn.is_guarded and not is_believable(request):
-        return filler(len(payload))
+        return make_filler(len(payload))
     if not hides_credentials(request.message_name, payload):
         return payload
     if turn.kind == "request":
@@ -70,7 +71,7 @@ def withheld(payload: bytes, turn: Turn, *, asked_plainly: bool = False) -> byte
         try:
             frame = parse_response(beginning(payload), request.api_key, request.api_version)
         except _UNREADABLE:
-            return payload[:_RESPONSE_HEAD] + filler(len(payload) - _RESPONSE_HEAD)
+            return payload[:_RESPONSE_HEAD] + make_filler(len(payload) - _RESPONSE_HEAD)
         name, version, start = frame.message_name, frame.body_version, frame.body_offset
     hidden = _body(payload, turn, (name, version, start), asked_plainly=asked_plainly)
     return payload if hidden is None else payload[:start] + hidden
@@ -90,12 +91,12 @@ class CredentialMask:
         """Return a frame's payload for the capture, itself if it has no credential."""
         request, pair = turn.request, turn.pair
         if request is None or pair is None or not may_be_quoted(request.message_name):
-            return withheld(payload, turn)
+            return withhold_credentials(payload, turn)
         if turn.kind != "request":
             is_plain = pair in self._plain
             self._plain.pop(pair, None)
-            return withheld(payload, turn, asked_plainly=is_plain)
-        shown = withheld(payload, turn)
+            return withhold_credentials(payload, turn, asked_plainly=is_plain)
+        shown = withhold_credentials(payload, turn)
         if shown is payload:
             if len(self._plain) >= FEWEST_IN_FLIGHT:
                 del self._plain[next(iter(self._plain))]
@@ -103,7 +104,7 @@ class CredentialMask:
         return shown
 
 
-def withheld_rest(data: bytes, *, is_request: bool) -> bytes:
+def withhold_rest(data: bytes, *, is_request: bool) -> bytes:
     """A frame that breaks off, with its length before it: what follows its head is filled.
 
     A frame of the client that does not begin as a request does may be a token, and has no head.
@@ -113,10 +114,10 @@ def withheld_rest(data: bytes, *, is_request: bool) -> bytes:
         head += _RESPONSE_HEAD
     elif len(data) >= PREFIX_LENGTH + _API.size:
         head += _REQUEST_HEAD if is_released(*_API.unpack_from(data, PREFIX_LENGTH)) else 0
-    return data[:head] + filler(len(data) - len(data[:head]))
+    return data[:head] + make_filler(len(data) - len(data[:head]))
 
 
-def withheld_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
+def withhold_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
     """Return the beginning of a frame for the capture, its length before it; itself if it is safe.
 
     A request's header stays, as it holds no credential. What follows it stays where neither the
@@ -124,11 +125,11 @@ def withheld_beginning(data: bytes, turn: Turn, *, is_request: bool) -> bytes:
     """
     request = turn.request
     if request is None or not is_believable(request):
-        return withheld_rest(data, is_request=is_request)
+        return withhold_rest(data, is_request=is_request)
     if not turn.is_guarded and not may_hide_credentials(request.message_name):
         return data
     head = data[: PREFIX_LENGTH + (request.body_offset if is_request else _RESPONSE_HEAD)]
-    return head + filler(len(data) - len(head))
+    return head + make_filler(len(data) - len(head))
 
 
 def _body(
@@ -139,7 +140,7 @@ def _body(
     ``place`` is the message's name, its version, and where its body starts.
     """
     name, version, start = place
-    hidden = filler(len(payload) - start)
+    hidden = make_filler(len(payload) - start)
     if len(payload) > MOST_DECODED:
         # To find out which of a million configurations are secret takes too long here.
         return hidden
@@ -151,13 +152,13 @@ def _body(
         return None
     written = body.encode(version)
     # What a lenient reader took may be written shorter; bytes after the body may be anything.
-    return written + filler(len(payload) - end) if len(written) == end - start else hidden
+    return written + make_filler(len(payload) - end) if len(written) == end - start else hidden
 
 
 _OF: Final = 1 << 53
 
 
-def is_drawn(share: float) -> bool:
+def is_sampled(share: float) -> bool:
     """Whether the next connection is captured: drawn anew for each, so that no pattern is."""
     return secrets.randbelow(_OF) < share * _OF
 
@@ -212,7 +213,7 @@ class Recorder:
         name: str,
         *,
         withholds: bool,
-        kept: FrameFilter | None = None,
+        frame_filter: FrameFilter | None = None,
         saying: LogLimiter | None = None,
     ) -> None:
         self._capture = capture
@@ -220,7 +221,7 @@ class Recorder:
         self._name = name
         self._withholds = withholds
         self._withholding = CredentialMask()
-        self._kept = kept
+        self._filter = frame_filter
         self._saying = saying or LogLimiter(log)
 
     def frames(
@@ -232,8 +233,8 @@ class Recorder:
         comments: Sequence[bytes] = (),
     ) -> None:
         """Write frames that came together, and what their conversation says they are."""
-        if self._kept is not None:
-            frames, takes = self._kept.kept(frames, turns)
+        if self._filter is not None:
+            frames, takes = self._filter.select(frames, turns)
             turns, comments = list(compress(turns, takes)), list(compress(comments, takes))
         whole, payloads = frames
         if not payloads:
@@ -243,21 +244,21 @@ class Recorder:
             hidden = sum(map(operator.is_not, shown, payloads))
             if hidden:
                 self._statistics.withheld += hidden
-                whole, payloads = b"".join(map(framed, shown)), shown
+                whole, payloads = b"".join(map(to_frame, shown)), shown
         if not any(comments):
             # Frames that came together are written together: one call of the system for all.
             self._write(direction, whole, at_us, len(payloads))
             return
         for start in range(0, len(payloads), _COMMENTED_TOGETHER):
             part = slice(start, start + _COMMENTED_TOGETHER)
-            data = b"".join(map(framed, payloads[part]))
-            said = [one for one in comments[part] if one]
-            self._write(direction, data, at_us, len(payloads[part]), said)
+            data = b"".join(map(to_frame, payloads[part]))
+            written = [comment for comment in comments[part] if comment]
+            self._write(direction, data, at_us, len(payloads[part]), written)
 
     def piece(self, direction: Direction, data: bytes, at_us: int, *, may_be_secret: bool) -> None:
         """Write bytes that are not frames."""
         hidden = self._withholds and may_be_secret
-        self._write(direction, filler(len(data)) if hidden else data, at_us)
+        self._write(direction, make_filler(len(data)) if hidden else data, at_us)
 
     def broken_off(self, direction: Direction, frame: TruncatedFrame, turn: Turn) -> None:
         """Write what there is of a frame that will not be whole, and would be captured if it was.
@@ -268,10 +269,10 @@ class Recorder:
         self._saying.say(
             logging.INFO, "frames that broke off", f"{self._name}: a {direction} broke off"
         )
-        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
+        if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
-            data = withheld_rest(frame.data, is_request=direction == "request")
+            data = withhold_rest(frame.data, is_request=direction == "request")
             frame = frame._replace(data=data)
         self._write_beginning(direction, frame, None)
 
@@ -279,10 +280,10 @@ class Recorder:
         self, direction: Direction, frame: TruncatedFrame, turn: Turn, at_us: int
     ) -> None:
         """Write the beginning of a frame that was not kept whole; ``turn`` is as above."""
-        if self._kept is not None and not self._kept.takes_beginning(direction, frame, turn):
+        if self._filter is not None and not self._filter.takes_beginning(direction, frame, turn):
             return
         if self._withholds:
-            data = withheld_beginning(frame.data, turn, is_request=direction == "request")
+            data = withhold_beginning(frame.data, turn, is_request=direction == "request")
             if data is not frame.data:
                 self._statistics.withheld += 1
                 frame = frame._replace(data=data)
@@ -307,8 +308,8 @@ class Recorder:
             self._capture.close(reset=reset, by_broker=by_broker)
         except CaptureError as error:
             self._statistics.unended += 1
-            told = f"{self._name}: its end is not captured: {error}"
-            self._saying.say(logging.ERROR, "connections whose end is not captured", told)
+            line = f"{self._name}: its end is not captured: {error}"
+            self._saying.say(logging.ERROR, "connections whose end is not captured", line)
 
     def _write(
         self,
@@ -325,5 +326,5 @@ class Recorder:
 
     def _not_captured(self, error: CaptureError, frames: int) -> None:
         self._statistics.capture_failures += frames
-        told = f"{self._name}: not captured: {error}"
-        self._saying.say(logging.ERROR, "frames that are not captured", told, count=frames)
+        line = f"{self._name}: not captured: {error}"
+        self._saying.say(logging.ERROR, "frames that are not captured", line, count=frames)

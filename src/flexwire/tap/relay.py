@@ -10,13 +10,13 @@ from ssl import SSLError
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from flexwire.capture.files.comments import stamp_comment
-from flexwire.client.tls import said_after_end, why
+from flexwire.client.tls import explain_failure, is_data_after_end
 from flexwire.errors import FlexwireError, FrameError
 from flexwire.protocol import Conversation, FrameSplitter
 from flexwire.protocol.conversation import DEFAULT_IN_FLIGHT
-from flexwire.protocol.frames import FrameGroup, framed
+from flexwire.protocol.frames import FrameGroup, to_frame
 from flexwire.protocol.sasl import asks_for_tickets, is_before_login
-from flexwire.tap.addresses import may_advertise, rewrite
+from flexwire.tap.addresses import may_advertise, rewrite_addresses
 from flexwire.tap.ends import EndCallbacks
 from flexwire.tap.limits import FEWEST_IN_FLIGHT, MOST_DECODED, MOST_FRAMES, MOST_HELD_UNANSWERED
 from flexwire.tap.log_limit import LogLimiter
@@ -25,7 +25,7 @@ from flexwire.wire.segment_layout import PREFIX_LENGTH
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from flexwire.capture.files.pcapng import Direction
+    from flexwire.capture.files.packets import Direction
     from flexwire.protocol import Turn
     from flexwire.protocol.frames import FrameBudget, TruncatedFrame
     from flexwire.tap.addresses import Route
@@ -190,11 +190,11 @@ class Relay:
     def _shortened_request(self, frame: TruncatedFrame) -> Turn:
         return self._conversation.damaged_request(frame.payload, _SHORTENED, is_placed=True)
 
-    def _say_once(self, told: str, reason: str) -> None:
+    def _say_once(self, kind: str, reason: str) -> None:
         """Log what a peer can repeat with every few bytes; how often it came is in the counts."""
-        level = logging.DEBUG if told in self._said else logging.WARNING
-        self._said.add(told)
-        self._saying.say(level, told, f"{self.name}: {told}: {reason}")
+        level = logging.DEBUG if kind in self._said else logging.WARNING
+        self._said.add(kind)
+        self._saying.say(level, kind, f"{self.name}: {kind}: {reason}")
 
     def _look_at(self, payload: bytes, turn: Turn) -> None:
         if turn.error is not None:
@@ -264,7 +264,7 @@ class Relay:
         if unchanged and (goes_on or pending == self._passed_on):
             self._client.write(data)
         else:
-            outgoing = [b"".join(map(framed, shown))[begun if shown else 0 :]]
+            outgoing = [b"".join(map(to_frame, shown))[begun if shown else 0 :]]
             if goes_on:
                 outgoing.append(self._responses.peek(self._passed_on, pending))
             self._client.write(b"".join(outgoing))
@@ -332,11 +332,11 @@ class Relay:
         if request is None or not may_advertise(request):
             return payload
         try:
-            replaced = rewrite(payload, request, self._route)
+            replaced = rewrite_addresses(payload, request, self._route)
         except FlexwireError as error:
             self._statistics.undecodable += 1
-            told = "passed on a response unchanged, with the addresses it may have"
-            self._saying.say(logging.WARNING, told, f"{self.name}: {told}: {error}")
+            kind = "passed on a response unchanged, with the addresses it may have"
+            self._saying.say(logging.WARNING, kind, f"{self.name}: {kind}: {error}")
             return payload
         if replaced is None:
             return payload
@@ -351,13 +351,13 @@ class Relay:
         self._finish()
 
     def _broker_lost(self, error: Exception) -> None:
-        if self._client_ended and said_after_end(error):
+        if self._client_ended and is_data_after_end(error):
             # It had an answer under way when it was told that the client had left.
             self._left_early()
         elif isinstance(error, SSLError) and not self._has_answered:
             # With TLS 1.3 a broker looks at our certificate when we believe to have begun.
             self._statistics.broker_handshakes_failed += 1
-            self.refused = why(error)
+            self.refused = explain_failure(error)
             self._finish(was_reset=True)
         elif isinstance(error, TimeoutError) and error.errno is None and self._client_ended:
             # All is answered, and the broker has not ended TLS in the time that it had for it.
@@ -373,9 +373,9 @@ class Relay:
                 self._over.set_exception(error)
             return
         self._statistics.reset += 1
-        reason = why(error) if isinstance(error, SSLError) else error
-        told = f"{self.name}: ended: {reason}"
-        self._saying.say(logging.INFO, "connections that ended with a reset", told)
+        reason = explain_failure(error) if isinstance(error, SSLError) else error
+        line = f"{self.name}: ended: {reason}"
+        self._saying.say(logging.INFO, "connections that ended with a reset", line)
         self._finish(was_reset=True)
 
     def _left_early(self) -> None:
@@ -396,8 +396,8 @@ class Relay:
             frames = FrameGroup(b"", [])
         if splitter.error is not None:
             self._statistics.not_frames += 1
-            told = f"{self.name}: from here on passed on as it comes: {splitter.error}"
-            self._saying.say(logging.WARNING, "connections that are not frames", told)
+            line = f"{self.name}: from here on passed on as it comes: {splitter.error}"
+            self._saying.say(logging.WARNING, "connections that are not frames", line)
         return frames
 
     def _is_tls(self, data: bytes) -> bool:
@@ -493,15 +493,17 @@ class StampingForwarder:
 
     def requests(self, payloads: Sequence[bytes], turns: Sequence[Turn]) -> ForwardedRequests:
         """Stamped where they can be, and comments that say with which tags."""
-        stamped = [self._stamper.stamp(*one) for one in zip(payloads, turns, strict=True)]
-        self._statistics.count_stamped(one.reason for one in stamped)
+        stamped = [self._stamper.stamp(*request) for request in zip(payloads, turns, strict=True)]
+        self._statistics.count_stamped(request.reason for request in stamped)
         comments = [
-            stamp_comment(turn.request.correlation_id, one.added)
-            if turn.request is not None and one.added
+            stamp_comment(turn.request.correlation_id, request.added)
+            if turn.request is not None and request.added
             else b""
-            for turn, one in zip(turns, stamped, strict=True)
+            for turn, request in zip(turns, stamped, strict=True)
         ]
-        return ForwardedRequests(b"".join(framed(one.payload) for one in stamped), comments)
+        return ForwardedRequests(
+            b"".join(to_frame(request.payload) for request in stamped), comments
+        )
 
     def rest(self, data: bytes) -> bytes:
         """As it is: it is still what the client said."""

@@ -17,7 +17,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from flexwire.capture.files.kept_files import NO_LIMIT, KeptFiles
+from flexwire.capture.files.retention import NO_LIMIT, KeptFiles
 from flexwire.client.notation import HostPort
 from flexwire.errors import CaptureError, FlexwireError
 from flexwire.tap.connections import LocalRunner
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from flexwire.capture.files.kept_files import FinishedFile
+    from flexwire.capture.files.retention import FinishedFile
     from flexwire.tap.config import TapConfig
 
 
@@ -189,8 +189,8 @@ class Worker:
     def _take(self, files: list[int], upstream: HostPort, number: int) -> None:
         if not files:
             # The system closes a socket for which this process has no more files to open.
-            told = "a client was closed: a process of the tap has too many open files"
-            self._saying.say(logging.ERROR, told, told)
+            line = "a client was closed: a process of the tap has too many open files"
+            self._saying.say(logging.ERROR, line, line)
             self._carrier.stats.failures += 1
             self._note_end(number)
             return
@@ -266,7 +266,7 @@ class Worker:
             self._is_over.set()
 
 
-def work(
+def run_worker(
     config: TapConfig, host: str, control: socket.socket, ask: socket.socket, level: int
 ) -> None:
     """Be one of a tap's processes."""

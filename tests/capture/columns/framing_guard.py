@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from flexwire.capture.reassembly import flows
-from flexwire.capture.reassembly.connections import Brokers
+from flexwire.capture.reassembly.connections import BrokerEnds
 from flexwire.capture.reassembly.flows import Flows
 from flexwire.kernels import load_kernel
 from flexwire.wire.segment_layout import MODULUS
@@ -113,7 +113,7 @@ def main(rounds: int, lie: str | None) -> None:
     flows.np = Numpy(lie=lie == "output")  # type: ignore[attr-defined,assignment]  # it is what is looked up
     while taken < rounds:
         segments = hostile(rng, interleaved(rng, rng.choice(WAYS)))
-        expected, _ = by_objects(segments, Brokers())
+        expected, _ = by_objects(segments, BrokerEnds())
         one, keys, frames = Flows(), list[str](), []
         start = 0
         while start < len(segments):

@@ -1,7 +1,7 @@
-"""The audit of clients and of a cluster: what finished tables prove, and how that is judged.
+"""The audit of clients and of a cluster: the evidence in finished tables, and its verdicts.
 
-Tables are summed up by the measure of a running analysis: each task sums up its rows, and the
-driver merges these sums one after the other. So both audits say the same, with the same bounds.
+The measure of a running analysis sums up the tables: each task sums up its rows, and the driver
+merges the sums one after the other. So both audits agree and have the same bounds.
 """
 
 from __future__ import annotations
@@ -67,9 +67,10 @@ _NAMES = "array<struct<kind: string, name: string>>"
 
 
 def names_in(table_of: Tables, message: str) -> DataFrame | None:
-    """Return a row for each name in a message's table, with its ``kind`` and its connection's key.
+    """Return a row for each name in a message's table, with ``kind`` and the connection's key.
 
-    ``table_of`` returns the table of a message. None for a response, and where there is no name.
+    ``table_of`` returns the table of a message. The result is None for a response, and for a
+    message without names.
     """
     table = table_of(message) if message.endswith("Request") else None
     if table is None:
@@ -87,12 +88,12 @@ def names_in(table_of: Tables, message: str) -> DataFrame | None:
 
 
 def _of_kind(values: Column, kind: str) -> Column:
-    # Spark gives a function of two arguments the index as well, so that this is one of one.
+    # Spark passes the index to a function of two arguments, so this function has one.
     return F.transform(values, lambda name: F.struct(F.lit(kind), name)).cast(_NAMES)
 
 
 def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
-    """The strings at a path, whatever arrays it goes through; None where no such column is."""
+    """Return the strings at a path through any arrays, or None if there is no such column."""
     column, kind = F.col("body"), table.schema["body"].dataType
     in_array = False
     for name in path:
@@ -106,11 +107,11 @@ def _values(table: DataFrame, path: tuple[str, ...]) -> Column | None:
     return column if in_array else F.array(column)
 
 
-# What is said of a client, up to here in the order of verdicts, needs somebody to ask about it.
+# Verdicts up to this one need somebody to look at the client.
 _NAMED = VERDICTS[: VERDICTS.index("documented as unsupported") + 1]
 _BREAKS = VERDICTS[: VERDICTS.index("cannot say")]
 MOST_FINDINGS: Final = 100_000
-"""So many findings an audit has; what is left out of more is counted by verdict."""
+"""The most findings that an audit has; others are counted by verdict."""
 _Judged = list[tuple["Party", "Conduct", "ClientFinding"]]
 
 
@@ -121,22 +122,22 @@ def gather_audit(
     *,
     labels: Labels | None = None,
 ) -> Audit:
-    """Audit what was gathered.
+    """Audit the gathered evidence.
 
-    ``releases`` are names as `Catalog.release` takes them; without any it is every major from the
-    captured brokers' on. ``brokers`` are these brokers' releases, where somebody knows them; else
-    what they offer in ApiVersions says it. ``labels`` say whose team a client is. Raises
-    `UnknownMessageError` for a release that there is not.
+    ``releases`` are names that `Catalog.release` accepts. Without releases, every major release
+    from the captured brokers' on is audited. ``brokers`` are the releases of these brokers, if
+    somebody knows them. Otherwise the versions that they offer in ApiVersions decide. ``labels``
+    map clients to teams. Raises `UnknownMessageError` for an unknown release.
     """
     named = tuple(dict.fromkeys(map(catalog().release, releases)))
     evidence = gathered.evidence()
     running = tuple(brokers) or evidence.brokers
     chosen = named or audited_releases(running)
-    judged, left_out = _judged(evidence, chosen, running)
+    judged, left_out = _judge_all(evidence, chosen, running)
     flagged = {party for party, _, finding in judged if finding.verdict in _NAMED}
     touched = gathered.touched(flagged) if flagged else {}
     findings = [_finding(*finding, touched, labels or {}) for finding in judged]
-    # The same captures should give the same file.
+    # The same captures must give the same file.
     findings.sort(
         key=lambda finding: (
             chosen.index(finding.release),
@@ -164,16 +165,16 @@ def gather_audit(
 
 
 def cluster_gates(seen: ClusterSeen, releases: Sequence[str]) -> tuple[ClusterGate, ...]:
-    """The gates of a cluster on these releases, in their order, the gravest first."""
+    """Return the gates of a cluster for these releases, in their order, the gravest first."""
     return tuple(gate for release in releases for gate in judge_cluster(seen, release))
 
 
-def _judged(
+def _judge_all(
     evidence: AuditEvidence, releases: Sequence[str], brokers: Sequence[str]
 ) -> tuple[_Judged, Counter[str]]:
-    """All findings, and the verdicts of those left out.
+    """Return the findings, and the verdicts of findings that were left out.
 
-    Of very many the gravest are kept, of these those about most requests.
+    Of too many findings, the gravest are kept, and of these the findings about the most requests.
     """
     judged: _Judged = []
     left_out = Counter[str]()
@@ -195,7 +196,7 @@ def _judged(
 
 
 def _gravest_first(judged: tuple[Party, Conduct, ClientFinding]) -> tuple[int, int]:
-    # Sorting is stable, and clients come in an order that does not depend on how they were seen.
+    # Sorting is stable, and the order of clients does not depend on how they were seen.
     return VERDICTS.index(judged[2].verdict), -judged[2].requests
 
 
@@ -243,7 +244,7 @@ def _name(api_key: int) -> str | None:
 
 
 def _newest(evidence: AuditEvidence, release: str) -> NewestShare:
-    """Who is at the newest versions of a release: only they would take up a version after it."""
+    """Count who uses the newest versions of a release; only they would use a later version."""
     requests, newest, clients, up_to_date = 0, 0, 0, 0
     for conduct in evidence.clients.values():
         at = Counter[bool]()
@@ -278,26 +279,29 @@ def _libraries(judged: _Judged) -> tuple[FirstRelease, ...]:
         return ()
     return tuple(
         FirstRelease(
-            library.library, library.works_from or "", library.remedy or library.note, library.said
+            library.library,
+            library.works_from or "",
+            library.remedy or library.note,
+            library.citation,
         )
         for library in LIBRARIES
     )
 
 
 def audit_rows(audit: Audit) -> pa.RecordBatch:
-    """The findings as rows of their table."""
+    """Return the findings as rows of their table."""
     rows = [audit_row(finding) for finding in audit.findings]
     return pa.RecordBatch.from_pylist(rows, AUDIT_TABLE)
 
 
-# So many bytes of sums come to the driver at once.
+# The most bytes of sums that the driver collects at once.
 _COLLECTED: Final = 64 << 20
 _SUMS: Final = pa.schema([("sums", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
 class AuditTables:
-    """The tables to audit; ``message`` gives that of one message, None where there is none."""
+    """The tables to audit; ``message`` returns the table of a message, or None."""
 
     frames: DataFrame
     connections: DataFrame
@@ -305,7 +309,7 @@ class AuditTables:
 
 
 class TableEvidence:
-    """What an audit is made from, summed up over tables; ``messages`` have one."""
+    """The evidence of an audit, summed up from tables; ``messages`` are those with a table."""
 
     def __init__(self, tables: AuditTables, messages: Collection[str]) -> None:
         self._tables = tables
@@ -313,7 +317,7 @@ class TableEvidence:
         self._sums = AuditSums(spills=True)
 
     def evidence(self) -> AuditEvidence:
-        """Return what was seen of every client. Reads the tables once."""
+        """Return what was seen of every client. This reads the tables once."""
         tables = self._tables
         sums = [
             _summed(FRAMES, _columns(tables.frames, COLUMNS[FRAMES])),
@@ -327,29 +331,30 @@ class TableEvidence:
         return self._sums.evidence()
 
     def touched(self, parties: Collection[Party]) -> dict[Key, NamedEntities]:
-        """Return which groups and topics these clients named in requests, after `evidence`."""
+        """Return the groups and topics that these clients named. Call `evidence` first."""
         named = (names_in(self._tables.message, message) for message in self._messages)
         self._merge([_summed(NAMES, rows) for rows in named if rows is not None])
         return self._sums.touched(parties)
 
     def _merge(self, sums: list[DataFrame]) -> None:
-        """Add what tasks sum up; of much the driver holds the sums of one task at a time."""
+        """Add the sums of tasks; of large sums, the driver holds one task's at a time."""
         if not sums:
             return
         every = reduce(DataFrame.unionByName, sums).persist()
         try:
             size = every.agg(F.sum(F.octet_length("sums"))).collect()[0][0] or 0
-            # An iterator runs a job for each part, and is for what is too much at once.
+            # An iterator runs a job for each part, so it is only for sums that are too large
+            # together.
             rows = every.collect() if size <= _COLLECTED else every.toLocalIterator()
             for row in rows:
-                # Written by the tasks of this job.
+                # The tasks of this job wrote it.
                 self._sums.merge(pickle.loads(row.sums))  # noqa: S301 - see above
         finally:
             every.unpersist()
 
 
 def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
-    """Return these columns of a table, and its key; one that earlier tables lack is null."""
+    """Return these columns of a table and its key. A column that older tables lack is null."""
     there = {*table.columns}
     lacking = F.lit(None).cast("string")
     others = [name for name in names if name not in (key := connection_key(table.columns))]
@@ -359,16 +364,16 @@ def _columns(table: DataFrame, names: Iterable[str]) -> DataFrame:
 
 
 def _message(table: DataFrame, fields: Collection[str]) -> DataFrame:
-    """Return what a message's table tells, of its body only these ``fields`` if there are any."""
+    """Return the columns of a message's table; of its body, only ``fields`` if there are any."""
     body: Column = F.col("body")
     if fields:
-        # So Spark reads no other columns of a file.
+        # Spark then reads no other columns of the file.
         body = F.struct(*(F.col(f"body.{field}") for field in fields)).alias("body")
     return table.select(*connection_key(table.columns), "body_version", body)
 
 
 def _summed(table: str, rows: DataFrame) -> DataFrame:
-    """Return a row for each task: the sums of its rows of a table."""
+    """Return a row for each task with the sums of its rows."""
     return map_in_arrow(rows, partial(_sum, table), _SUMS)
 
 

@@ -1,4 +1,4 @@
-"""The internal topics among the logs that an analysis was given, for answers about their state."""
+"""The internal topics among the logs of an analysis, for answers about their state."""
 
 from __future__ import annotations
 
@@ -44,20 +44,21 @@ _UNKNOWN: Final = "the state as of offset {} is not known"
 
 @dataclass(frozen=True)
 class InternalLogs:
-    """Opens internal topics where the logs of an analysis have them, and gives what they add up to.
+    """Opens internal topics in the logs of an analysis, and returns their state.
 
-    A state needs all of a log, so whatever lies in the directory of one of the ``files`` is read.
-    ``batches`` is the table of batches, which says what ordinary topics have. All is as of one
-    moment, ``as_of``; at another than the end not all may be known, and `incomplete` says where.
+    A state needs the whole log, so everything in the directory of one of the ``files`` is read.
+    ``batches`` is the table of batches, which describes ordinary topics. Everything is as of one
+    moment, ``as_of``. At an earlier moment than the end, some things may be unknown; `incomplete`
+    tells where.
 
-    Several answers ask for the same views: these are kept in Spark until `release`.
+    Several answers use the same views, so Spark keeps the views until `release`.
     """
 
     spark: SparkSession
     files: Sequence[InputFile]
     batches: DataFrame
     as_of: AsOf = END
-    _held: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
+    _views: dict[str, DataFrame] = field(default_factory=dict, repr=False, compare=False)
     _logs: dict[InternalTopic, InternalLog] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
@@ -69,9 +70,9 @@ class InternalLogs:
         return directories
 
     def log(self, of: InternalTopic) -> InternalLog | None:
-        """Open one; None where it is not there.
+        """Open an internal topic, or return None if it is not there.
 
-        Raises `CaptureError` where a log ends before the offset that is asked for.
+        Raises `CaptureError` if a log ends before the requested offset.
         """
         if of.topic not in self.directories:
             return None
@@ -95,11 +96,11 @@ class InternalLogs:
                 raise CaptureError(reason, source=str(Partition(of.topic, number)))
 
     def cluster(self, *, oldest: bool = False) -> ClusterState | None:
-        """The cluster's state; None where there is no log of its metadata.
+        """Return the cluster's state, or None if there is no log of its metadata.
 
-        Of several controllers' and brokers' logs it is the one whose last record has the highest
-        epoch, and of two with one epoch the longer. With ``oldest`` it
-        begins as early as it is known, for what happened.
+        Of the logs of several controllers and brokers, the one whose last record has the highest
+        epoch counts. If two have that epoch, the longer one counts. With ``oldest``, the state
+        begins as early as it is known, for the history.
         """
         return self._history if oldest else self._cluster
 
@@ -120,22 +121,22 @@ class InternalLogs:
         state = cluster_state(
             self.spark, log.directory, offset=offset, time=self.as_of.time, oldest=oldest
         )
-        # Salts and keys are in them, which no file of Spark's may hold.
-        records = self._held[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
+        # The records contain salts and keys, which must not be in any file of Spark's.
+        records = self._views[f"cluster-{oldest}"] = state.records.persist(StorageLevel.MEMORY_ONLY)
         return replace(state, records=records)
 
     def view(self, of: InternalTopic, make: Callable[[InternalLog], DataFrame]) -> DataFrame | None:
-        """What a view makes of a log; None where that is not there."""
+        """Return a view of a log, or None if the log is not there."""
         log = self.log(of)
-        return None if log is None else self._kept(make.__name__, lambda: make(log))
+        return None if log is None else self._cached(make.__name__, lambda: make(log))
 
     def partitions(self) -> DataFrame | None:
-        """The cluster's partitions; None where there is no log of its metadata."""
+        """Return the cluster's partitions, or None if there is no log of its metadata."""
         state = self.cluster()
-        return None if state is None else self._kept("partitions", lambda: partitions(state))
+        return None if state is None else self._cached("partitions", lambda: partitions(state))
 
     def topic_names(self) -> DataFrame:
-        """The names of topics by ``topic_id``, as far as the cluster's metadata is there."""
+        """Return the names of topics by ``topic_id``, if the cluster's metadata is there."""
         try:
             placed = self.partitions()
         except CaptureError:
@@ -144,27 +145,27 @@ class InternalLogs:
             return self.spark.createDataFrame([], "topic_id string, topic string")
         return placed.select("topic_id", "topic").distinct()
 
-    def _kept(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
-        if name not in self._held:
-            self._held[name] = make().persist()
-        return self._held[name]
+    def _cached(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        if name not in self._views:
+            self._views[name] = make().persist()
+        return self._views[name]
 
     def release(self) -> None:
-        """Have Spark forget what was kept."""
-        for view in self._held.values():
+        """Release the views that Spark keeps."""
+        for view in self._views.values():
             view.unpersist()
-        self._held.clear()
+        self._views.clear()
 
     def has_all(self, of: InternalTopic) -> bool:
-        """Whether the log of each partition of a topic is there, with all that is needed of it.
+        """Return whether all partitions of a topic have a log that is complete.
 
-        The cluster's metadata says how many partitions it has.
+        The cluster's metadata tells how many partitions there are.
         """
         log = self.log(of)
         try:
             placed = self.partitions()
         except CaptureError:
-            # How it was at that moment is not known.
+            # The metadata of that moment is unknown.
             return False
         if placed is None or log is None or log.incomplete:
             return False
@@ -173,11 +174,11 @@ class InternalLogs:
         return bool(rows) and {row.partition for row in rows} <= there
 
     def newest(self, of: InternalTopic) -> datetime | None:
-        """When it is by a broker's clock, for answers about the log of a topic.
+        """Return the current time by a broker's clock, for answers about a topic's log.
 
-        At the end it is when the last record of any internal topic was written, and at a time that
-        time. Where offsets are given for the topic each partition has its own, and this is the
-        latest.
+        At the end of the logs, it is the time of the last record of any internal topic. At a given
+        time, it is that time. If offsets are given for the topic, each partition has its own time,
+        and the latest counts.
         """
         offsets = self.as_of.of(of)
         there = {partition.partition for partition in self.directories[of.topic].values()}
@@ -187,7 +188,7 @@ class InternalLogs:
         return max((newest_time for newest_time in times if newest_time is not None), default=None)
 
     def now(self, of: InternalTopic, partition: Column) -> Column:
-        """The same of a partition of the topic, in µs since 1970; null where it is not known."""
+        """Return the current time of a partition of the topic in µs since 1970; null if unknown."""
         now = _micros(self._newest_of_all)
         for number in self.as_of.of(of):
             own = _micros(self._newest_before.get((of.topic, number)))
@@ -204,7 +205,7 @@ class InternalLogs:
 
     @cached_property
     def _newest_before(self) -> dict[tuple[str, int], datetime]:
-        """When the last record before an offset that is given was written, by its partition."""
+        """By partition: the time of the last record before a given offset."""
         is_before = F.lit(False)
         for (topic, number), offset in self.as_of.offsets.items():
             is_of = (F.col("topic") == topic) & (F.col("partition") == number)
@@ -218,20 +219,19 @@ class InternalLogs:
         }
 
     def ends(self, of: InternalTopic) -> DataFrame:
-        """The end of each partition's log, with the columns of `end_offsets`.
+        """Return the end of each partition's log, with the columns of `end_offsets`.
 
-        The high watermark is null at another moment than the end, as no file says it then.
-
-        It is as of the moment that the log of ``of`` is read up to. Of a partition whose end is not
-        known at that moment there is no row: of all where offsets say it.
+        The high watermark is null at an earlier moment, because no file has it. The ends are as of
+        the moment up to which the log of ``of`` is read. A partition whose end at that moment is
+        unknown has no row. If offsets define the moment, no partition has a row.
         """
         if self.as_of.of(of):
             return self.spark.createDataFrame([], ENDS)
         if self.as_of.time is not None:
             return self.spark.createDataFrame(self._ends_at(self.as_of.time), ENDS)
         written = self.batches.groupBy(*_PLACE).agg((F.max("last_offset") + 1).alias("written"))
-        # A log whose records have all been deleted still says where it goes on. Of several replicas
-        # only the one that is read says it.
+        # A log without records still tells at which offset it continues. Of several replicas, only
+        # the one that is read tells it.
         logs = [log for log in logs_among(self.files, LogQuery()) if not log.is_tiered]
         watermarks = watermarks_of(logs)
         rows = [
@@ -250,9 +250,9 @@ class InternalLogs:
         return ends.select(*_PLACE, "end_offset", readable.alias(WATERMARK[0]), is_exact)
 
     def written(self, of: InternalTopic) -> DataFrame | None:
-        """The batches that begin before the moment that the log of ``of`` is read up to.
+        """Return the batches that begin before the moment up to which the log of ``of`` is read.
 
-        None where offsets say it, as then it is not known of other logs.
+        None if offsets define the moment, because it is then unknown for other logs.
         """
         if self.as_of.of(of):
             return None
@@ -266,27 +266,27 @@ class InternalLogs:
         for log in logs_among(self.files, query):
             high = between(log, query).high
             end = end_offset(log.segments[-1]) if high == INT64_MAX else high + 1
-            # What was there before the log's first record has been deleted since.
+            # Records before the log's first one were deleted later.
             if end > log.first or not log.first:
                 rows.append((*log.partition, end, *NO_WATERMARK))
         return rows
 
 
 def internal_topics(files: Sequence[InputFile]) -> frozenset[str]:
-    """The internal topics that have a segment among the files of logs."""
+    """Return the internal topics that have a segment among the files of logs."""
     return TOPICS.intersection(partition.topic for _, partition, _ in _segments(files))
 
 
 def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
-    """Refuse a moment where none of the files of logs is of an internal topic.
+    """Refuse a moment if no file is a log of an internal topic.
 
-    And raise `CaptureError` for offsets of a partition whose log is not among them.
+    Raises `CaptureError` for the offset of a partition whose log is missing.
     """
     if as_of == END:
         return
     there = {partition for _, partition, _ in _segments(files)}
     if TOPICS.isdisjoint(partition.topic for partition in there):
-        raise refuse("as_of", "a log of an internal topic among the paths", as_of.told)
+        raise refuse("as_of", "a log of an internal topic among the paths", as_of.text)
     for partition, offset in as_of.offsets.items():
         if partition not in there:
             reason = f"{_UNKNOWN.format(offset)}: the log is not among the logs"
@@ -294,7 +294,7 @@ def check_moment(as_of: AsOf, files: Sequence[InputFile]) -> None:
 
 
 def listeners(endpoints: str) -> Column:
-    """Endpoints as texts: "PLAINTEXT://host:9092"."""
+    """Return endpoints as texts: "PLAINTEXT://host:9092"."""
     names = ("name", "host", "port")
     return F.transform(
         endpoints,
@@ -308,7 +308,7 @@ def _micros(time: datetime | None) -> Column:
 
 
 def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
-    """The directory, partition and base offset of each segment of a broker's."""
+    """Return the directory, partition and base offset of each segment of a broker."""
     segments = []
     for file in files:
         directory, _, name = file.url.rpartition("/")
@@ -324,11 +324,11 @@ def _segments(files: Sequence[InputFile]) -> list[tuple[str, Partition, int]]:
 _KEY: Final = (*_PLACE, "producer_id")
 
 
-def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
-    """Return what partitions have open, by the headers of their batches: as `open_transactions`.
+def open_transactions_of(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
+    """Return the open transactions of partitions by the headers of batches (`open_transactions`).
 
-    It is as of the moment that the log of ``of`` is read up to. None where it is not known up to
-    where other logs are to be read.
+    They are as of the moment up to which the log of ``of`` is read. None if that moment is unknown
+    for other logs.
     """
     batches = logs.written(of)
     if batches is None:
@@ -350,15 +350,15 @@ def opened(logs: InternalLogs, of: InternalTopic) -> DataFrame | None:
 
 
 def with_stable_lag(commits: DataFrame, logs: InternalLogs, of: InternalTopic) -> DataFrame:
-    """Return commits with ``stable_offset`` and ``stable_lag``, null where that is not known.
+    """Add ``stable_offset`` and ``stable_lag`` to commits; null if they are unknown.
 
     ``commits`` has ``topic``, ``partition``, ``offset`` and ``end_offset``, and may have
-    `WATERMARK`. Consumers that read committed stop at the last stable offset: at the first offset
-    of a transaction that is open, and at the latest where all consumers stop. The lag to it is 0
-    for a consumer that is past it, as one that reads uncommitted may be. It is null for a commit
-    beyond the end.
+    `WATERMARK`. Consumers that read committed stop at the last stable offset. That is the first
+    offset of an open transaction, and at most the offset at which all consumers stop. The lag is 0
+    for a consumer beyond the last stable offset, such as one that reads uncommitted. It is null for
+    a commit beyond the end.
     """
-    open_transactions = opened(logs, of)
+    open_transactions = open_transactions_of(logs, of)
     if open_transactions is None:
         unknown = F.lit(None).cast("bigint")
         return commits.withColumns({"stable_offset": unknown, "stable_lag": unknown})

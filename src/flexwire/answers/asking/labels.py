@@ -1,4 +1,4 @@
-"""Whose client it is: labels map patterns of client ids to teams, for answers and the audit."""
+"""Labels map patterns of client ids to teams, for answers and the audit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
 Labels = Mapping[str, str]
-"""By pattern of client ids its team, in the order in which patterns are tried."""
+"""The team of each pattern of client ids, in the order in which patterns are tried."""
 LABELS_HEADER: Final = ("client_id", "team")
 """The header of a file of labels."""
 _WORDS: Final = {"*": ".*", "?": "."}
 
 
 def to_labels(labels: Labels | str | Path | None) -> dict[str, str]:
-    """Return labels as a mapping: of a mapping, of a file for `read_labels`, or none."""
+    """Return labels as a mapping, given a mapping, a file for `read_labels`, or None."""
     return read_labels(labels) if isinstance(labels, str | Path) else dict(labels or {})
 
 
 def read_labels(path: str | Path) -> dict[str, str]:
-    """Read a CSV of labels with the header ``client_id,team``: by pattern its team, in their order.
+    """Read a CSV of labels with the header ``client_id,team``, and keep its order.
 
-    Raises `ArgumentError` for a file that does not read, and says in which line.
+    Raises `ArgumentError`, with the line, for a file that cannot be read.
     """
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
@@ -58,7 +58,7 @@ def read_labels(path: str | Path) -> dict[str, str]:
 
 
 def team_of(labels: Labels, client_id: str | None) -> str | None:
-    """Return the team of the first pattern that fits a client id; None where none does.
+    """Return the team of the first pattern that fits a client id, or None.
 
     >>> team_of({"app-?": "Billing", "*": "Ops"}, "app-1"), team_of({"app": "Billing"}, None)
     ('Billing', None)
@@ -70,7 +70,7 @@ def team_of(labels: Labels, client_id: str | None) -> str | None:
 
 
 def team_column(labels: Labels) -> Column:
-    """Return the team of the client in the column ``client_id``, as `team_of` says."""
+    """Return the team of the client in the column ``client_id``; see `team_of`."""
     team_of_client = F.lit(None).cast("string")
     for pattern, team in reversed(list(labels.items())):
         team_of_client = F.when(_fits(pattern), F.lit(team)).otherwise(team_of_client)

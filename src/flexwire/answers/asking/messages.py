@@ -1,8 +1,8 @@
-"""What messages carry: exchanges, topics and their records, error codes and throttle times.
+"""The content of messages: exchanges, topics and their records, error codes, throttle times.
 
-A broker that throttles a client responds at once and says for how long. It then reads nothing from
-the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency,
-and the next request of the connection waits unless its client does.
+A broker that throttles a client responds at once and gives a throttle time. It reads nothing from
+the connection until that time is over (KIP-219, Kafka 2.0). So the response has a normal latency.
+If the client does not wait, its next request waits instead.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from flexwire.tables.spec_places import ErrorPlace, Path, RecordsField
 
 
-# What a uuid that nobody set is as text.
+# The text of a uuid that was never set.
 _NO_ID: Final = "A" * 22
 
 
 def known_id(topic_id: Column) -> Column:
-    """The id of a topic, null where none is set."""
+    """Return the id of a topic, or null if it is not set."""
     return F.nullif(topic_id, F.lit(_NO_ID))
 
 
 def known_name(topic_id: Column) -> Column:
-    """The name of a topic that always has this id."""
+    """Return the name of a topic that always has this id."""
     topic_name = F.lit(None).cast("string")
     for known_topic_id, name in KNOWN_TOPICS.items():
         topic_name = F.when(topic_id == known_topic_id, name).otherwise(topic_name)
@@ -57,9 +57,9 @@ def known_name(topic_id: Column) -> Column:
 
 
 def is_grown(tables: AnalysisTables) -> bool:
-    """Return whether the tables hold several analyses, of which one may know a name for another.
+    """Return whether the tables hold several analyses, so that one may know names for another.
 
-    An analysis fills in the names of the table of records by its own Metadata responses.
+    Each analysis fills in the names of its records from its own Metadata responses.
     """
     return ANALYSIS in tables.records.columns
 
@@ -67,10 +67,9 @@ def is_grown(tables: AnalysisTables) -> bool:
 def with_topic_names(
     rows: DataFrame, tables: AnalysisTables, ids: Mapping[str, Collection[Path]] | None = None
 ) -> DataFrame:
-    """Rows with ``topic`` filled in by ``topic_id``, which stays where no name is known.
+    """Fill in ``topic`` by ``topic_id``, which stays if no name is known.
 
-    ``ids`` are the columns that the ids are from, by message, where they may all be unset: then no
-    name is looked for.
+    ``ids`` are the columns of ids by message. If all of them are unset, no name is looked up.
     """
     rows = rows.withColumn("topic", F.coalesce("topic", known_name(F.col("topic_id"))))
     is_any = ids is None or any(
@@ -78,12 +77,12 @@ def with_topic_names(
     )
     table = tables.message(TOPIC_NAMES_MESSAGE) if is_any else None
     if table is not None:
-        # So Spark reads these two columns of the topics, and not their partitions.
+        # Spark then reads these two columns of the topics, and not their partitions.
         pairs = F.arrays_zip("body.topics.topic_id", "body.topics.name")
-        # Brokers tell the same again and again.
+        # Brokers send the same names again and again.
         different = table.select(pairs.alias("topics")).distinct().select(F.inline("topics"))
         pairs_told = different.where("topic_id is not null and name is not null")
-        # Spark sorts what it takes the greatest text of: that is done with few.
+        # Spark sorts to find the greatest text, so there should be few rows.
         names = pairs_told.distinct().groupBy("topic_id").agg(F.max("name").alias("told"))
         rows = rows.join(names, "topic_id", "left")
         rows = rows.withColumn("topic", F.coalesce("topic", "told")).drop("told")
@@ -92,17 +91,17 @@ def with_topic_names(
 
 @dataclass(frozen=True, slots=True)
 class ExchangeFilter:
-    """Which exchanges of an API are wanted, by conditions on their tables, and what of them."""
+    """The exchanges of an API to read, by conditions on their tables, and the columns to return."""
 
     api_name: str
-    asked: Column
-    told: Column
+    request_column: Column
+    response_column: Column
     request: Column | None = None
     response: Column | None = None
 
 
 def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
-    """The requests of an API that were answered, with their responses; None where there are none.
+    """Return the answered requests of an API with their responses, or None if there are none.
 
     A row has the key of its connection, ``client_id``, the times ``asked`` and ``answered``, and
     the bodies as ``request`` and ``response``.
@@ -111,7 +110,7 @@ def exchanges(tables: AnalysisTables, api_name: str) -> DataFrame | None:
 
 
 def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> DataFrame | None:
-    """The same of several APIs, each table read once; what is wanted of them has the same types."""
+    """Return the exchanges of several APIs; each table is read once, and all types must agree."""
     connection, frame = connection_key(tables.frames.columns), frame_key(tables.frames.columns)
     requests, responses, names = [], [], []
     for exchange in filters:
@@ -131,15 +130,15 @@ def exchanges_of(tables: AnalysisTables, filters: Sequence[ExchangeFilter]) -> D
                 "correlation_id",
                 F.col("time").alias("asked"),
                 "client_id",
-                exchange.asked.alias("request"),
+                exchange.request_column.alias("request"),
             )
         )
-        responses.append(response.select(*frame, exchange.told.alias("response")))
+        responses.append(response.select(*frame, exchange.response_column.alias("response")))
     if not names:
         return None
     is_answer = (F.col("direction") == "response") & F.col("latency_us").isNotNull()
     frames = tables.frames.where(is_answer & F.col("api_name").isin(names))
-    # A correlation id may come again on a connection; at that moment it does not.
+    # A connection may reuse a correlation id, but not at the same moment.
     pairs = frames.select(
         "api_name",
         *frame,
@@ -191,19 +190,19 @@ def _throttles_of(tables: AnalysisTables, message: str) -> DataFrame | None:
 def throttled_waits(tables: AnalysisTables, throttled: DataFrame) -> DataFrame:
     """Return a row for each response whose request waited because of an earlier throttled one.
 
-    ``throttled`` are the rows of `throttles`. A row has the key of its frame; ``throttled_us``,
-    which is above 0 and no more than the latency; ``is_pipelined``, which is true if the request
-    was sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id``
-    of that response.
+    ``throttled`` are the rows of `throttles`. A row has the key of its frame and these columns:
+    ``throttled_us``, above 0 and at most the latency; ``is_pipelined``, true if the request was
+    sent before the throttled response came; and ``cause``, the ``api_name`` and ``client_id`` of
+    that response.
 
-    The wait is the part of the latency in which the broker read nothing from the connection. A
-    broker that responds again before the time is over did not stop to read, so that time counts
-    for nothing: brokers before 2.0 wait before they respond. A request log's latency begins when
+    The wait is the part of the latency in which the broker read nothing from the connection. If a
+    broker responds again before the time is over, it did not stop reading, so that time does not
+    count. (Brokers before 2.0 wait before they respond.) The latency in a request log begins when
     the broker has read the request, so it has no such wait.
     """
     frames = tables.frames
     key, connection = frame_key(frames.columns), connection_key(frames.columns)
-    # Of connections without a throttled response nothing is sorted.
+    # Connections without a throttled response are not sorted.
     captured = throttled.where("size is not null")
     some = frames.where("direction = 'response' and size is not null").join(
         captured.select(*connection).distinct(), [*connection], "left_semi"
@@ -254,15 +253,16 @@ TOPIC_IDS = {
     for place in RECORDS_FIELDS
     if place.topic_id
 }
-"""By message the column of the ids of the topics whose records it carries."""
+"""By message: the columns of the ids of topics whose records it carries."""
 
 
 def carried_topics(tables: AnalysisTables) -> DataFrame | None:
-    """A row for each frame and topic whose records it carries; None where no frame can carry any.
+    """Return a row for each frame and topic whose records it carries, or None.
 
-    ``record_bytes`` is what the frame's record batches of the topic take, those that are cut off
-    among them. Withheld records of a capture have no row, as their size is not known. In a request
-    log a size may be missing: ``record_bytes`` is null then. One row of each frame ``is_first``.
+    It is None if no frame can carry records. ``record_bytes`` is the size of the topic's record
+    batches in the frame, including batches that are cut off. Withheld records of a capture have no
+    row, because their size is unknown. In a request log a size may be missing; ``record_bytes`` is
+    then null. One row of each frame ``is_first``.
     """
     tables_of_topics = [
         _of(table, place)
@@ -273,7 +273,7 @@ def carried_topics(tables: AnalysisTables) -> DataFrame | None:
 
 
 def record_bytes_of(message: str, table: DataFrame) -> Column:
-    """How many bytes of record batches a message carries, all topics together."""
+    """Return the bytes of record batches in a message, for all topics together."""
     place = next(error_place for error_place in RECORDS_FIELDS if error_place.message == message)
     sizes = F.transform(f"body.{place.topics}", lambda topic: _topic_bytes(topic, place, table))
     return _total(sizes)
@@ -315,7 +315,7 @@ def _sizes(topic: Column, place: RecordsField, table: DataFrame) -> Column:
     sized = place.records + SIZE_SUFFIX
     if sized in kind.elementType.elementType.names:
         return partitions[sized]
-    # `analyze` was asked for the bytes themselves.
+    # `analyze` was asked to keep the bytes themselves.
     return F.transform(
         partitions[place.records], lambda record_bytes: F.length(record_bytes).cast("bigint")
     )
@@ -335,10 +335,10 @@ _ERRORS: Final = "array<struct<field: string, code: int, topic: string, topic_id
 
 @dataclass(frozen=True, slots=True)
 class ErrorStructure:
-    """A structure in a body: its value, its columns and the error codes in it and below it.
+    """A structure in a body: its value, its columns, and the error codes in it and below it.
 
-    ``path`` is the way to it by columns, ``shown`` the same as text, and ``topic`` and ``topic_id``
-    are what the structures around it say.
+    ``path`` leads to it by columns, and ``shown`` is the path as text. ``topic`` and ``topic_id``
+    come from the structures around it.
     """
 
     value: Column
@@ -350,7 +350,7 @@ class ErrorStructure:
     topic_id: Column
 
     def has_error(self) -> Column:
-        """Whether an error code in it, or below it, is not 0."""
+        """Return whether an error code in it, or below it, is not 0."""
         no = F.lit(col=False)
         conditions = [self.value[code] != NO_ERROR for code in self._codes()]
         for name, kind in self._inner():
@@ -367,7 +367,7 @@ class ErrorStructure:
         )
 
     def errors(self) -> Column:
-        """The error codes in it and below it that are not 0, as an array of structures."""
+        """Return the error codes in it and below it that are not 0, as an array of structures."""
         none = F.array().cast(_ERRORS)
         arrays = [self._error(code) for code in self._codes()]
         for name, kind in self._inner():
@@ -403,7 +403,7 @@ class ErrorStructure:
         return F.when(self.value[code] != NO_ERROR, F.array(error).cast(_ERRORS))
 
     def _inside(self, name: str, kind: DataType, value: Column) -> ErrorStructure:
-        """The structure of that name, or an element of the array of that name."""
+        """Return the structure of that name, or an element of the array of that name."""
         is_array = isinstance(kind, ArrayType)
         path = (*self.path, name)
         return ErrorStructure(
@@ -417,7 +417,7 @@ class ErrorStructure:
         ).with_topic()
 
     def with_topic(self) -> ErrorStructure:
-        """The same with the topic that it names itself."""
+        """Return the structure with the topic that it names itself."""
         structure = self
         for place in self.places:
             if place.topic is not None and self._has(place.topic):
@@ -431,7 +431,7 @@ class ErrorStructure:
 
 
 def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructType:
-    """The columns of a message's table that tell its errors, and ``others``."""
+    """Return the columns of a message's table that contain its errors, and ``others``."""
     places = error_places(message)
     paths = {path for place in places for path in (place.path, place.topic, place.topic_id) if path}
     body = _only(cast("StructType", table.schema["body"].dataType), paths)
@@ -439,7 +439,7 @@ def columns_of(table: DataFrame, message: str, others: Sequence[str]) -> StructT
 
 
 def _only(kind: StructType, paths: Collection[Path]) -> StructType:
-    """The structure with just the fields on these paths."""
+    """Return the structure with only the fields on these paths."""
     fields = []
     for field in kind:
         below = [path[1:] for path in paths if path[0] == field.name]
@@ -454,7 +454,7 @@ def _only(kind: StructType, paths: Collection[Path]) -> StructType:
 
 
 def body_of(table: DataFrame, message: str) -> ErrorStructure:
-    """The body of a message's table; where it is null there are no errors in it."""
+    """Return the body of a message's table; a null body has no errors."""
     kind = cast("StructType", table.schema["body"].dataType)
     nothing = F.lit(None).cast("string")
     body = ErrorStructure(F.col("body"), kind, error_places(message), (), "", nothing, nothing)
@@ -464,27 +464,27 @@ def body_of(table: DataFrame, message: str) -> ErrorStructure:
 def _of_each(
     question: Callable[[ErrorStructure], Column], inside: Callable[[Column], ErrorStructure]
 ) -> Callable[[Column], Column]:
-    # Spark counts a function's arguments: this has one.
+    # Spark counts a function's arguments, and this one has one.
     return lambda element: question(inside(element))
 
 
 def kafka_error_name(code: Column | str) -> Column:
-    """Return the name of an error code: "NOT_COORDINATOR" of 16.
+    """Return the name of an error code: "NOT_COORDINATOR" for 16.
 
     Args:
-        code: error codes, as ``body.error_code`` of the message tables; null gives null, as does a
-            code that Kafka 4.4 does not have.
+        code: error codes, such as ``body.error_code`` of the message tables. Null, and a code that
+            Kafka 4.4 does not have, give null.
     """
     return _of_code({number: f"'{name}'" for number, name in ERROR_NAMES.items()}, code)
 
 
 def kafka_error_is_retriable(code: Column | str) -> Column:
-    """Say whether the same may succeed later after an error; null as for `kafka_error_name`."""
+    """Return whether a retry may succeed after an error; null as for `kafka_error_name`."""
     return _of_code({number: str(number in RETRIABLE) for number in ERROR_NAMES}, code)
 
 
 def _of_code(values: dict[int, str], code: Column | str) -> Column:
-    """Return what is told of a code, in SQL; null of one that nothing is told of."""
-    # As text it is one call of Java, and not hundreds.
+    """Return the value of a code, in SQL; null for a code without a value."""
+    # As text, this is one call of Java instead of hundreds.
     pairs = ", ".join(f"{number}, {value}" for number, value in values.items())
     return F.expr(f"map({pairs})")[(F.col(code) if isinstance(code, str) else code).cast("int")]

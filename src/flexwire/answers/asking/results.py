@@ -1,7 +1,7 @@
-"""Which answers are asked of an analysis, and what each gives: rows, a CSV, a part of the facts.
+"""Choose answers, ask them of an analysis, and turn the rows into a table, CSV and facts.
 
-Spark groups, and so an answer has few rows. Where it has many, what comes to the driver is bounded
-all the same, and what is beyond that is counted.
+Spark groups rows, so an answer usually has few. If it has many, the rows that reach the driver are
+bounded, and the others are counted.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ ALL: Final = "all"
 NONE: Final = "none"
 
 MOST_ROWS: Final = 100_000
-"""So many rows of an answer its table and its CSV have at most, the most important ones."""
+"""The most rows of an answer in its table and its CSV. The most important rows are kept."""
 
 SHOWN_ROWS: Final = 50
-"""So many of them the facts have, for the report."""
+"""The most rows of an answer in the facts, for the report."""
 
 MOST_MOMENTS: Final = 240
-"""So many moments a picture over time has at most; of more, neighbours are added up."""
+"""The most moments of a picture over time. If there are more, neighbours are added up."""
 
-# Of a longer text the facts have its beginning, and of a longer list its first.
+# The facts have only the beginning of a longer text, and the first elements of a longer list.
 LONGEST_TEXT: Final = 200
 _LONGEST_LIST: Final = 8
 _NAME: Final = re.compile("[a-z][a-z0-9_]*")
@@ -63,19 +63,20 @@ def choose_answers(
     *,
     needs_taker: bool = True,
 ) -> tuple[Answer, ...]:
-    """Return the answers that are asked for: "all", "none", or names and answers.
+    """Return the chosen answers: "all", "none", or names and answers.
 
-    Of ``known`` only those are taken, and so imported, that are asked for by name. "all" has them
-    in the order of the report. A file of ``labels`` is read now, for those that it changes. Raises
-    `ArgumentError` for a name that there is not, for one twice, and, with ``needs_taker``, for
-    labels that no answer takes.
+    Only answers of ``known`` that are chosen by name are imported. "all" returns them in the order
+    of the report. A file of ``labels`` is read at once, for the answers that it changes. Raises
+    `ArgumentError` for an unknown name, for a repeated name, and, with ``needs_taker``, for labels
+    that no answer uses.
     """
     if isinstance(asked, str) and asked in {ALL, NONE}:
         selected = [*in_order(known)] if asked == ALL else []
     else:
         listed = [asked] if isinstance(asked, str) else to_list(asked, "answers", "a list of names")
         selected = [
-            answer if isinstance(answer, Answer) else _named(answer, known) for answer in listed
+            answer if isinstance(answer, Answer) else _find_answer(answer, known)
+            for answer in listed
         ]
     names = [answer.name for answer in selected]
     for name in names:
@@ -91,7 +92,7 @@ def choose_answers(
 
 
 def are_named(asked: object) -> bool:
-    """Whether answers are asked for one by one, so that none may be passed over.
+    """Return whether answers were chosen one by one, so that none may be skipped.
 
     >>> are_named("all"), are_named(None), are_named(["latency"])
     (False, False, True)
@@ -100,7 +101,7 @@ def are_named(asked: object) -> bool:
 
 
 def parse_names(text: str) -> str | list[str]:
-    """What `choose_answers` takes, as a command has it.
+    """Parse the names in a command's option for `choose_answers`.
 
     >>> parse_names("all"), parse_names("latency, errors")
     ('all', ['latency', 'errors'])
@@ -109,11 +110,11 @@ def parse_names(text: str) -> str | list[str]:
 
 
 def in_order(answers: Mapping[str, Answer]) -> tuple[Answer, ...]:
-    """Return answers by their place, which is the order of the report."""
+    """Return answers by place, which is the order of the report."""
     return tuple(sorted(answers.values(), key=lambda answer: answer.place))
 
 
-def _named(name: object, known: Mapping[str, Answer]) -> Answer:
+def _find_answer(name: object, known: Mapping[str, Answer]) -> Answer:
     if not isinstance(name, str):
         raise refuse("answers", "names of answers", name)
     answer = known.get(name)
@@ -137,7 +138,7 @@ def _labelled(
 
 @dataclass(frozen=True, slots=True)
 class AnswerResult:
-    """What an answer gave: its first rows, the most important first, of ``count`` in all.
+    """The result of an answer: its first rows, the most important first, and the ``count`` of all.
 
     ``notes`` are sentences that a reader of the rows should know.
     """
@@ -148,14 +149,14 @@ class AnswerResult:
     notes: tuple[str, ...] = ()
 
     def csv(self) -> str:
-        """The rows as CSV."""
+        """Return the rows as CSV."""
         batches = (
             zip(*batch.to_pydict().values(), strict=True) for batch in self.rows.to_batches()
         )
         return to_csv(self.rows.shown_columns, (row for batch in batches for row in batch))
 
     def facts(self, as_of: str = "") -> AnswerFacts:
-        """What the report says of it; state is ``as_of`` a moment, or of the end of logs."""
+        """Return the facts for the report; state is ``as_of`` a moment, or of the end."""
         answer = self.answer
         shown, rows = self.first(SHOWN_ROWS)
         return AnswerFacts(
@@ -173,9 +174,9 @@ class AnswerResult:
         )
 
     def first(self, most: int) -> tuple[tuple[ShownColumn, ...], tuple[tuple[Any, ...], ...]]:
-        """Return the columns that are shown, and the first rows of them as the facts have values.
+        """Return the columns to show, and their first rows with the values of the facts.
 
-        A column of texts that no row has is not shown, but for what rows are about.
+        A column of texts that is null in all rows is not shown, unless the rows are about it.
         """
         shown = tuple(
             shown_column
@@ -185,10 +186,10 @@ class AnswerResult:
         names = [column.name for column in shown]
         first = self.rows.select(names).slice(0, most).to_pydict()
         rows = zip(*first.values(), strict=True)
-        return shown, tuple(tuple(map(_told, row)) for row in rows)
+        return shown, tuple(tuple(map(_fact_value, row)) for row in rows)
 
     def _is_seen(self, column: ShownColumn) -> bool:
-        """Whether to show a column: not one of texts that no row has, but for what rows are of."""
+        """Return whether to show a column; one of texts that are all null is not shown."""
         values = self.rows.column(column.name)
         return column.kind != "text" or column.is_about or values.null_count < len(values)
 
@@ -201,13 +202,13 @@ class AnswerResult:
         summed: defaultdict[int, list[float]] = defaultdict(lambda: [0] * len(values))
         for moment, *row in zip(*columns.values(), strict=True):
             if moment is not None:
-                sums = summed[_told(moment)]
+                sums = summed[_fact_value(moment)]
                 sums[:] = [before + (value or 0) for before, value in zip(sums, row, strict=True)]
-        return tuple((at, tuple(sums)) for at, sums in sorted(_fewer(summed).items()))
+        return tuple((at, tuple(sums)) for at, sums in sorted(_add_up_neighbours(summed).items()))
 
 
-def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
-    """The same with neighbouring moments added up until there are not too many."""
+def _add_up_neighbours(summed: dict[int, list[float]]) -> dict[int, list[float]]:
+    """Add up neighbouring moments until there are few enough."""
     moments = sorted(summed)
     if len(moments) <= MOST_MOMENTS:
         return summed
@@ -215,24 +216,24 @@ def _fewer(summed: dict[int, list[float]]) -> dict[int, list[float]]:
     return rebinned({moment: summed[moment] for moment in moments}, step, MOST_MOMENTS)[1]
 
 
-def _told(value: Any) -> Any:
-    """A value as the facts have it: of bounded length, a moment as microseconds."""
+def _fact_value(value: Any) -> Any:
+    """Return a value for the facts: of bounded length, and a moment in microseconds."""
     if isinstance(value, datetime):
         return microseconds_of(value)
     if isinstance(value, date):
-        return _told(datetime.combine(value, time(), UTC))
+        return _fact_value(datetime.combine(value, time(), UTC))
     value = plain(value)
     if isinstance(value, str):
         return shorten(value, LONGEST_TEXT)
     if isinstance(value, list):
         more = len(value) - _LONGEST_LIST
-        first_elements = [_told(element) for element in value[:_LONGEST_LIST]]
+        first_elements = [_fact_value(element) for element in value[:_LONGEST_LIST]]
         return tuple([*first_elements, f"and {more:,} more"] if more > 0 else first_elements)
     return value
 
 
 def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
-    """Ask one answer; whatever Spark raises is raised."""
+    """Ask one answer; errors of Spark are raised unchanged."""
     rows_asked = answer.ask(tables)
     schema = schema_of(answer.columns)
     if rows_asked.columns != schema.names:
@@ -242,7 +243,7 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
         )
     most = max(MOST_ROWS, answer.most_rows)
     if tables.is_small:
-        # Spark compiles what it orders by, which takes longer than to sort few rows here.
+        # Spark compiles every sort, which takes longer than sorting few rows here.
         rows = rows_asked.limit(most + 1).toArrow().cast(schema)
         if len(rows) <= most:
             return AnswerResult(answer, answer.sorted(rows), len(rows))
@@ -255,10 +256,10 @@ def ask(answer: Answer, tables: AnalysisTables) -> AnswerResult:
 def find_unanswerable(
     answers: Sequence[Answer], files: Sequence[InputFile], *, are_named: bool
 ) -> dict[str, UnansweredQuestion | None]:
-    """The answers, by name, that cannot be asked as their logs are not among the files.
+    """Return the answers that cannot be asked, because their logs are not among the files.
 
-    Those that ``are_named`` say so; of all that there are, the others are passed over. So are those
-    about several analyses, of which this is one.
+    If ``are_named``, each comes with the reason. Otherwise the answers are skipped. Answers about
+    several analyses are skipped too, because this is one analysis.
     """
     internal = internal_topics(files)
     unanswerable: dict[str, UnansweredQuestion | None] = {}
@@ -283,7 +284,7 @@ def find_unanswerable(
 def with_internal(
     tables: AnalysisTables, spark: SparkSession, files: Sequence[InputFile], as_of: AsOf = END
 ) -> Iterator[AnalysisTables]:
-    """The tables with the internal topics among these files of logs, if there are some."""
+    """Add the internal topics among these files of logs to the tables."""
     if tables.logs is None or not internal_topics(files):
         yield tables
         return

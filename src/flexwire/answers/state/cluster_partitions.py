@@ -1,4 +1,4 @@
-"""The partitions of a cluster: leader, replicas and ISR, and how they came to be so."""
+"""The partitions of a cluster: their leaders, replicas and ISR, and the history of these."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ READS: Final = {
     CHANGE: _BOTH,
     CLEAR: ("topic_name",),
 }
-# What a change says of what it does not change, if that is not null.
+# Fields for which a change that is null means no change.
 _SAME_LEADER, _SAME_STATE, _NO_LEADER = -2, -1, -1
 _INTS: Final = pa.list_(pa.int32())
 COLUMNS: Final = (
@@ -104,14 +104,14 @@ COLUMNS: Final = (
 
 
 def partitions(state: ClusterState) -> DataFrame:
-    """A row a partition of a topic that is not deleted."""
+    """Return a row for each partition of each topic that is not deleted."""
     last = latest(partition_changes(state), *KEYS).where("is_removed is null")
     shown = [F.col(column.name) for column in COLUMNS[: -len(CHANGE_COLUMNS)]]
     return last.select(*shown, *changed())
 
 
 def partition_changes(state: ClusterState) -> DataFrame:
-    """Every change of every partition, with all that was true of the partition after it."""
+    """Return every change of every partition, with the partition's full state after it."""
     rows = state.typed(READS)
     events = rows.where(F.col(CLEAR).isNull()).select(_event()).select("event.*")
     of_topic = Window.partitionBy("topic_id")
@@ -136,7 +136,7 @@ def partition_changes(state: ClusterState) -> DataFrame:
 
 
 def _event() -> SparkColumn:
-    """What a record of a partition says; null is what it does not change."""
+    """Return what a record says about a partition; null means no change."""
     is_made = F.col(MADE).isNotNull()
     created = {field: F.col(f"{MADE}.{field}") for field in READS[MADE]}
     change = {field: F.col(f"{CHANGE}.{field}") for field in READS[CHANGE]}
@@ -175,7 +175,7 @@ def _event() -> SparkColumn:
 
 
 def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
-    """The same for records that empty the ELR of each partition of a topic, or of all topics."""
+    """Return the events of records that empty the ELR of a topic's partitions, or of all topics."""
     facts = ("topic", "is_removed")
     there = events.where("begins").select(*KEYS, *facts).distinct()
     cleared = rows.select(*RECORD, F.col(f"{CLEAR}.topic_name").alias("cleared"))
@@ -194,6 +194,6 @@ def _clearings(rows: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _count(first: str, counted: str, living: WindowSpec) -> SparkColumn:
-    """A number that a partition begins with, and that each of some changes makes one higher."""
+    """Return a number that starts with a partition and rises by one with some changes."""
     begun = F.first(first, ignorenulls=True).over(living)
     return begun + F.sum(F.col(counted).cast("int")).over(living).cast("int")

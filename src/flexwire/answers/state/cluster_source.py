@@ -1,7 +1,7 @@
-"""How the metadata's log is read in Spark: its extent, its records, its snapshots.
+"""Read the metadata's log in Spark: its extent, its records, its snapshots.
 
-By Spark Connect a Python data source reads, so that paths are those of the machine that does.
-Elsewhere that is this one, which plans without the processes that Spark starts for such a source.
+With Spark Connect, a Python data source reads, so that paths are those of the machine that reads.
+Otherwise this machine plans the reading, without the processes that Spark starts for such a source.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LOG_COLUMNS: Final = {
 RECORDS: Final = pa.schema(
     [*LOG_COLUMNS.items(), ("snapshot_offset", pa.int64()), ("snapshot_epoch", pa.int32())]
 )
-"""A record of the log, or of a snapshot, whose offset and epoch are then not null."""
+"""A record of the log or of a snapshot. Only a snapshot's record has an offset and epoch of one."""
 _VOTER: Final = pa.struct(
     {
         "voter": pa.int32(),
@@ -74,7 +74,7 @@ QUORUM: Final = pa.schema(
         "error": pa.string(),
     }
 )
-"""What control records say, as `QuorumRecord` has it."""
+"""The content of control records, as in `QuorumRecord`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ class LogPart:
 
     @classmethod
     def of_snapshot(cls, directory: str, name: SnapshotName, source: InputFile) -> LogPart:
-        """Give the records of a snapshot, which is laid out as a segment."""
+        """Return the records of a snapshot, which has the layout of a segment."""
         return cls(
             LogPiece(METADATA_PARTITION, directory, source, 0, source.size, is_end=False), name
         )
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Give them as `RECORDS`; raises `CaptureError` for what is damaged, but for a torn end."""
+        """Yield the records as `RECORDS`; raises `CaptureError` for damage except a torn end."""
         rows, name = LogRows(pa.schema(LOG_COLUMNS.items())), self.snapshot
         for batch in read_piece(self.piece, rows.read):
             if isinstance(batch, BatchDamage):
@@ -110,7 +110,7 @@ class LogPart:
 
 @dataclass(frozen=True, slots=True)
 class QuorumPart:
-    """What control records say: those of a snapshot, and of the log from ``start`` to ``end``."""
+    """The control records of a snapshot, and of the log from ``start`` to ``end``."""
 
     directory: str
     snapshot: SnapshotName | None
@@ -118,7 +118,7 @@ class QuorumPart:
     end: int
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Give them as `QUORUM`: the few control records, past all others."""
+        """Yield the few control records as `QUORUM`, skipping all other records."""
         files = find_metadata(self.directory)
         rows: list[tuple[int | None, QuorumRecord]] = [
             (name.offset, record)
@@ -130,12 +130,13 @@ class QuorumPart:
             for source in files.segments:
                 rows += [(None, row) for row in quorum_records(source, self.start, self.end)]
         converted = [
-            (at, record.offset, moment(record.timestamp), *_told(record)) for at, record in rows
+            (at, record.offset, moment(record.timestamp), *_record_values(record))
+            for at, record in rows
         ]
         yield record_batch(QUORUM, converted)
 
 
-def _told(record: QuorumRecord) -> tuple[Any, ...]:
+def _record_values(record: QuorumRecord) -> tuple[Any, ...]:
     voters = None if record.voters is None else [_struct(voter) for voter in record.voters]
     return record.kind, record.kraft_version, voters, record.error
 
@@ -166,7 +167,7 @@ _EXTENT: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class MetadataExtent:
-    """What a directory of the metadata's log holds."""
+    """The content of a directory of the metadata's log."""
 
     directory: str
     has_log: bool
@@ -174,9 +175,9 @@ class MetadataExtent:
 
 
 def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> MetadataExtent:
-    """Say what is there; with ``time``, in ms, where its later records begin.
+    """Return what a directory contains; with ``time``, in ms, also where later records begin.
 
-    Raises `CaptureError` and `StorageError`, by Spark Connect through Spark, as any source does.
+    Raises `CaptureError` and `StorageError`. With Spark Connect, Spark raises its own errors.
     """
     if is_connect(spark):
         options = {_PATH: str(path), **({} if time is None else {_TIME: str(time)})}
@@ -197,7 +198,7 @@ def extent(spark: SparkSession, path: str | Path, time: int | None = None) -> Me
 def log_records(
     spark: SparkSession, directory: str, start: int | None = None, end: int | None = None
 ) -> DataFrame:
-    """The records of the log from ``start`` to before ``end``, as `RECORDS`."""
+    """Return the records of the log from ``start`` to before ``end``, as `RECORDS`."""
     topic = METADATA_PARTITION.topic
     if not is_connect(spark):
         offsets = [{} if at is None else {METADATA_PARTITION: at} for at in (start, end)]
@@ -217,7 +218,7 @@ def log_records(
 def snapshot_records(
     spark: SparkSession, directory: str, names: Sequence[SnapshotName]
 ) -> DataFrame:
-    """The records of some snapshots, as `RECORDS`."""
+    """Return the records of some snapshots, as `RECORDS`."""
     files = [name.file for name in names]
     if not is_connect(spark):
         return _in_tasks(spark, [[part] for part in _snapshots(directory, files)], RECORDS)
@@ -227,10 +228,10 @@ def snapshot_records(
 def quorum_rows(
     spark: SparkSession, directory: str, base: StateBase, start: int | None
 ) -> DataFrame:
-    """What control records say of the quorum, as `QUORUM`.
+    """Return what control records say about the quorum, as `QUORUM`.
 
-    They are those of the base's snapshot, and of the log from ``start`` to the base's end; of no
-    log where ``start`` is None.
+    They are the control records of the base's snapshot, and of the log from ``start`` to the base's
+    end. If ``start`` is None, the log is not read.
     """
     part = QuorumPart(directory, base.snapshot, start, base.end)
     if not is_connect(spark):
@@ -246,9 +247,9 @@ def quorum_rows(
 def _in_tasks(
     spark: SparkSession, tasks: Sequence[Sequence[LogPart | QuorumPart]], schema: pa.Schema
 ) -> DataFrame:
-    """Have parts read, those of one task together."""
+    """Have tasks read parts, each task its own list."""
     rows = spark.createDataFrame([(pickle.dumps(parts),) for parts in tasks], "parts binary")
-    # Without a shuffle where there is one, as mostly.
+    # One task needs no shuffle, which is the usual case.
     spread = rows.coalesce(1) if len(tasks) <= 1 else rows.repartition(len(tasks))
     return map_in_arrow(spread, partial(_task, schema), schema)
 
@@ -257,7 +258,7 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
     begin_task()
     for batch in batches:
         for packed in batch.column(0):
-            # It comes from this program's own driver.
+            # The driver of this program wrote it.
             for part in pickle.loads(packed.as_py()):  # noqa: S301 - see above
                 for batch_read in part.read():
                     assert batch_read.schema == schema  # noqa: S101 - ours alone
@@ -266,7 +267,7 @@ def _task(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 
 def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> DataFrame:
     if spark not in _REGISTERED:
-        # Spark warns of a second one of that name.
+        # Spark warns about a second source of the same name.
         spark.dataSource.register(MetadataSource)
         _REGISTERED.add(spark)
     reader = spark.read.format(MetadataSource.name()).schema(spark_schema(schema))
@@ -274,7 +275,7 @@ def _reader(spark: SparkSession, schema: pa.Schema, options: dict[str, str]) -> 
 
 
 def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
-    """Walk all headers, in one go: what a batch is worth depends on those before it."""
+    """Read all headers in one pass, because the meaning of a batch depends on earlier ones."""
     files = find_metadata(path)
     runs, snapshots = survey(files, time)
     place = (files.directory, bool(files.segments))
@@ -299,7 +300,7 @@ def _extent_rows(path: str, time: int | None) -> list[tuple[Any, ...]]:
 
 
 def run_row(run: OffsetRun) -> tuple[int, int, int | None, int | None]:
-    """Give the columns of a run."""
+    """Return the columns of a run."""
     return run.start, run.end, run.voters, run.later
 
 
@@ -314,15 +315,15 @@ def _snapshots(directory: str, file_names: Sequence[str]) -> list[LogPart]:
 
 
 class MetadataSource(DataSource):
-    """What Spark takes for a source of rows: the extent, or with an option what else there is."""
+    """A data source for Spark: the extent, or another part that an option names."""
 
     @classmethod
     def name(cls) -> str:
-        """What `_reader` calls it."""
+        """Return the name under which `_reader` loads it."""
         return "flexwire_cluster_metadata"
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - it is ours
-        """Give the reader of what the options name."""
+        """Return the reader for the options."""
         path, options = self.options[_PATH], self.options
         snapshots = [
             snapshot_name
@@ -356,7 +357,7 @@ class _ExtentReader(DataSourceReader):
 
 
 class _PartsReader(DataSourceReader):
-    """Reads snapshots by name, or parts that are known."""
+    """Reads snapshots by name, or given parts."""
 
     def __init__(self, path: str, parts_or_names: Sequence[str | QuorumPart]) -> None:
         self._path, self._wanted = path, parts_or_names
@@ -371,6 +372,6 @@ class _PartsReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         begin_task()
-        # Spark has a part of its own where there is nothing to read.
+        # If there is nothing to read, Spark makes up a partition of its own.
         if isinstance(partition, _MetadataPartition) and partition.part is not None:
             yield from partition.part.read()

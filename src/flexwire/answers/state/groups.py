@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from flexwire.answers.state.log import InternalLog
 
 
-# By column of bytes: the message that is in it, and the field of it that is wanted.
+# For each column of bytes: the message in it, and the field to extract.
 OPENED: Final = {
     "subscription": (GROUP_MESSAGES["consumer"].subscription, "topics"),
     "assignment": (GROUP_MESSAGES["consumer"].assignment, "assigned_partitions"),
@@ -33,9 +33,9 @@ OPENED: Final = {
 
 
 def open_consumer_protocol(rows: DataFrame) -> DataFrame:
-    """Replace the bytes in ``subscription`` and ``assignment`` by what `OPENED` says.
+    """Replace the bytes in ``subscription`` and ``assignment`` by the fields of `OPENED`.
 
-    A client may put anything there: what is no such message is null.
+    A client may put any bytes there. Bytes that are not such a message become null.
     """
     opened = pa.schema(
         {name: message_type(of).field(field).type for name, (of, field) in OPENED.items()}
@@ -52,13 +52,13 @@ def _task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for name, (message, field) in OPENED.items():
             versions, bodies = int16_in_front(columns[name].cast(pa.binary()))
             opened = decode_messages(message, bodies, versions, mode="PERMISSIVE").values
-            # With the nulls of the messages themselves.
+            # This keeps the nulls of the messages.
             columns[name] = pc.struct_field(opened, field)
         yield pa.RecordBatch.from_arrays([*columns.values()], names=[*columns])
 
 
 class GroupRecords(NamedTuple):
-    """The records of a type of groups: of a group, of a member, and of what that has."""
+    """The records of a type of groups: of a group, of a member, and of its assignment."""
 
     group: str
     member: str
@@ -81,7 +81,7 @@ TYPES: Final = {
     ),
 }
 RECORDS: Final = (CLASSIC, *(name for record_type in TYPES.values() for name in record_type))
-# What a group of consumers says it is.
+# The protocol type of a group of consumers.
 _CONSUMERS: Final = "consumer"
 _KEY: Final = ("type", "group", "member_id")
 _SIDES: Final = ("group_value", "member", "assignment")
@@ -126,12 +126,13 @@ _PARTITIONS: Final = (
 
 
 def groups(log: InternalLog) -> DataFrame:
-    """Return the groups that coordinators have: a row for each, but not for one that only commits.
+    """Return the groups of coordinators, without groups that only commit.
 
-    ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and ``protocol`` of
-    a classic one; ``epoch``: its generation, or the group's epoch; ``members``: how many; ``time``
-    when a classic one came to be as it is; ``log_partition`` of its records; ``is_known``: false
-    where compaction removed what was there, if anything was. What was deleted is not there.
+    Columns: ``group``; ``type``: classic, consumer, share or streams; ``protocol_type`` and
+    ``protocol`` of a classic group; ``epoch``: the generation of a classic group, or the group's
+    epoch; ``members``: their number; ``time`` at which a classic group became as it is;
+    ``log_partition`` of its records; ``is_known``: false if compaction removed a record that there
+    may have been. Deleted groups are left out.
 
     A group id has one group at a time, as in the coordinator of 4.x. A record of a classic group,
     also its tombstone, replaces a group of any type. The coordinator of 3.x reads no other type.
@@ -147,7 +148,7 @@ def groups(log: InternalLog) -> DataFrame:
     classic = F.when(F.col("type") == CLASSIC_TYPE, F.size("value.members"))
     is_there = value.isNotNull() | (F.col("joined") > 0)
     described = by_group.where(is_there | ~F.col("is_known"))
-    # A member's record makes the group too, before any says its epoch.
+    # A member's record also creates the group, before any record has its epoch.
     epoch = F.coalesce("value.epoch", F.when(is_there & F.col("is_known"), F.lit(0)))
     return described.select(
         "group",
@@ -162,18 +163,19 @@ def groups(log: InternalLog) -> DataFrame:
 
 
 def group_members(log: InternalLog) -> DataFrame:
-    """Return the members of groups: a row for each.
+    """Return the members of groups.
 
-    ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
-    ``client_host``; ``topics`` and ``topic_regex`` that it wants; ``assigned``: the partitions that
-    it has, with ``topic`` in classic groups, ``topic_id`` in others, ``subtopology_id`` in those of
-    streams (active tasks); ``member_epoch``, in classic groups the generation, null where no record
-    says what the member has; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
-    where compaction removed something of it, or what would tell whether there is one. Of a classic
-    group that is not known there is one row, whose ``member_id`` is null.
+    Columns: ``group``, ``type``, ``member_id``; ``instance_id``, ``rack_id``, ``client_id``,
+    ``client_host``; ``topics`` and ``topic_regex`` that it subscribes to; ``assigned``: its
+    partitions, with ``topic`` in classic groups, ``topic_id`` in others, and ``subtopology_id`` in
+    groups of streams (active tasks); ``member_epoch``: the generation in classic groups, null if no
+    record has the assignment; ``rebalance_timeout_ms``, ``session_timeout_ms``; ``is_known``: false
+    if compaction removed some of its records, or the record that would show whether it exists. An
+    unknown classic group has one row, with a null ``member_id``.
 
-    What a member of a classic group wants and has is known where they are consumers and say it as
-    Kafka's do. ``topics`` of a member of a streams group are in its topology.
+    The subscription and assignment of a member of a classic group are known if the members are
+    consumers and write them as Kafka's consumers do. The ``topics`` of a member of a streams group
+    are in its topology.
     """
     last = _last(log, _OF_MEMBERS)
     of_classic = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNotNull()
@@ -218,14 +220,14 @@ def _classic_members(last: DataFrame) -> DataFrame:
 
 
 def _timeout() -> Column:
-    """Return the rebalance timeout of a classic member: where none is said, its session's."""
+    """Return the rebalance timeout of a classic member; if it has none, its session timeout."""
     timeout = F.col("m.rebalance_timeout")
     return F.coalesce(F.when(timeout >= 0, timeout), "m.session_timeout")
 
 
 def _members(last: DataFrame) -> DataFrame:
     is_known, is_member = F.col("is_known"), F.col("member_id").isNotNull()
-    # Who was in a classic group, only the group's own record says.
+    # Only the group's own record lists the members of a classic group.
     is_group = (F.col("type") == CLASSIC_TYPE) & F.col("group_value").isNull()
     rows = last.where(
         (is_member & F.col("member").isNotNull()) | (is_member | is_group) & ~is_known
@@ -243,10 +245,10 @@ def _members(last: DataFrame) -> DataFrame:
 
 
 def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
-    """The last records of each group and each member: ``group_value``, ``member``, ``assignment``.
+    """Return the last records of groups and members: ``group_value``, ``member``, ``assignment``.
 
-    They have what ``fields`` say, and null for others. A group has a row whose ``member_id`` is
-    null; these are null of what was deleted.
+    They have the fields in ``fields``, and null for others. A group has a row with a null
+    ``member_id``. Deleted things have null records.
     """
     rows = _rows(log, fields)
     at = F.when(~F.col(IS_LATER), F.col("at"))
@@ -262,7 +264,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
         ),
         F.max("partition").alias("log_partition"),
     )
-    # Where a key may have no record left, the other record of a member does not say what it had.
+    # If a key may have no record left, the other record of a member does not show its content.
     is_holed = F.col("log_partition").isin(*log.incomplete) if log.incomplete else F.lit(False)
     is_group = F.col("member_id").isNull()
     group, member, assignment = (
@@ -274,7 +276,7 @@ def _last(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 
 
 def _one_of_an_id(last: DataFrame) -> DataFrame:
-    """Drop what a later group of the same id replaced, as Kafka's `GroupMetadataManager` does."""
+    """Drop groups that a later group of the same id replaced (`GroupMetadataManager`)."""
     of_id = Window.partitionBy("group")
     is_classic, value = F.col("type") == CLASSIC_TYPE, F.col("group_value")
     is_gone = F.col(f"group_value_{HIDES}") & F.col("group_value_at").isNull()
@@ -289,7 +291,7 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
             "consumers_hide": F.bool_or(of_consumers & may_hide).over(of_id),
         }
     )
-    # Kafka takes such a group for one that only commits.
+    # Kafka treats such a group as one that only commits.
     is_simple = (F.coalesce(F.length(value["protocol_type"]), F.lit(0)) == 0) & (
         F.size(value["members"]) == 0
     )
@@ -309,12 +311,12 @@ def _one_of_an_id(last: DataFrame) -> DataFrame:
 
 
 def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
-    """Every record with its group and member, and what of it is wanted."""
+    """Return every record with its group and member, and the requested fields."""
     named_fields = fields_there(InternalTopic.CONSUMER_OFFSETS, RECORDS, fields)
     typed = log.typed(named_fields, ("message", "is_tombstone"), only_last=True)
 
     def of(records: Sequence[str], side: str, name: str, kind: str) -> Column:
-        """Give a field that some of these records have."""
+        """Return a field that some of these records have."""
         there = [
             F.col(f"{record}.{side}.{name}")
             for record in records
@@ -368,7 +370,7 @@ def _rows(log: InternalLog, fields: Sequence[str]) -> DataFrame:
 
 
 def _assigned(typed: DataFrame, records: Sequence[str]) -> Column:
-    """The partitions that assignments have, by topic or subtopology."""
+    """Return the partitions of assignments, by topic or subtopology."""
     by_list = {"assigned_partitions": "topic_id", "active_tasks": "subtopology_id"}
     there = [
         _flat(f"{record}.value.{name}", named)
@@ -386,7 +388,7 @@ def _fields(typed: DataFrame, record: str, side: str) -> list[str]:
 
 
 def _flat(partitions: str, named: str) -> Column:
-    """Give each partition of a list by topic, or by subtopology, as ``_PARTITIONS`` has it."""
+    """Return each partition of a list by topic or subtopology, as ``_PARTITIONS``."""
     topic_fields = ("topic", "topic_id", "subtopology_id")
 
     def each(element: Column) -> Column:

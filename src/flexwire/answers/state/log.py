@@ -1,8 +1,8 @@
-"""The log of an internal topic as views read it, up to a moment: `open_log`.
+"""The log of an internal topic up to a moment, as views read it: `open_log`.
 
-Rows of a log that are typed by a function of rows cross from Python to Java, to Python and back.
-Here a task reads its pieces of the log, leaves out the records of other types before it decodes
-any, and gives only the columns and fields that are wanted; they cross once.
+If a function of rows decoded a log, the rows would go from Python to Java, to Python and back. Here
+a task reads its pieces of the log, leaves out records of other types before decoding, and returns
+only the requested columns and fields. So the rows go to Java once.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def first_after(time: datetime) -> int:
-    """The first time of a record, in ms since 1970, that is later than a time with a time zone.
+    """Return the first record time, in ms since 1970, that is later than a time with a time zone.
 
     >>> first_after(datetime(1970, 1, 1, 0, 0, 0, 10_600, tzinfo=UTC))
     11
@@ -63,19 +63,19 @@ def first_after(time: datetime) -> int:
     return microseconds_of(time) // 1000 + 1
 
 
-def passed(since: str | Column, now: Column) -> Column:
-    """How many µs have passed, 0 at least; null where one of the two is not known."""
+def elapsed_us(since: str | Column, now: Column) -> Column:
+    """Return how many µs have passed, at least 0; null if one of the two is unknown."""
     elapsed = now - F.unix_micros(since)
     return F.when(elapsed.isNotNull(), F.greatest(elapsed, F.lit(0).cast("bigint")))
 
 
 def is_older(since: str | Column, now: Column, than: timedelta) -> Column:
-    """Return whether more than some time has passed; null where one of the two is not known."""
-    return passed(since, now) > than // timedelta(microseconds=1)
+    """Return whether more than some time has passed; null if one of the two is unknown."""
+    return elapsed_us(since, now) > than // timedelta(microseconds=1)
 
 
 def moment(milliseconds: str | Column) -> Column:
-    """Give ms since 1970 as a timestamp; null for what is none, as -1, and after the year 9999."""
+    """Return ms since 1970 as a timestamp; null for -1 and for times after the year 9999."""
     column = F.col(milliseconds) if isinstance(milliseconds, str) else milliseconds
     return F.timestamp_millis(F.when(column.between(0, LAST_MILLISECOND), column))
 
@@ -87,18 +87,18 @@ _LOGGER = logging.getLogger("flexwire")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordSelection:
-    """What of a log is asked for.
+class LogSelection:
+    """The records and columns of a log to read.
 
     Attributes:
         records: as in `internal_records`.
-        columns: which columns besides those of ``records``.
-        unreadable: the records that do not decode, of all types; otherwise those of ``records``
-            that do.
-        of_transactions: none but those of transactions; or where it is false, none that count
-            only when a transaction ends, as tombstones do not.
-        only_last: what a later record of its key replaces may be missing, as after compaction,
-            but for its last tombstone, and what is there may be there twice.
+        columns: the columns besides those of ``records``.
+        unreadable: read only records that do not decode, of all types. Otherwise, only ``records``
+            that do decode.
+        of_transactions: if true, only records of transactions. If false, no records that count only
+            when a transaction ends (tombstones count at once).
+        only_last: records that a later one of the same key replaces may be missing, as after
+            compaction, except for the last tombstone. Records may be repeated.
     """
 
     records: Records
@@ -109,9 +109,9 @@ class RecordSelection:
 
 
 def read_records(
-    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: RecordSelection
+    spark: SparkSession, paths: Sequence[str], topic: InternalTopic, selection: LogSelection
 ) -> DataFrame:
-    """Read the records of an internal topic that are asked for, from logs as `kafka-log` does."""
+    """Read the selected records of an internal topic from logs, as `kafka-log` does."""
     typed = TypedRecords(topic, selection.records)
     kinds = {"partition": pa.int32(), **RECORD_COLUMNS, **BATCH_COLUMNS, **HEAD_COLUMNS}
     columns = [(name, kinds[name]) for name in selection.columns]
@@ -126,9 +126,9 @@ def read_records(
 
 
 def typed_piece(
-    topic: str, selection: RecordSelection, columns: Sequence[str], piece: LogPiece
+    topic: str, selection: LogSelection, columns: Sequence[str], piece: LogPiece
 ) -> Iterator[pa.RecordBatch]:
-    """Give what is asked for of a piece, but for the columns that all of a piece have alike."""
+    """Yield the selected records of a piece, without columns that are equal in the whole piece."""
     typed = TypedRecords(InternalTopic(topic), selection.records)
     columns_by_type = RECORD_COLUMNS | BATCH_COLUMNS
     needed = {_KEY, _VALUE, *(column for column in columns if column in columns_by_type)}
@@ -147,7 +147,7 @@ def typed_piece(
             unread.append(batch.column(_KEY).filter(pc.invert(rows)))
         yield typed_batch
     if unread:
-        # The last does not decode, and one before it that does is what counts.
+        # The last record does not decode, so an earlier one that does decode counts.
         keys = pa.concat_arrays(unread)
         for batch in _of_interest(selection, typed, piece, read, is_again=True):
             some = batch.filter(pc.is_in(batch.column(_KEY), keys))
@@ -155,9 +155,9 @@ def typed_piece(
 
 
 def _typed(
-    selection: RecordSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
+    selection: LogSelection, typed: TypedRecords, columns: Sequence[str], batch: pa.RecordBatch
 ) -> tuple[pa.RecordBatch, pa.BooleanArray]:
-    """Type records that were read, and give those that are asked for, and which these are."""
+    """Decode records; return the selected ones, and a mask of them."""
     decoded = typed.decode(batch.column(_KEY), batch.column(_VALUE), None)
     there = dict(zip(typed.schema.names, decoded, strict=True))
     rows = there["error"].is_valid()
@@ -171,16 +171,16 @@ def _typed(
 
 
 def _of_interest(
-    selection: RecordSelection,
+    selection: LogSelection,
     typed: TypedRecords,
     piece: LogPiece,
     columns: Sequence[str],
     *,
     is_again: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the records of a piece but for those that are surely not asked for.
+    """Read the records of a piece, without those that are surely not selected.
 
-    Of what is read again nothing is told again.
+    When a piece is read again, its damage is not reported again.
     """
     only = selection.of_transactions is True
     for item in read_piece(piece, columns, of_transactions=only):
@@ -202,7 +202,7 @@ def _of_interest(
 
 
 Moment: TypeAlias = datetime | Mapping[str, int]
-"""A time with a time zone, or for partitions of internal topics before which offset it is."""
+"""A time with a time zone, or offsets of partitions of internal topics, which are excluded."""
 
 _TOPICS: Final = frozenset(topic.topic for topic in InternalTopic)
 _OFFSET: Final = re.compile(r"([^=]+)=([0-9]{1,18})")
@@ -214,11 +214,11 @@ _EXPECTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """A moment: before the first record that is later than ``time``, or before these ``offsets``.
+    """A moment: before the first record later than ``time``, or before these ``offsets``.
 
-    Neither is the end of each log. Of partitions that ``offsets`` does not name it is the end too.
+    Without both, it is the end of each log. So it is for partitions that ``offsets`` does not name.
 
-    >>> AsOf.given({"__cluster_metadata-0": 186}).told
+    >>> AsOf.parse({"__cluster_metadata-0": 186}).text
     'offset 186 of __cluster_metadata-0'
     """
 
@@ -226,13 +226,13 @@ class AsOf:
     offsets: Mapping[Partition, int] = field(default_factory=dict)
 
     @classmethod
-    def given(cls, moment: Moment) -> AsOf:
-        """Take a moment; `ArgumentError` for what is not one."""
+    def parse(cls, moment: Moment) -> AsOf:
+        """Parse a moment; raises `ArgumentError` if it is not one."""
         if isinstance(moment, datetime) and moment.tzinfo is not None:
             try:
                 return cls(moment.astimezone(UTC))
             except OverflowError:
-                # In UTC it is before the year 1, or after 9999.
+                # In UTC the time is before the year 1, or after 9999.
                 raise refuse("as_of", _EXPECTED, moment) from None
         if not isinstance(moment, Mapping) or not moment:
             raise refuse("as_of", _EXPECTED, moment)
@@ -245,15 +245,15 @@ class AsOf:
         return cls(None, offsets)
 
     @property
-    def told(self) -> str:
-        """The moment in words; empty where it is the end."""
+    def text(self) -> str:
+        """The moment in words; empty for the end."""
         if self.time is not None:
             return f"{self.time.astimezone(UTC).replace(tzinfo=None).isoformat(' ')} UTC"
         named = (f"offset {at} of {partition}" for partition, at in sorted(self.offsets.items()))
         return ", ".join(named)
 
     def of(self, topic: InternalTopic) -> dict[int, int]:
-        """The offsets that are given for partitions of a topic."""
+        """Return the offsets that are given for partitions of a topic."""
         named = self.offsets.items()
         return {
             partition.partition: at for partition, at in named if partition.topic == topic.topic
@@ -263,13 +263,13 @@ class AsOf:
 END: Final = AsOf()
 
 
-def moment_of(time_or_offsets: Moment | None) -> AsOf:
-    """Take a moment, or None for the end; `ArgumentError` for what is not one."""
-    return END if time_or_offsets is None else AsOf.given(time_or_offsets)
+def to_as_of(time_or_offsets: Moment | None) -> AsOf:
+    """Return a moment, or the end for None; raises `ArgumentError` if it is not a moment."""
+    return END if time_or_offsets is None else AsOf.parse(time_or_offsets)
 
 
 def parse_moment(texts: Sequence[str]) -> Moment | None:
-    """Read what a command was given: one time, or offsets; None where there is nothing.
+    """Parse the values of a command's option: one time, or offsets; None without values.
 
     A time without a zone is UTC. Raises `ArgumentError`.
 
@@ -283,7 +283,7 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
     named = [_OFFSET.fullmatch(text) for text in texts]
     offsets = {match[1]: int(match[2]) for match in named if match is not None}
     if len(offsets) == len(texts):
-        AsOf.given(offsets)
+        AsOf.parse(offsets)
         return offsets
     try:
         [text] = texts
@@ -295,8 +295,9 @@ def parse_moment(texts: Sequence[str]) -> Moment | None:
 
 
 IS_LATER, HIDES = "is_later", "hides"
-"""What `InternalLog.typed` adds: whether a record is after the moment that is asked for, and
-whether it is one for which compaction may have removed another that was before it."""
+"""The columns that `InternalLog.typed` adds: whether a record is after the requested moment, and
+whether compaction may have removed an earlier record because of it.
+"""
 
 _HELD: Final = pa.schema(
     [
@@ -313,7 +314,7 @@ _ROWS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """Where the log is that ``rows`` are all the records of."""
+    """The directories of a log whose records are ``rows``."""
 
     rows: DataFrame
     paths: tuple[str, ...]
@@ -321,20 +322,20 @@ class LogFiles:
 
 @dataclass(frozen=True, slots=True)
 class InternalLog:
-    """The records of an internal topic up to a moment, and what is known of its compaction.
+    """The records of an internal topic up to a moment, and what is known about its compaction.
 
     Attributes:
-        rows: the records, with the columns of Spark's Kafka source, and of their batch
-            ``producer_id``, ``producer_epoch``, ``is_transactional``; without these they are what
-            a consumer with ``read_committed`` had, and what is pending is not known.
+        rows: the records, with the columns of Spark's Kafka source, and ``producer_id``,
+            ``producer_epoch`` and ``is_transactional`` of their batch. Without these three, they
+            are what a consumer with ``read_committed`` had, and pending records are unknown.
         topic: the name of the topic, or of its decoder.
-        ends: how transactions ended, as `control_records` gives it.
-        until: by partition, the first offset that is after the moment; where there is none, the
-            moment is the end of the log.
+        ends: the ends of transactions, as `control_records` returns them.
+        until: by partition, the first offset after the moment; without one, the moment is the end
+            of the log.
         cleaned: by partition, the offset up to which records are missing, because the log was
-            compacted or pruned: the offset after its last hole, 0 where nothing is missing.
-        files: where there are the files of ``rows``, which then are read and typed in one task.
-        whole: by partition, the offset up to which no record is missing; 0 where it is not known.
+            compacted or pruned: the offset after its last hole, 0 if nothing is missing.
+        files: the files of ``rows``, if they are known; one task then reads and decodes them.
+        whole: by partition, the offset up to which no record is missing; 0 if it is unknown.
     """
 
     rows: DataFrame
@@ -346,7 +347,7 @@ class InternalLog:
     whole: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a log of which it is not known how its transactions ended."""
+        """Refuse a log if the ends of its transactions are unknown."""
         if TRANSACTIONAL in self.rows.columns and self.ends is None:
             raise refuse("ends", "how transactions ended, as control_records gives it", None)
 
@@ -358,27 +359,27 @@ class InternalLog:
         of_transactions: bool | None = None,
         only_last: bool = False,
     ) -> DataFrame:
-        """Give these records as `internal_records` does, of no other, with `IS_LATER` and `HIDES`.
+        """Return only these records, as `internal_records` does, with `IS_LATER` and `HIDES`.
 
         Args:
-            records: as in `internal_records`: their names, or for each the fields that are wanted.
-            columns: which of its other columns are wanted, all by default; ``partition`` and
-                ``offset`` are given in any case.
-            of_transactions: none but records of transactions, where it is known which are; or
-                where it is false, none that count only when a transaction ends.
-            only_last: what a later record of its key replaces is not wanted, and may be missing,
-                but for the last tombstone of the key.
+            records: as in `internal_records`: names of records, or the fields to return for each.
+            columns: the other columns to return, all by default; ``partition`` and ``offset`` are
+                always returned.
+            of_transactions: if true, only records of transactions, if these are known. If false, no
+                records that count only when a transaction ends.
+            only_last: records that a later one of the same key replaces are not needed and may be
+                missing, except for the key's last tombstone.
 
-        Those that have an error are not among them: `unreadable` gives them.
+        Records with an error are left out; `unreadable` returns them.
         """
         needed_columns = self._columns()
         if columns is not None:
             needed_columns = [
                 column for column in needed_columns if column in {*columns, *PLACE[:2]}
             ]
-        # What is before a moment is not replaced by what is after it.
+        # A record after a moment replaces none before it.
         only_last &= not self.until and BY_NAME[self.topic].has_keys
-        selection = RecordSelection(
+        selection = LogSelection(
             records, needed_columns, of_transactions=of_transactions, only_last=only_last
         )
         rows = self._read(selection)
@@ -390,26 +391,26 @@ class InternalLog:
                 rows = rows.where(waits == of_transactions)
             rows = rows.select(*needed_columns, *records)
         later = self.is_later
-        # A later record may have replaced one that is missing: how far a log was compacted that was
-        # copied from another broker, nothing says.
+        # A later record may have replaced one that is missing. If a log was copied from another
+        # broker, nothing tells how far it was compacted.
         hides = later & F.col("partition").isin(*self.holed) if self.holed else F.lit(False)
         return rows.withColumns({IS_LATER: later, HIDES: hides})
 
     def unreadable(self, records: Records) -> DataFrame:
-        """Give the records that have an error, as `internal_records` does, without structures."""
+        """Return the records with an error, as `internal_records` does, without structures."""
         columns = self._columns()
-        rows = self._read(RecordSelection(records, columns, unreadable=True))
+        rows = self._read(LogSelection(records, columns, unreadable=True))
         if rows is None:
             typed = internal_records(self.rows, self.topic, records)
             rows = typed.where(F.col("error").isNotNull()).select(*columns)
         return rows.where(~self.is_later)
 
     def _columns(self) -> list[str]:
-        """Name the columns that there are besides those of records."""
+        """Return the names of columns that are not those of records."""
         return [*kept_names(self.rows), *HEAD_COLUMNS]
 
-    def _read(self, selection: RecordSelection) -> DataFrame | None:
-        """Read and type what is asked for at once; None where the files of rows are not known."""
+    def _read(self, selection: LogSelection) -> DataFrame | None:
+        """Read and decode selected records at once; None if the files of rows are unknown."""
         if self.files is None or self.files.rows is not self.rows:
             return None
         topic = BY_NAME[self.topic]
@@ -417,27 +418,27 @@ class InternalLog:
 
     @property
     def is_later(self) -> Column:
-        """Whether the record at ``partition`` and ``offset`` is after the moment."""
+        """Return whether the record at ``partition`` and ``offset`` is after the moment."""
         if not self.until:
             return F.lit(False)
         return F.col("offset") >= _by_partition(self.until, INT64_MAX)
 
     @property
     def has_transactions(self) -> bool:
-        """Whether it is known which records are of transactions, and how these ended."""
+        """Whether it is known which records belong to transactions, and how these ended."""
         return TRANSACTIONAL in self.rows.columns
 
     @property
     def holed(self) -> tuple[int, ...]:
-        """The partitions of which records from before the moment are missing."""
+        """The partitions in which records from before the moment are missing."""
         return tuple(sorted(partition for partition in self.until if self._is_holed(partition)))
 
     @property
     def incomplete(self) -> tuple[int, ...]:
-        """The partitions of which something may be in no view.
+        """The partitions of which views may lack something.
 
-        At an earlier moment there may have been a key all of whose records are missing. Where
-        records have no keys nothing replaces one, and what is missing is missing at any moment.
+        At an earlier moment there may have been a key whose records are all missing. Records
+        without keys are never replaced, so missing ones are missing at any moment.
         """
         moments = self.until
         if not BY_NAME[self.topic].has_keys:
@@ -454,9 +455,9 @@ class InternalLog:
 
 
 def unreadable(log: InternalLog, records: Records) -> DataFrame:
-    """Give the records that do not decode, with their ``error``: no view knows what they say.
+    """Return the records that do not decode, with ``error``; no view knows their content.
 
-    Those of types that are in no release that is known are among them.
+    Records of types that no known release has are included.
     """
     return log.unreadable(records)
 
@@ -471,9 +472,9 @@ def open_log(
 ) -> InternalLog:
     """Open the log of an internal topic in a broker's log directories, as `kafka-log` reads them.
 
-    ``offsets`` says for partitions before which offset a view ends; ``time``, which has a time
-    zone, that it ends before the first record that is later. Neither means all there is. Raises as
-    `kafka-log` does for paths that have no log.
+    ``offsets`` gives, for partitions, the offset before which a view ends. ``time``, which has a
+    time zone, ends a view before the first later record. Without both, a view covers everything.
+    Raises as `kafka-log` does for paths without a log.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     if time is not None and time.tzinfo is None:
@@ -500,7 +501,7 @@ def open_log(
         rows,
         topic,
         control_records(spark, path_list, (of.topic,)),
-        # Where no record is later, the moment is the end.
+        # If no record is later, the moment is the end.
         {
             partition: ends[partition] + 1
             for partition, where in holes.items()
@@ -516,14 +517,14 @@ def open_log(
 
 
 def _is_within(last: int, holes: Holes, time: datetime | None) -> bool:
-    """Return whether a moment by time may lie within the last hole, which ends at ``last``."""
+    """Return whether a moment by time may be inside the last hole, which ends at ``last``."""
     return time is not None and holes.end == last + 1
 
 
 def _holes(
     spark: SparkSession, paths: Sequence[str | Path], topic: str, logs: Mapping[int, Replica]
 ) -> dict[int, Holes]:
-    """Find where logs have holes, by partition."""
+    """Return the holes of logs, by partition."""
     if not logs:
         return {}
     held_offsets: dict[int, list[PieceOffsets]] = {each_log: [] for each_log in logs}
@@ -542,6 +543,6 @@ def _held(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 def _by_partition(numbers: Mapping[int, int], default: int) -> Column:
-    """Give what a mapping says of ``partition``."""
+    """Return the value of ``partition`` in a mapping."""
     numbers_map = F.create_map(*(F.lit(item) for pair in numbers.items() for item in pair))
     return F.coalesce(F.element_at(numbers_map, F.col("partition")), F.lit(default)).cast("bigint")

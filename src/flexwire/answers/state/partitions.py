@@ -1,4 +1,4 @@
-"""What the logs of ordinary topics say beside internal ones: their ends, and open transactions."""
+"""What the logs of ordinary topics add to internal ones: their ends, and open transactions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ENDS: Final = (
 )
 """The columns of `end_offsets`."""
 NO_WATERMARK: Final = (None, None)
-"""A high watermark that is not known, and whether it is exact."""
+"""An unknown high watermark, of which it is also unknown whether it is exact."""
 _OPEN: Final = pa.schema(
     {
         "topic": pa.string(),
@@ -59,12 +59,12 @@ _OPEN: Final = pa.schema(
 def end_offsets(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Return the end of each partition, and where consumers stop: the columns `ENDS`.
+    """Return the end of each partition, and the offset at which consumers stop: `ENDS`.
 
-    ``end_offset`` is that of the log that `kafka-log` reads. ``high_watermark`` is where consumers
-    stop, from `replication-offset-checkpoint` beside it; null where that does not say it, and never
-    beyond the end. ``is_watermark_exact``: the broker had stopped in order, else the high watermark
-    may be 5 seconds old.
+    ``end_offset`` is the end of the log that `kafka-log` reads. ``high_watermark`` is where
+    consumers stop, from `replication-offset-checkpoint` beside the log. It is null if that file
+    lacks it, and never beyond the end. ``is_watermark_exact`` is true if the broker had stopped
+    cleanly. Otherwise the high watermark may be 5 seconds old.
     """
     logs = find_logs(several(paths), LogQuery(topics=topics))
     watermarks, rows = watermarks_of(logs), []
@@ -80,7 +80,7 @@ def end_offsets(
 def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, bool | None]]:
     """Return the high watermark of each log's partition, and whether it is exact.
 
-    There is none of a log that is a tier's, or beside which no file says it.
+    A tiered log has none, nor does a log without the file beside it.
     """
     brokers = [each_log for each_log in logs if not each_log.is_tiered]
     by_broker = {
@@ -99,13 +99,13 @@ def watermarks_of(logs: Iterable[Replica]) -> dict[Partition, tuple[int | None, 
 def open_transactions(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Give the transactions that logs have open: a row for each producer in each partition.
+    """Return the transactions that logs have open: one row for each producer in each partition.
 
-    ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, ``first_offset`` and
+    Columns: ``topic``, ``partition``, ``producer_id``, ``producer_epoch``, and ``first_offset`` and
     ``first_time`` of the transaction's first batch. Only headers of batches are read.
     """
     rows = in_tasks(spark, paths, topics, _open_in, _OPEN)
-    # A piece says what is open at its end, and another may end it.
+    # A piece shows what is open at its end, but a later piece may end it.
     key = (*_PLACE, "producer_id")
     last_end = F.max("last_end").over(Window.partitionBy(*key))
     is_open = F.col("last").isNull() | (F.col("first_offset") > F.col("last"))
@@ -122,7 +122,7 @@ def _open_in(piece: LogPiece) -> Iterator[pa.RecordBatch]:
 
 
 class _Open:
-    """Hears of headers in order: of each producer the last end, and the first batch after it."""
+    """Collects headers in order: for each producer, the last end and the first batch after it."""
 
     def __init__(self) -> None:
         self._ends: dict[int, int] = {}
@@ -141,7 +141,7 @@ class _Open:
                 self._firsts.setdefault(producer, (offset, at + position))
 
     def rows(self, piece: LogPiece) -> pa.RecordBatch:
-        """Give what was heard of, a row for each producer."""
+        """Return a row for each producer."""
         rows: list[dict[str, Any]] = []
         with open_file(piece.log) as log:
             for producer in self._ends.keys() | self._firsts.keys():
@@ -173,13 +173,13 @@ _PARTITIONS: Final = "array<struct<topic: string, partition: int>>"
 
 
 def transactions(log: InternalLog) -> DataFrame:
-    """Return the state of each transactional id, as its coordinator wrote it last: a row for each.
+    """Return the state of each transactional id, as its coordinator wrote it last.
 
-    ``transactional_id``; ``state`` as Kafka names it; ``producer_id``, ``producer_epoch``;
-    ``timeout_ms``; ``start_time``, null in a state that has none; ``last_update_time``;
-    ``partitions``: topic and partition of all that take part, none in the state Empty;
-    ``log_partition``, ``log_offset``; ``is_known``: false where compaction removed what was there,
-    if anything was. Ids that have expired are not there.
+    Columns: ``transactional_id``; ``state`` in Kafka's words; ``producer_id``, ``producer_epoch``;
+    ``timeout_ms``; ``start_time``, null in a state without one; ``last_update_time``;
+    ``partitions``: topic and partition of all participants, none in the state Empty;
+    ``log_partition``, ``log_offset``; ``is_known``: false if compaction removed a record that there
+    may have been. Expired ids are left out.
     """
     value, is_before = F.col(f"{RECORD}.value"), ~F.col(IS_LATER)
     place = (F.col("partition").alias("log_partition"), F.col("offset").alias("log_offset"))
@@ -233,14 +233,14 @@ _KEY: Final = ("producer_id", *_PLACE)
 def hanging_transactions(
     transactions: DataFrame, at: datetime, opened: DataFrame | None = None
 ) -> DataFrame:
-    """Transactions that should have ended by ``at``: a row for each, and each of its partitions.
+    """Return transactions that should have ended by ``at``, a row for each of their partitions.
 
-    ``transactions`` is what the view of that name gives. ``opened`` is what `open_transactions`
-    gives of the logs of other topics: then transactions are there too that a partition has open
-    and no coordinator, which hold up consumers with ``read_committed`` until an operator aborts
-    them; and ``first_offset`` is where one is open.
+    ``transactions`` is the view of that name. ``opened`` is the result of `open_transactions` for
+    the logs of other topics. With it, the result also has transactions that a partition has open
+    but no coordinator knows. They stop consumers with ``read_committed`` until an operator aborts
+    them. ``first_offset`` is then the place at which a transaction is open.
 
-    ``transactional_id``, ``state``, ``timeout_ms``, null where no coordinator has it;
+    Columns: ``transactional_id``, ``state``, ``timeout_ms``, null if no coordinator has it;
     ``producer_id``, ``producer_epoch``; ``topic``, ``partition``; ``first_offset``; ``open_since``;
     ``reason``.
     """
@@ -248,7 +248,7 @@ def hanging_transactions(
 
 
 def hanging_by(transactions: DataFrame, opened: DataFrame | None) -> DataFrame:
-    """The same by the ``now`` of each transaction, which is given too, null where nobody has it."""
+    """Return the same by the column ``now`` of each transaction, null if it is unknown."""
     open_ones = transactions.where(F.col("state").isin(*OPEN))
     ours = open_ones.select("*", F.explode_outer("partitions").alias("one")).select(
         "transactional_id",

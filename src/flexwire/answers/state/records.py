@@ -1,9 +1,9 @@
-"""Records of internal topics with the messages that they are: `internal_records`.
+"""Decode the records of internal topics: `internal_records`.
 
-A coordinator writes the same keys again and again, and Spark, which sorts what it groups by text,
-takes four times as long for a row as reading and decoding it. So a task leaves out what a later
-record replaces before it decodes any, as compaction would. It looks at many batches together, as
-those of one often have a key each, and it holds `MOST_BYTES` at most beside one batch.
+A coordinator writes the same keys again and again. Spark sorts when it groups by text, which takes
+four times as long for each row as reading and decoding it. So a task leaves out replaced records
+before it decodes any, as compaction would. It looks at many batches together, because the records
+of one batch often have different keys. It holds at most `MOST_BYTES` besides one batch.
 """
 
 from __future__ import annotations
@@ -47,23 +47,23 @@ BY_NAME: Final = {name: topic for topic in InternalTopic for name in (topic.valu
 
 
 def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame:
-    """Decode the records of an internal topic; a row stays a row.
+    """Decode the records of an internal topic; every row stays a row.
 
     Args:
-        rows: what Spark's Kafka source or `kafka-log` gives of this one topic: ``key``, ``value``,
-            ``partition``, ``offset``, ``timestamp``. ``topic`` is left out; others pass through.
-        topic: its name, as "__consumer_offsets", or that of its decoder, as "consumer-offsets".
-        records: the records to decode, as "OffsetCommit" or "TopicRecord"; of all others only what
-            they are is told. With the fields that are wanted of each, as ``{"OffsetCommit":
-            ["key.group", "value.offset"]}``, its structure has no others, all where none is named:
-            to carry a field takes Spark several times as long as decoding it.
+        rows: rows of Spark's Kafka source or of `kafka-log` for this one topic: ``key``, ``value``,
+            ``partition``, ``offset``, ``timestamp``. ``topic`` is left out; other columns stay.
+        topic: its name, such as "__consumer_offsets", or its decoder's, such as "consumer-offsets".
+        records: the records to decode, such as "OffsetCommit" or "TopicRecord". Other records are
+            only named. If fields are given, as in ``{"OffsetCommit": ["key.group",
+            "value.offset"]}``, the structure has only these fields. An empty list means all fields.
+            Spark takes several times as long to move a field as to decode it.
 
-    Beside these columns there are ``type``, ``message``, ``version``, ``release`` (of the layout,
-    where it is not the newest that the bytes might have), ``is_tombstone``, ``error``, and a
-    structure for each of ``records``: of ``key`` and ``value`` in topics with keys, else of the
-    message itself. What does not decode has an ``error``, and no structure.
+    New columns: ``type``, ``message``, ``version``, ``release`` (of the layout, if it is not the
+    newest that fits the bytes), ``is_tombstone``, ``error``, and a structure for each of
+    ``records``: of ``key`` and ``value`` in topics with keys, otherwise of the message itself. A
+    record that does not decode has an ``error`` and no structure.
 
-    Raises `ArgumentError` for a topic, records or fields that there are not.
+    Raises `ArgumentError` for an unknown topic, record or field.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     typed = TypedRecords(of, records)
@@ -80,7 +80,7 @@ def internal_records(rows: DataFrame, topic: str, records: Records) -> DataFrame
 
 
 def kept_names(rows: DataFrame) -> tuple[str, ...]:
-    """Name the columns of rows that `internal_records` passes through."""
+    """Return the names of the columns that `internal_records` passes through."""
     others = (column for column in rows.columns if column not in {_KEY, _VALUE, _TOPIC, *_PLACE})
     return (*_PLACE, *others)
 
@@ -99,26 +99,26 @@ def _task(
 
 
 FIRST_ROWS: Final = 1 << 15
-"""So many rows are looked at together at least, but at the end."""
+"""At least so many rows are looked at together, except at the end."""
 
 MOST_BYTES: Final = 64 << 20
 
 _GIVEN_ROWS: Final = 1 << 14
-# Where there are few to leave out, looking for them takes its time for nothing.
+# If few rows can be left out, looking for them wastes time.
 _MOST_LEFT: Final = 0.75
 
 
 def last_of_keys(
     batches: Iterable[pa.RecordBatch], key: str, value: str
 ) -> Iterator[pa.RecordBatch]:
-    """Leave out rows that a later one with the same ``key`` replaces.
+    """Leave out rows that a later row with the same ``key`` replaces.
 
-    No key loses its last row, nor its last tombstone, whose ``value`` is null: a tombstone also
-    removes what transactions wrote before it, which no later row does. More rows of a key may be
-    left. The rows stay in their order.
+    No key loses its last row, nor its last tombstone, whose ``value`` is null. A tombstone also
+    removes what transactions wrote before it, and a later row does not. More rows of a key may
+    stay. The rows keep their order.
     """
     rest = iter(batches)
-    latest = _Held(key, value)
+    latest = _LatestRows(key, value)
     for batch in rest:
         if batch.nbytes >= MOST_BYTES:
             yield from latest.given()
@@ -134,12 +134,12 @@ def last_of_keys(
     yield from rest
 
 
-class _Held:
-    """Rows that nothing replaces yet, and those that came since this was looked at.
+class _LatestRows:
+    """Rows that nothing has replaced yet, and newer rows that were not checked yet.
 
     Attributes:
-        rows: how many there are.
-        seen: of how many they are left.
+        rows: their number.
+        seen: how many of them were left after the last check.
     """
 
     def __init__(self, key: str, value: str) -> None:
@@ -148,7 +148,7 @@ class _Held:
         self._batches: list[pa.RecordBatch] = []
         self._bytes = 0
         self._is_compact = True
-        # Twice as many as were left, so that each row is looked at twice in the mean.
+        # A check at twice as many rows looks at each row twice on average.
         self._enough = FIRST_ROWS
 
     def take(self, batch: pa.RecordBatch) -> None:
@@ -162,11 +162,11 @@ class _Held:
 
     @property
     def is_full(self) -> bool:
-        """Whether what is left is so much that little more could be held."""
+        """Whether there is so little to leave out that holding more does not help."""
         return self._is_compact and self._bytes >= MOST_BYTES // 2
 
     def given(self) -> Iterator[pa.RecordBatch]:
-        """Give what is left, and hold no more of it."""
+        """Yield the remaining rows, and forget them."""
         if self._batches:
             self._compact()
             [left] = self._batches
@@ -179,7 +179,7 @@ class _Held:
         coded = rows.column(self._key).dictionary_encode("encode")
         codes, values = np.asarray(coded.indices), rows.column(self._value)
         last = np.zeros(len(coded.dictionary), np.int64)
-        # Of several values for one place numpy keeps the last.
+        # If a place gets several values, numpy keeps the last.
         last[codes] = np.arange(len(coded))
         if values.null_count:
             deleted = np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))
@@ -209,9 +209,9 @@ SCHEMA: Final = pa.schema(
         "is_commit": pa.bool_(),
     }
 )
-"""``is_commit`` is false of an abort."""
+"""``is_commit`` is false for an abort."""
 
-# The version and the type, int16 each; Kafka numbers an abort 0 and a commit 1.
+# The version and the type, both int16. Kafka's type is 0 for an abort and 1 for a commit.
 _TYPE: Final = (2, 4)
 _ABORT, _COMMIT = b"\0\0", b"\0\1"
 
@@ -219,16 +219,16 @@ _ABORT, _COMMIT = b"\0\0", b"\0\1"
 def control_records(
     spark: SparkSession, paths: Paths, topics: Sequence[str] | None = None
 ) -> DataFrame:
-    """Give the ends of transactions in logs: a row each, as `SCHEMA` has it.
+    """Return the ends of transactions in logs, a row each: `SCHEMA`.
 
-    ``topics`` are all by default. Raises as `kafka-log` does for paths that have no log, and where
-    a control batch is damaged: how its transaction ended nobody knows then.
+    By default it reads all topics. Raises as `kafka-log` does for paths without a log. Also raises
+    for a damaged control batch, because the end of its transaction is then unknown.
     """
     return in_tasks(spark, paths, topics, _ends, SCHEMA)
 
 
 def several(paths: Paths) -> list[str | Path]:
-    """Give what may be one path as a list."""
+    """Return one path or several as a list."""
     return [paths] if isinstance(paths, str | Path) else [*paths]
 
 
@@ -241,7 +241,7 @@ def in_tasks(
     *,
     partitions: Collection[int] | None = None,
 ) -> DataFrame:
-    """Have the pieces of logs read in tasks, and give what ``read`` makes of each."""
+    """Have tasks read the pieces of logs, and return the results of ``read``."""
     planned = plan(several(paths), LogQuery(topics=topics, partitions=partitions))
     tasks = [(pickle.dumps(pieces),) for pieces in planned]
     rows = spark.createDataFrame(tasks, "pieces binary").repartition(max(1, len(tasks)))
@@ -254,7 +254,7 @@ def _control_task(
     begin_task()
     for batch in batches:
         for packed in batch.column(0):
-            # It comes from this program's own driver.
+            # The driver of this program wrote it.
             for piece in pickle.loads(packed.as_py()):  # noqa: S301 - see above
                 for controls in read(piece):
                     place = {
@@ -295,20 +295,20 @@ COLUMNS: Final = (
     "is_transactional",
 )
 _CAPTURED: Final = (*COLUMNS, "source", "is_control")
-# Offsets of what is produced are the producer's own, and a broker gives others.
+# Offsets of produced records are the producer's own; the broker assigns others.
 _FETCHED: Final = "fetch"
 
 
 def captured_records(records: DataFrame, topic: str) -> DataFrame:
-    """Give what was fetched of an internal topic as rows for `internal_records`, each record once.
+    """Return the fetched records of an internal topic as rows for `internal_records`, each once.
 
     Args:
         records: the table ``records`` of an analysis.
         topic: the topic's name, or that of its decoder.
 
-    Followers fetch these topics from their leaders. What was captured are the records that were
-    written in that time, not the log: no view says from them what the state is. Control records
-    are left out. Raises `ArgumentError` for another table or topic.
+    Followers fetch these topics from their leaders. The capture has the records that were written
+    meanwhile, and not the whole log, so no view can show the state from them. Control records are
+    left out. Raises `ArgumentError` for another table or topic.
     """
     of = BY_NAME[to_choice(topic, "topic", BY_NAME)]
     missing = {*_CAPTURED}.difference(records.columns)

@@ -1,4 +1,4 @@
-"""The segments of a topic in tiered storage: `remote_segments`."""
+"""The segments of topics in tiered storage: `remote_segments`."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ _FIELDS: Final = {
     ),
     UPDATE: _BOTH,
 }
-# A broker forgets a segment then.
+# A broker forgets a segment in this state.
 _GONE: Final = "DELETE_SEGMENT_FINISHED"
 
 
 def remote_segments(log: InternalLog) -> DataFrame:
-    """The segments that tiered storage has, or had begun to copy or delete: a row for each.
+    """Return the segments in tiered storage, also those being copied or deleted.
 
-    ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` as Kafka names it;
+    Columns: ``topic``, ``topic_id``, ``partition``, ``segment_id``; ``state`` in Kafka's words;
     ``start_offset``, ``end_offset``, ``size_bytes``, ``max_time``; ``leader_epochs``: the first
-    offset of each epoch; ``broker_id`` and ``event_time`` of the last record;
-    ``log_partition``, ``log_offset`` of it; ``is_known``: false of an update whose segment is not
-    in the log. Those whose deletion has finished are not there.
+    offset of each epoch; ``broker_id`` and ``event_time`` of the last record; its ``log_partition``
+    and ``log_offset``; ``is_known``: false for an update whose segment is not in the log. Segments
+    whose deletion has finished are left out.
     """
     rows = _rows(log).where(~F.col(IS_LATER))
     record = F.struct("at", "segment", "update", "log_partition")

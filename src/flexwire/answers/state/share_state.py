@@ -1,4 +1,4 @@
-"""Where share groups are in their partitions: `share_state`."""
+"""The state of share groups in their partitions: `share_state`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SNAPSHOT, UPDATE = RECORDS = ("ShareSnapshot", "ShareUpdate")
 KEY: Final = ("group_id", "topic_id", "partition")
 BATCH: Final = ("first_offset", "last_offset", "delivery_state", "delivery_count")
-# Which of two batches holds: Kafka compares their counts, then their states.
+# To choose between two batches, Kafka compares their counts, then their states.
 _RANK: Final = ("delivery_count", "delivery_state")
 _BOTH: Final = ("snapshot_epoch", "leader_epoch", "start_offset", "delivery_complete_count")
 _OF_BOTH: Final = (
@@ -29,21 +29,21 @@ _FIELDS: Final = {
     SNAPSHOT: (*_OF_BOTH, "value.state_epoch", "value.write_timestamp"),
     UPDATE: _OF_BOTH,
 }
-# In an update: the start offset stays as it was.
+# In an update, this means that the start offset did not change.
 _UNCHANGED: Final = -1
 
 
 def share_state(log: InternalLog) -> DataFrame:
-    """Return what the share coordinator has of each partition of a share group: a row for each.
+    """Return the share coordinator's state of each partition of each share group.
 
-    ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
-    ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 where the last record does
-    not say it; ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then
-    those of the updates after it, as they were written; `held_batches` combines those that overlap;
-    ``updates``: how many; ``log_partition``, ``log_offset`` of the last record; ``is_known``: false
-    where compaction removed what was there, where the snapshot of an update is not in the log, as
-    the snapshot epochs show, or where an update moved the start offset back, which no leader does.
-    What was deleted is not there.
+    Columns: ``group_id``, ``topic_id``, ``partition``; ``start_offset``, ``snapshot_epoch``,
+    ``state_epoch``, ``leader_epoch``; ``delivery_complete_count``, -1 if the last record lacks it;
+    ``write_time`` of the snapshot; ``state_batches``: those of the last snapshot, then those of
+    later updates, as they were written (`combined_batches` combines overlapping ones); ``updates``:
+    their number; ``log_partition``, ``log_offset`` of the last record; ``is_known``. That is false
+    if compaction removed a record, if the snapshot of an update is missing (as snapshot epochs
+    show), or if an update moved the start offset back, which no leader does. Deleted state is left
+    out.
     """
     rows = _rows(log)
     is_before = ~F.col(IS_LATER)
@@ -71,7 +71,7 @@ def share_state(log: InternalLog) -> DataFrame:
         snapshot["snapshot_epoch"].alias("snapshot_epoch"),
         snapshot["state_epoch"].alias("state_epoch"),
         _last("leader_epoch", _UNCHANGED).alias("leader_epoch"),
-        # An update of a release before 4.2 does not say it, and then no release knows it.
+        # An update of a release before 4.2 lacks it, and then no release knows it.
         F.coalesce(
             _of_last("since", "value")["delivery_complete_count"],
             snapshot["delivery_complete_count"],
@@ -89,7 +89,7 @@ def share_state(log: InternalLog) -> DataFrame:
 
 
 def _is_in_doubt(snapshot: Column) -> Column:
-    """Return whether records are missing, or follow each other as no coordinator writes them."""
+    """Return whether records are missing, or are in an order that no coordinator writes."""
     has_updates = F.size("since") > 0
     is_gone = (F.col("snapshot.at").isNull() & F.col(HIDES)) | has_updates
     is_of_other = F.exists(
@@ -102,24 +102,24 @@ def _is_in_doubt(snapshot: Column) -> Column:
         ),
         lambda value: value > _UNCHANGED,
     )
-    # Kafka drops what is below a start at once: what is above a later one is not there again.
+    # Kafka drops batches below a start at once, so a lower start later does not bring them back.
     is_back = starts != F.array_sort(starts)
     return F.when(snapshot.isNull(), is_gone).otherwise(is_of_other | is_back)
 
 
 def _of_last(records: str, name: str) -> Column:
-    """Return a field of the last of some records; null where there are none."""
+    """Return a field of the last record; null without records."""
     return F.get(records, F.size(records) - 1)[name]
 
 
-def held_batches(batches: Column, start: Column) -> Column:
-    """Return what ``state_batches`` add up to: in order, no two about the same offset.
+def combined_batches(batches: Column, start: Column) -> Column:
+    """Combine ``state_batches``: in order, with no two batches about the same offset.
 
-    Where two overlap, the one with the higher delivery count holds, then the one with the higher
-    delivery state, whichever was written first: this is how Kafka's share coordinator combines
-    them (PersisterStateBatchCombiner). Below ``start`` all is done. Neighbours that share one fate
-    are one batch. What no broker writes, as a batch that ends before it begins, is left out. Null
-    where ``batches`` is null.
+    If two overlap, the one with the higher delivery count wins, then the one with the higher
+    delivery state, whichever was written first. Kafka's share coordinator combines them so
+    (PersisterStateBatchCombiner). Everything below ``start`` is done. Equal neighbours become one
+    batch. Batches that no broker writes, such as one that ends before it begins, are left out. The
+    result is null if ``batches`` is null.
     """
     is_batch = F.filter(
         batches,
@@ -151,7 +151,7 @@ def held_batches(batches: Column, start: Column) -> Column:
 
 
 def _beside(old: Column, batch: Column) -> Column:
-    """Give what another batch leaves of an old one: before it, and after it."""
+    """Return what another batch leaves of an old one: the part before it and the part after it."""
     first, last = old["first_offset"], old["last_offset"]
     return F.array(
         _part(old, first, F.least(last, batch["first_offset"] - 1)),
@@ -160,7 +160,7 @@ def _beside(old: Column, batch: Column) -> Column:
 
 
 def _joined(before: Column, batch: Column) -> Column:
-    """Give batches with the one that follows them, joined where it goes on as the last does."""
+    """Append the next batch, or extend the last batch if the next one continues it."""
     last = F.get(before, F.size(before) - 1)
     goes_on = last["last_offset"] + 1 == batch["first_offset"]
     for name in BATCH[2:]:
@@ -180,14 +180,14 @@ def _is_left(batch: Column) -> Column:
 
 
 def _last(name: str, unchanged: int) -> Column:
-    """Give what the last update says of a field that says something, else the snapshot."""
+    """Return a field of the last update that has it, otherwise of the snapshot."""
     values = F.transform("since", lambda value: value["value"][name])
     values = F.filter(values, lambda value: value > unchanged)
     return F.coalesce(F.get(values, F.size(values) - 1), F.col("snapshot.value")[name])
 
 
 def _rows(log: InternalLog) -> DataFrame:
-    """Snapshots and updates with the same columns; what one does not say is null."""
+    """Return snapshots and updates with the same columns; a missing value is null."""
 
     def either(side: str, name: str) -> Column:
         return F.coalesce(F.col(f"{SNAPSHOT}.{side}.{name}"), F.col(f"{UPDATE}.{side}.{name}"))

@@ -24,6 +24,6 @@ class DemoClient(Protocol):
         """
 
 
-def load(name: str) -> DemoClient:
+def load_client(name: str) -> DemoClient:
     """The client of that name. `FlexwireError` if the package it needs is not installed."""
     return cast("DemoClient", require(f"{__name__}.{name}"))

@@ -10,7 +10,7 @@ import aiokafka
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from flexwire.demo.content import SampleRecord, samples
+from flexwire.demo.content import SampleRecord, make_samples
 from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _produce(
     )
     await producer.start()
     try:
-        batch = samples(topic, _RECORDS)
+        batch = make_samples(topic, _RECORDS)
         for start in range(0, len(batch), _RECORDS // 4):
             part = batch[start : start + _RECORDS // 4]
             sent = [

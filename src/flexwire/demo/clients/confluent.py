@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import confluent_kafka
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from flexwire.demo.content import SampleRecord, samples
+from flexwire.demo.content import SampleRecord, make_samples
 from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
@@ -56,12 +56,12 @@ def run(bootstrap: str) -> ClientOutcome:
         "confluent-kafka", f"{confluent_kafka.__version__} (librdkafka {library})", part=_PART
     )
     try:
-        for client_id, topic, told in _PRODUCERS:
-            _produce(ledger, base | told | {"client.id": ledger.client_id(client_id)}, topic)
-        for client_id, group, topics, told in _CONSUMERS:
+        for client_id, topic, settings in _PRODUCERS:
+            _produce(ledger, base | settings | {"client.id": ledger.client_id(client_id)}, topic)
+        for client_id, group, topics, settings in _CONSUMERS:
             ledger.client_id(client_id)
             names: _Config = {"group.id": group, "client.id": client_id}
-            _consume(ledger, base | names | told, topics)
+            _consume(ledger, base | names | settings, topics)
         _transact(ledger, base | {"client.id": ledger.client_id("ledger-writer")})
     except KafkaException as error:
         return ledger.outcome(error=f"KafkaException: {error}")
@@ -90,7 +90,7 @@ def _send(producer: Producer, batch: list[SampleRecord]) -> list[str]:
 
 
 def _produce(ledger: OutcomeRecorder, config: _Config, topic: str) -> None:
-    batch = samples(topic, _RECORDS)
+    batch = make_samples(topic, _RECORDS)
     producer = Producer(config)
     # In several goes, so that there are several record batches.
     for start in range(0, len(batch), _RECORDS // 4):
@@ -163,7 +163,7 @@ def _transact(ledger: OutcomeRecorder, config: _Config) -> None:
     """
     producer = Producer(config | {"transactional.id": "ledger-1", "compression.type": "zstd"})
     producer.init_transactions(_SECONDS)
-    batch = samples("ledger", 30)
+    batch = make_samples("ledger", 30)
     for number, part in enumerate((batch[:10], batch[10:20], batch[20:])):
         producer.begin_transaction()
         refused = _send(producer, part)

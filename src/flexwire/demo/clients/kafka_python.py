@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import kafka
 from kafka.errors import KafkaError
 
-from flexwire.demo.content import SampleRecord, samples
+from flexwire.demo.content import SampleRecord, make_samples
 from flexwire.demo.outcome import OutcomeRecorder
 
 if TYPE_CHECKING:
@@ -37,8 +37,10 @@ def run(bootstrap: str) -> ClientOutcome:
             name = ledger.client_id(client_id)
             _produce(ledger, servers, name, topic, api_version, compression)
             _consume(ledger, servers, name, topic, api_version)
-            told = "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
-            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{told}")
+            assumed = (
+                "" if api_version is None else f" as for Kafka {'.'.join(map(str, api_version))}"
+            )
+            ledger.step(f"produced {_RECORDS} to {topic}, consumed and committed{assumed}")
     except KafkaError as error:
         return ledger.outcome(error=f"{type(error).__name__}: {error}")
     return ledger.outcome()
@@ -65,7 +67,7 @@ def _produce(
     try:
         # kafka-python refuses null record headers, and brokers before 0.11 have no headers at all.
         with_headers = api_version is None or api_version >= (0, 11)
-        batch = samples(topic, _RECORDS, null_headers=False, headers=with_headers)
+        batch = make_samples(topic, _RECORDS, null_headers=False, headers=with_headers)
         for start in range(0, len(batch), _RECORDS // 4):
             part = batch[start : start + _RECORDS // 4]
             sent = [

@@ -142,25 +142,25 @@ def _ask_the_wrong_broker(ledger: OutcomeRecorder, address: str) -> None:
     """
     client_id = ledger.client_id("stale-cache")
     with RawConnection(address, client_id) as connection:
-        known = _topic_metadata(connection)
-    addresses = _addresses(known["brokers"])
-    topic = known["topics"][0]
+        metadata = _topic_metadata(connection)
+    addresses = _addresses(metadata["brokers"])
+    topic = metadata["topics"][0]
     leader = topic["partitions"][0]["leaderId"]
     wrong = next(node for node in addresses if node != leader)
     with RawConnection(addresses[wrong], client_id) as connection:
         answer = connection.request(_FETCH, "Fetch", 16, _fetch(topic))
     partition = answer["responses"][0]["partitions"][0]
-    told = _addresses(answer.get("nodeEndpoints", ())).get(leader)
+    advertised = _addresses(answer.get("nodeEndpoints", ())).get(leader)
     ledger.expect(
-        partition["errorCode"] == _NOT_LEADER and told == addresses[leader],
-        f"Fetch at the wrong broker: error code {partition['errorCode']}, leader at {told}, "
+        partition["errorCode"] == _NOT_LEADER and advertised == addresses[leader],
+        f"Fetch at the wrong broker: error code {partition['errorCode']}, leader at {advertised}, "
         f"expected error code {_NOT_LEADER} and {addresses[leader]}",
     )
     ledger.step("fetched at the wrong broker and was told the right one")
 
 
 def _addresses(brokers: Iterable[dict[str, Any]]) -> dict[int, str]:
-    return {one["nodeId"]: f"{one['host']}:{one['port']}" for one in brokers}
+    return {broker["nodeId"]: f"{broker['host']}:{broker['port']}" for broker in brokers}
 
 
 def _fetch(topic: dict[str, Any]) -> dict[str, Any]:

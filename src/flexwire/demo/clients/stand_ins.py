@@ -43,7 +43,7 @@ def run(bootstrap: str) -> ClientOutcome:
 def _reach_the_broker_s_limit(ledger: OutcomeRecorder, address: str) -> None:
     with RawConnection(address, ledger.client_id("edge-collector")) as connection:
         offered = connection.request(_API_VERSIONS, "ApiVersions", 0, {})["apiKeys"]
-        highest = next(one["maxVersion"] for one in offered if one["apiKey"] == _FETCH)
+        highest = next(api["maxVersion"] for api in offered if api["apiKey"] == _FETCH)
         connection.request(_FETCH, "Fetch", highest, _FETCH_BODY)
     ledger.step(f"fetched at version {highest}, the highest that the broker offered")
 

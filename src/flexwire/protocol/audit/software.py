@@ -69,9 +69,9 @@ class Library:
     remedy: str = ""
 
     @property
-    def said(self) -> str:
+    def citation(self) -> str:
         """Its sources and the day on which they were looked at, in one line."""
-        return said(self.sources, self.checked)
+        return cite_sources(self.sources, self.checked)
 
 
 LIBRARIES = tuple(
@@ -98,9 +98,9 @@ class MissingApi:
     speaks: str = ""
 
     @property
-    def said(self) -> str:
+    def citation(self) -> str:
         """Its sources and the day on which they were looked at, in one line."""
-        return said(self.sources, self.checked)
+        return cite_sources(self.sources, self.checked)
 
 
 ABSENT = tuple(
@@ -123,25 +123,25 @@ class SoftwareFact:
     certain: bool = True
 
 
-def known_of(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
+def facts_about(party: Party, conduct: Conduct, release: str) -> list[SoftwareFact]:
     """What the list has about a client's software on a release, never about brokers."""
     return [
         SoftwareFact(
-            one["verdict"],
-            one["id"],
-            one["what"],
-            one["remedy"],
-            tuple(one["sources"]),
-            certain=_uses_mechanism(one, conduct) is True,
+            row["verdict"],
+            row["id"],
+            row["what"],
+            row["remedy"],
+            tuple(row["sources"]),
+            certain=_uses_mechanism(row, conduct) is True,
         )
-        for one in _FACTS["breaks"]
-        if _is_of(one, party, conduct)
-        and _concerns(one, release)
-        and _uses_mechanism(one, conduct) is not False
+        for row in _FACTS["breaks"]
+        if _is_of(row, party, conduct)
+        and _concerns(row, release)
+        and _uses_mechanism(row, conduct) is not False
     ]
 
 
-def said(sources: tuple[str, ...], checked: str) -> str:
+def cite_sources(sources: tuple[str, ...], checked: str) -> str:
     """Return sources, and the day on which they were looked at, in one line."""
     return f"{', '.join(sources)}; looked at on {checked}"
 
@@ -153,36 +153,41 @@ def pinning_settings(party: Party) -> list[Pin]:
     >>> [pin.setting for pin in pinning_settings(Party("a", None, None, "sarama", "1.40.0"))]
     ['Config.Version, Config.ApiVersionsRequest']
     """
-    library = library_of(party)
+    library = find_library(party)
     if library is not None:
         return [pin for pin in PINS if pin.client == library.library]
     return list(PINS) if party.software_name is None else []
 
 
-def library_of(party: Party) -> Library | None:
+def find_library(party: Party) -> Library | None:
     """Return the library that a client runs, by its default client id or else by its software.
 
     >>> from flexwire.protocol.audit import Party
-    >>> library_of(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
+    >>> find_library(Party("Telegraf", None, None, "sarama", "v1.46.1")).library
     'Telegraf'
-    >>> library_of(Party("billing", None)) is None
+    >>> find_library(Party("billing", None)) is None
     True
     """
-    name, _ = software_of(party)
-    for one in LIBRARIES:
-        is_default = one.client_id and re.fullmatch(one.client_id, party.client_id or "")
-        if is_default and name in {None, one.software}:
-            return one
-    return next((one for one in LIBRARIES if name is not None and one.software == name), None)
+    name, _ = find_software(party)
+    for library in LIBRARIES:
+        is_default = library.client_id and re.fullmatch(library.client_id, party.client_id or "")
+        if is_default and name in {None, library.software}:
+            return library
+    return next(
+        (library for library in LIBRARIES if name is not None and library.software == name), None
+    )
 
 
 def is_new_enough(party: Party, library: Library) -> bool:
     """Return whether a client is known to run the first release that works, or a newer one."""
-    name, version = software_of(party)
+    name, version = find_software(party)
     if library.works_from is None or name is None or not version:
         return False
     # Telegraf's version is not Sarama's, which is what ApiVersions says.
-    is_own = next(one for one in LIBRARIES if one.software == name) is library
+    is_own = (
+        next(known_library for known_library in LIBRARIES if known_library.software == name)
+        is library
+    )
     return is_own and version >= _numbers(library.works_from)
 
 
@@ -195,37 +200,37 @@ def heeds_offers_from(party: Party) -> str:
     >>> heeds_offers_from(Party("a", None, None, "sarama", "v1.46.0"))
     ''
     """
-    name, version = software_of(party)
-    for one in LIBRARIES:
-        first = one.negotiates_from
-        if first and name == one.software and version and version < _numbers(first):
-            return f"{one.library} {first}"
+    name, version = find_software(party)
+    for library in LIBRARIES:
+        first = library.negotiates_from
+        if first and name == library.software and version and version < _numbers(first):
+            return f"{library.library} {first}"
     return ""
 
 
 def libraries_are_about(release: str) -> bool:
     """Return whether the first releases that work are known to work on this release."""
-    releases, told = catalog().releases, _FACTS["libraries"]
-    known = [told["from"], told["to"], release]
-    if not {*known} <= {*releases}:
+    releases, rows = catalog().releases, _FACTS["libraries"]
+    bounds = [rows["from"], rows["to"], release]
+    if not {*bounds} <= {*releases}:
         return False
-    first, last, asked = map(releases.index, known)
+    first, last, asked = map(releases.index, bounds)
     return first <= asked <= last
 
 
-def absent_of(api_key: int, party: Party) -> MissingApi | None:
+def find_missing_api(api_key: int, party: Party) -> MissingApi | None:
     """Return what is known of this client without an API; None where nothing is."""
-    name, _ = software_of(party)
-    of_api = [one for one in ABSENT if api_key in one.api_keys]
-    return next((one for one in of_api if not one.software or name in one.software), None)
+    name, _ = find_software(party)
+    of_api = [row for row in ABSENT if api_key in row.api_keys]
+    return next((row for row in of_api if not row.software or name in row.software), None)
 
 
 @cache
-def software_of(party: Party) -> tuple[str | None, tuple[int, ...]]:
+def find_software(party: Party) -> tuple[str | None, tuple[int, ...]]:
     """The software's name and version, or those of the librdkafka inside.
 
     >>> from flexwire.protocol.audit import Party
-    >>> software_of(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
+    >>> find_software(Party("a", None, None, "confluent-kafka-go", "v2.6.1-librdkafka-2.6.1"))
     ('librdkafka', (2, 6, 1))
     """
     version = party.software_version or ""
@@ -240,39 +245,39 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, _NUMBERS.findall(version.partition("-")[0])))
 
 
-def _is_of(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
-    name, version = software_of(party)
-    if one["software"] is None:
-        return name is None and _looks_like(one, party, conduct)
-    return name == one["software"] and bool(version) and version < _numbers(one["before"])
+def _is_of(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
+    name, version = find_software(party)
+    if row["software"] is None:
+        return name is None and _looks_like(row, party, conduct)
+    return name == row["software"] and bool(version) and version < _numbers(row["before"])
 
 
-def _looks_like(one: dict[str, Any], party: Party, conduct: Conduct) -> bool:
+def _looks_like(row: dict[str, Any], party: Party, conduct: Conduct) -> bool:
     """Whether a nameless client has such a client id, and keeps to versions that old ones speak."""
-    limits = {int(key): highest for key, highest in one["speaks_at_most"].items()}
+    limits = {int(key): highest for key, highest in row["speaks_at_most"].items()}
     limited = [use for use in conduct.uses if use.api_key in limits]
     return (
-        re.fullmatch(one["client_id"], party.client_id or "") is not None
+        re.fullmatch(row["client_id"], party.client_id or "") is not None
         and all(use.version <= limits[use.api_key] for use in limited)
         # Its own limit, and not the broker's.
         and any(use.offered and use.offered.highest > limits[use.api_key] for use in limited)
     )
 
 
-def _concerns(one: dict[str, Any], release: str) -> bool:
-    refused = one.get("where_refused")
+def _concerns(row: dict[str, Any], release: str) -> bool:
+    refused = row.get("where_refused")
     if refused and refused["version"] in read_versions(refused["api_key"], release):
         return False
     if refused:
         # It has to have been there once: an old release that never had it is another matter.
         older = catalog().releases[: catalog().releases.index(release)]
         return any(refused["version"] in read_versions(refused["api_key"], old) for old in older)
-    return _numbers(release) >= _numbers(one["from_release"])
+    return _numbers(release) >= _numbers(row["from_release"])
 
 
-def _uses_mechanism(one: dict[str, Any], conduct: Conduct) -> bool | None:
+def _uses_mechanism(row: dict[str, Any], conduct: Conduct) -> bool | None:
     """Whether the client uses the mechanism that it takes; None where no capture shows it."""
-    mechanism = one.get("mechanism")
+    mechanism = row.get("mechanism")
     if mechanism is None or mechanism in conduct.mechanisms:
         return True
     return False if conduct.mechanisms or conduct.whole else None

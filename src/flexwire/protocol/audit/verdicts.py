@@ -27,20 +27,20 @@ from flexwire.protocol.audit.evidence import (
 from flexwire.protocol.audit.negotiation import (
     UseVerdict,
     common_versions,
-    goes_on_without,
+    find_documented_fallback,
+    judge_unstable_version,
+    judge_without_common_version,
     negotiates,
-    nothing_in_common,
-    unstable,
 )
 from flexwire.protocol.audit.remedies import name_of, remedy_of
 from flexwire.protocol.audit.software import (
     CHECKED,
     SoftwareFact,
+    cite_sources,
+    facts_about,
     heeds_offers_from,
-    known_of,
-    said,
 )
-from flexwire.protocol.configurations import gone
+from flexwire.protocol.configurations import find_removal
 from flexwire.protocol.sasl import NEGOTIATES
 from flexwire.schema.catalog import catalog
 
@@ -71,21 +71,21 @@ def judge_configured(
     Of a topic the release answers INVALID_CONFIG (40) to the whole request. Of a broker it accepts
     any name, so the configuration silently does nothing.
     """
-    for one in sorted(configured):
-        since = gone(one.kind, one.name, release)
+    for use in sorted(configured):
+        since = find_removal(use.kind, use.name, release)
         if since is None:
             continue
-        what = f"it sets {one.name} of a {one.kind} in {api_name(one.api_key)}"
-        remedy = f"leave {one.name} out of the request"
-        if one.kind == "topic":
+        what = f"it sets {use.name} of a {use.kind} in {api_name(use.api_key)}"
+        remedy = f"leave {use.name} out of the request"
+        if use.kind == "topic":
             reason = f"{what}, and Kafka {release} answers INVALID_CONFIG (40)"
             yield ConfigurationVerdict(
-                one, "will break", "configuration gone", reason, remedy, "KIP-724"
+                use, "will break", "configuration gone", reason, remedy, "KIP-724"
             )
         else:
             reason = f"{what}, which Kafka {release} accepts without effect; {since.last} has it"
             yield ConfigurationVerdict(
-                one, "will do nothing", "configuration without effect", reason, remedy, ""
+                use, "will do nothing", "configuration without effect", reason, remedy, ""
             )
 
 
@@ -113,15 +113,17 @@ def judge(
     if conduct.role != "client":
         reason = f"it sends what only a {conduct.role} sends, and is upgraded with the brokers"
         return [_whole(conduct, release, UseVerdict("not judged", conduct.role, reason))]
-    found = [
+    findings = [
         *_about_versions(party, conduct, release, brokers),
         *_about_software(party, conduct, release),
         *_about_configurations(conduct, release),
     ]
-    found.sort(key=lambda one: (VERDICTS.index(one.verdict), -one.requests))
-    if not any(VERDICTS.index(one.verdict) <= VERDICTS.index("cannot say") for one in found):
-        found.append(_whole(conduct, release, _nothing(party, conduct, release)))
-    return found
+    findings.sort(key=lambda finding: (VERDICTS.index(finding.verdict), -finding.requests))
+    if not any(
+        VERDICTS.index(finding.verdict) <= VERDICTS.index("cannot say") for finding in findings
+    ):
+        findings.append(_whole(conduct, release, _nothing(party, conduct, release)))
+    return findings
 
 
 def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
@@ -130,7 +132,7 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
     spread = "1 connection" if conduct.connections == 1 else f"{conduct.connections:,} connections"
     seen_us = max(use.last_us for use in conduct.uses) - min(use.first_us for use in conduct.uses)
     span = f"{spread} in {_lasting(seen_us)}"
-    lacking = "".join(f"; {one}" for one in _lacking(party, conduct, release))
+    lacking = "".join(f"; {fallback}" for fallback in _lacking(party, conduct, release))
     reason = f"Kafka {release} reads every version it used of {apis}, or it negotiates"
     return UseVerdict("nothing seen against it", "versions", f"{reason}{lacking}; {span}")
 
@@ -138,9 +140,9 @@ def _nothing(party: Party, conduct: Conduct, release: str) -> UseVerdict:
 def _lacking(party: Party, conduct: Conduct, release: str) -> list[str]:
     """Return what the client is documented to do instead of APIs that the release lacks."""
     instead: defaultdict[str, list[str]] = defaultdict(list)
-    for use in sorted(conduct.uses, key=lambda one: one.api_key):
+    for use in sorted(conduct.uses, key=lambda use: use.api_key):
         name = name_of(use.api_key)
-        what = goes_on_without(party, use, release)
+        what = find_documented_fallback(party, use, release)
         if what and name not in instead[what]:
             instead[what].append(name)
     return [f"without {' and '.join(names)}, {what}" for what, names in instead.items() if names]
@@ -156,8 +158,8 @@ def _lasting(microseconds: int) -> str:
         many = microseconds / length
         # What three digits would round up to the next unit is said in that.
         if many >= _ROUNDED_UP:
-            told = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
-            return f"{told} {unit}{'' if told == '1' else 's'}"
+            number = f"{many:.0f}" if many >= _THREE_DIGITS else f"{max(many, 1):.3g}"
+            return f"{number} {unit}{'' if number == '1' else 's'}"
     return "less than a second"
 
 
@@ -167,23 +169,23 @@ def _about_versions(
     uses: defaultdict[tuple[int, int], list[Use]] = defaultdict(list)
     for use in conduct.uses:
         uses[use.api_key, use.version].append(use)
-    found = []
+    findings = []
     for (api_key, version), alike in uses.items():
-        told = [(one, use) for use in alike if (one := classify(party, use, release, brokers))]
-        if told:
-            gravest, use = min(told, key=lambda pair: VERDICTS.index(pair[0].verdict))
+        judged = [(same, use) for use in alike if (same := classify(party, use, release, brokers))]
+        if judged:
+            gravest, use = min(judged, key=lambda pair: VERDICTS.index(pair[0].verdict))
             last, first = refusal(api_key, version, release)
             is_certain = gravest.verdict != "cannot say"
             remedy, source = remedy_of(party, use, release, is_certain=is_certain)
-            found.append(
+            findings.append(
                 ClientFinding(
                     release,
                     gravest.verdict,
                     gravest.evidence,
                     gravest.reason,
-                    requests=sum(one.requests for one in alike),
-                    first_us=min(one.first_us for one in alike),
-                    last_us=max(one.last_us for one in alike),
+                    requests=sum(same.requests for same in alike),
+                    first_us=min(same.first_us for same in alike),
+                    last_us=max(same.last_us for same in alike),
                     api_key=api_key,
                     version=version,
                     offered=use.offered,
@@ -193,7 +195,7 @@ def _about_versions(
                     source=source,
                 )
             )
-    return found
+    return findings
 
 
 def classify(
@@ -205,7 +207,7 @@ def classify(
         return None
     reads = read_versions(use.api_key, release)
     if use.version in reads:
-        return unstable(party, use, release)
+        return judge_unstable_version(party, use, release)
     if use.closed and _refused_here(use, brokers):
         return UseVerdict(
             "broke",
@@ -216,7 +218,7 @@ def classify(
     if last and not reads:
         return _gone(release)
     if not common_versions(party, use, release):
-        return nothing_in_common(party, use, release)
+        return judge_without_common_version(party, use, release)
     return _too_new(party, use, release) if use.version > reads.highest else _too_old(use)
 
 
@@ -226,7 +228,7 @@ def _refused_here(use: Use, brokers: Sequence[str]) -> bool:
         return True
     # What it advertises it does not always read (KAFKA-18659).
     return bool(brokers) and not any(
-        use.version in read_versions(use.api_key, one) for one in brokers
+        use.version in read_versions(use.api_key, broker) for broker in brokers
     )
 
 
@@ -272,13 +274,13 @@ def _too_new(party: Party, use: Use, release: str) -> UseVerdict | None:
 
 
 def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]:
-    found = []
-    for one in judge_configured(conduct.configured, release):
-        told = UseVerdict(one.verdict, one.evidence, one.reason)
-        finding = _whole(conduct, release, told, remedy=one.remedy, source=one.source)
+    findings = []
+    for judged in judge_configured(conduct.configured, release):
+        verdict = UseVerdict(judged.verdict, judged.evidence, judged.reason)
+        finding = _whole(conduct, release, verdict, remedy=judged.remedy, source=judged.source)
         # Of the API alone: which of its requests set the configuration is not kept.
-        own = [use for use in conduct.uses if use.api_key == one.configured.api_key]
-        found.append(
+        own = [use for use in conduct.uses if use.api_key == judged.configured.api_key]
+        findings.append(
             replace(
                 finding,
                 requests=sum(use.requests for use in own),
@@ -286,31 +288,37 @@ def _about_configurations(conduct: Conduct, release: str) -> list[ClientFinding]
                 last_us=max((use.last_us for use in own), default=finding.last_us),
             )
         )
-    return found
+    return findings
 
 
 def _about_software(party: Party, conduct: Conduct, release: str) -> list[ClientFinding]:
-    return [_known(conduct, release, one) for one in known_of(party, conduct, release)]
+    return [_known(conduct, release, fact) for fact in facts_about(party, conduct, release)]
 
 
-def _known(conduct: Conduct, release: str, one: SoftwareFact) -> ClientFinding:
-    verdict, what = one.verdict, one.what
-    if not one.certain:
+def _known(conduct: Conduct, release: str, fact: SoftwareFact) -> ClientFinding:
+    verdict, what = fact.verdict, fact.what
+    if not fact.certain:
         verdict = "cannot say"
         what += "; whether it uses that was not seen"
-    told = UseVerdict(verdict, one.id, what)
-    return _whole(conduct, release, told, remedy=one.remedy, source=said(one.sources, CHECKED))
+    use_verdict = UseVerdict(verdict, fact.id, what)
+    return _whole(
+        conduct,
+        release,
+        use_verdict,
+        remedy=fact.remedy,
+        source=cite_sources(fact.sources, CHECKED),
+    )
 
 
 def _whole(
-    conduct: Conduct, release: str, told: UseVerdict, *, remedy: str = "", source: str = ""
+    conduct: Conduct, release: str, judgement: UseVerdict, *, remedy: str = "", source: str = ""
 ) -> ClientFinding:
     """A finding about the client as a whole."""
     return ClientFinding(
         release,
-        told.verdict,
-        told.evidence,
-        told.reason,
+        judgement.verdict,
+        judgement.evidence,
+        judgement.reason,
         requests=conduct.requests,
         first_us=min(use.first_us for use in conduct.uses),
         last_us=max(use.last_us for use in conduct.uses),

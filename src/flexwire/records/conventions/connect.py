@@ -72,15 +72,15 @@ Value(kind='string', value='plain: text'))
     """
     parser = _ConnectParser(text)
     try:
-        found = parser.value(0)
+        value = parser.value(0)
     except _NotStructuredError:
         if text.startswith(tuple(_BLANK)):
             raise MisreadError("Connect would read the blanks before the bracket only") from None
         return ConnectValue("string", text)
-    if found.kind != "string" and parser.rest():
-        reads = f"{short(found.value)} and drops {short(parser.rest())}"
+    if value.kind != "string" and parser.rest():
+        reads = f"{short(value.value)} and drops {short(parser.rest())}"
         raise MisreadError(f"Connect would read {reads}")
-    return found
+    return value
 
 
 class _ConnectParser:
@@ -125,34 +125,34 @@ class _ConnectParser:
         return piece
 
     def _take(self, piece: str) -> bool:
-        found = self._peek() == piece
-        self._next += found
-        return found
+        is_next = self._peek() == piece
+        self._next += is_next
+        return is_next
 
     def _scalar(self, piece: str | None, depth: int) -> ConnectValue:
-        found = None
+        value = None
         if piece and piece[0].isdecimal():
-            found = self._temporal(piece) or self._number(piece)
+            value = self._temporal(piece) or self._number(piece)
         elif piece and piece[0] in "+-":
-            found = self._number(piece)
-        if not found and depth:
+            value = self._number(piece)
+        if not value and depth:
             raise _NotStructuredError
-        return found or ConnectValue("string", self._text)
+        return value or ConnectValue("string", self._text)
 
     def _number(self, piece: str) -> ConnectValue | None:
-        found = _number(piece)
-        self._next += found is not None
-        return found
+        value = _number(piece)
+        self._next += value is not None
+        return value
 
     def _temporal(self, piece: str) -> ConnectValue | None:
         """Read a time, date or timestamp, whose colons may have split it into five tokens."""
         for more in (2 * _COLONS, 0):
             parts = [piece, *self._tokens[self._next + 1 : self._next + 1 + more]]
             if len(parts) == more + 1 and sum(map(len, parts)) <= _LONGEST:
-                found = _temporal("".join(parts))
-                if found:
+                value = _temporal("".join(parts))
+                if value:
                     self._next += 1 + more
-                    return found
+                    return value
         return None
 
     def _quoted(self) -> ConnectValue:
@@ -321,10 +321,10 @@ def _mapped(keys: list[ConnectValue], values: list[ConnectValue]) -> dict[Any, A
     value_type = _common(values) if key_type else None
     names = _aligned([key for key, _ in entries.values()], key_type)
     contents = _aligned([value for _, value in entries.values()], value_type)
-    found = dict(zip(names, contents, strict=True))
-    if len(found) != len(entries):
+    mapping = dict(zip(names, contents, strict=True))
+    if len(mapping) != len(entries):
         raise MisreadError("Connect would make one key of two in a map")
-    return found
+    return mapping
 
 
 _INT64 = range(INT64_MIN, INT64_MAX + 1)

@@ -68,8 +68,8 @@ def _named(convention: str | Convention) -> Convention:
     try:
         return CONVENTIONS[convention]
     except KeyError:
-        known = ", ".join(CONVENTIONS)
-        raise FlexwireError(f"no convention {short(convention)}; there are {known}") from None
+        names = ", ".join(CONVENTIONS)
+        raise FlexwireError(f"no convention {short(convention)}; there are {names}") from None
 
 
 class Candidate(NamedTuple):
@@ -101,11 +101,11 @@ def _candidate(convention: Convention, headers: list[RawHeader]) -> Candidate:
     # Where Spring's classes cannot be read, the header that holds them says so below.
     with suppress(RecordHeaderError):
         convention = convention.for_record(headers)
-    found = [_evidence(convention, key, data) for key, data in headers if data is not None]
+    judged = [_evidence(convention, key, data) for key, data in headers if data is not None]
     return Candidate(
         convention.name,
-        [evidence for evidence in found if evidence and evidence.weight > 0],
-        [evidence for evidence in found if evidence and evidence.weight < 0],
+        [evidence for evidence in judged if evidence and evidence.weight > 0],
+        [evidence for evidence in judged if evidence and evidence.weight < 0],
     )
 
 

@@ -28,13 +28,15 @@ def _condition() -> str:
         ValueType.BOOLEAN: f" and {rest} in (X'00', X'01')",
         ValueType.STRING: f" and is_valid_utf8(cast({rest} as string))",
     }
-    found = []
+    conditions = []
     # A byte[] may be anything; as one that begins so.
     for kind, sample in (_SAMPLES | {ValueType.STRING: "a", ValueType.BYTES: b"a"}).items():
         data = Typed(kind, sample).encode()
         size = f" and size = {len(data)}" if kind in _SAMPLES else ""
-        found.append(f"(substring(value, 1, 1) = X'{data[:1].hex()}'{size}{fits.get(kind, '')})")
-    return " or ".join(found)
+        conditions.append(
+            f"(substring(value, 1, 1) = X'{data[:1].hex()}'{size}{fits.get(kind, '')})"
+        )
+    return " or ".join(conditions)
 
 
 class TypedValues(Convention):

@@ -39,8 +39,8 @@ class ProducerRecord:
 
     def intercepted(self, *interceptors: Callable[[ProducerRecord], ProducerRecord]) -> Self:
         """Give the record as interceptors make it, each taking what the one before it gave."""
-        given: Self = _intercepted(self, interceptors)
-        return given
+        record: Self = _intercepted(self, interceptors)
+        return record
 
     def to_message(self, *, offset: int = 0, timestamp: int) -> Kip82Message:
         """Give the message to send; ``timestamp`` is for a record that has none of its own.
@@ -70,8 +70,8 @@ class ConsumerRecord:
 
     def intercepted(self, *interceptors: Callable[[ConsumerRecord], ConsumerRecord]) -> Self:
         """Give the record as interceptors make it, each taking what the one before it gave."""
-        given: Self = _intercepted(self, interceptors)
-        return given
+        record: Self = _intercepted(self, interceptors)
+        return record
 
     @classmethod
     def from_message(cls, topic: str, partition: int, message: Kip82Message) -> Self:

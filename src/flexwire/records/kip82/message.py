@@ -128,14 +128,16 @@ def write_entry(
 
     Raises `EncodeError` where it is larger than its size can say.
     """
-    fields = [key, headers, value] if headers else [key, value]
-    size = _PREFIX.size - ENTRY.size + sum(_LENGTH_SIZE + len(one or b"") for one in fields)
+    contents = [key, headers, value] if headers else [key, value]
+    size = (
+        _PREFIX.size - ENTRY.size + sum(_LENGTH_SIZE + len(content or b"") for content in contents)
+    )
     check_size(size, "")
     writer = Writer()
-    for one in fields:
-        NULLABLE_BYTES.write(writer, one)
+    for content in contents:
+        NULLABLE_BYTES.write(writer, content)
     attributes |= _HEADERS_MASK if headers else 0
     prefix = _PREFIX.pack(offset, size, 0, MAGIC, attributes, timestamp)
-    content = prefix[MESSAGE_CRC_START:] + writer.buffer
-    crc = zlib.crc32(content).to_bytes(CRC_SIZE, "big")
-    return prefix[: MESSAGE_CRC_START - CRC_SIZE] + crc + content
+    checked = prefix[MESSAGE_CRC_START:] + writer.buffer
+    crc = zlib.crc32(checked).to_bytes(CRC_SIZE, "big")
+    return prefix[: MESSAGE_CRC_START - CRC_SIZE] + crc + checked

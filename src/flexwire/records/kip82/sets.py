@@ -50,7 +50,7 @@ class DecodeOptions(NamedTuple):
     dialect: TypedDialect = TypedDialect.DOCUMENT
 
 
-def checked_reading(
+def to_decode_options(
     check_crc: bool,  # noqa: FBT001 - callers pass on what they were given
     max_inflated: int,
     dialect: TypedDialect = TypedDialect.DOCUMENT,
@@ -127,7 +127,7 @@ class MessageIterator(Iterator[Kip82Message]):
     def __next__(self) -> Kip82Message:
         while (message := next(self._waiting, None)) is None:
             start, data = next(self._entries)
-            self._waiting = iter(read_whole(data, start, self._reading).messages)
+            self._waiting = iter(decode_entry(data, start, self._reading).messages)
         return message
 
 
@@ -148,10 +148,10 @@ def decode_message_set(
     A damaged message raises `RecordError`; if its size is sound the iteration can go on after it,
     otherwise it is over.
     """
-    return MessageIterator(to_bytes(data), checked_reading(check_crc, max_inflated, dialect))
+    return MessageIterator(to_bytes(data), to_decode_options(check_crc, max_inflated, dialect))
 
 
-def read_whole(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
+def decode_entry(data: bytes, start: int, reading: DecodeOptions) -> DecodedEntry:
     """Read an entry that stands at ``start``; raises `RecordError` with an offset from there."""
     magic = data[MAGIC_AT]
     try:
@@ -193,26 +193,26 @@ def _read_new(data: bytes, reading: DecodeOptions) -> DecodedEntry:
 
 
 def _read_inner(data: bytes, wrapper: Kip82Entry, reading: DecodeOptions) -> list[Kip82Message]:
-    found: list[Kip82Entry] = []
+    inner: list[Kip82Entry] = []
     entries = EntryIterator(data)
-    for start, one in entries:
-        if one[MAGIC_AT] != MAGIC:
-            reason = f"magic {one[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
+    for start, data_of_entry in entries:
+        if data_of_entry[MAGIC_AT] != MAGIC:
+            reason = f"magic {data_of_entry[MAGIC_AT]} inside a wrapper of magic {MAGIC}"
             raise RecordError(reason, offset=start)
         try:
-            entry = _read_checked(one, reading)
+            entry = _read_checked(data_of_entry, reading)
         except RecordError as error:
             raise RecordError(error.reason, offset=start + error.offset) from None
         if entry.compression is not Compression.NONE:
             raise RecordError("a compressed message inside a wrapper", offset=start)
-        found.append(entry)
+        inner.append(entry)
     if entries.partial:
         raise RecordError("an inner message is cut off", offset=entries.partial.position)
-    if not found:
+    if not inner:
         raise RecordError("a wrapper message without inner messages")
     # As in magic 1: relative offsets, and nothing assigned yet where the wrapper is at 0.
-    base = wrapper.offset - found[-1].offset if wrapper.offset else 0
-    messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in found]
+    base = wrapper.offset - inner[-1].offset if wrapper.offset else 0
+    messages = [_message(entry, base + entry.offset, wrapper, reading) for entry in inner]
     if not all(INT64_MIN <= message.offset <= INT64_MAX for message in messages):
         raise RecordError("the offset of a message does not fit in 64 bits")
     return messages
@@ -333,7 +333,7 @@ def down_convert(
     "older consumers simply would consume a message oblivious to there being any headers". Raises
     `RecordError` as `decode_message_set` does, and for a partial message at the end.
     """
-    return _convert(data, checked_reading(check_crc, max_inflated), MESSAGE_SETS, _down)
+    return _convert(data, to_decode_options(check_crc, max_inflated), MESSAGE_SETS, _down)
 
 
 def up_convert(
@@ -347,23 +347,23 @@ def up_convert(
     "new consumer would simply get a message with empty headers". What was of magic 0 has the
     timestamp -1 and the type ``CreateTime``. Raises as `down_convert` does.
     """
-    return _convert(data, checked_reading(check_crc, max_inflated), (MAGIC,), _up)
+    return _convert(data, to_decode_options(check_crc, max_inflated), (MAGIC,), _up)
 
 
 def _convert(
     data: bytes | bytearray | memoryview,
     reading: DecodeOptions,
-    kept: tuple[int, ...],
+    magics: tuple[int, ...],
     convert: Callable[[DecodedEntry], bytes],
 ) -> bytes:
     converted = []
     entries = EntryIterator(to_bytes(data))
     for start, entry in entries:
-        if entry[MAGIC_AT] in kept:
+        if entry[MAGIC_AT] in magics:
             converted.append(entry)
             continue
         try:
-            converted.append(convert(read_whole(entry, start, reading)))
+            converted.append(convert(decode_entry(entry, start, reading)))
         except EncodeError as error:
             raise RecordError(f"cannot be converted: {error}", offset=start) from None
     if entries.partial:
@@ -373,7 +373,10 @@ def _convert(
 
 def _down(whole: DecodedEntry) -> bytes:
     return encode_batch(
-        [Record(one.offset, one.timestamp, one.key, one.value, []) for one in whole.messages],
+        [
+            Record(message.offset, message.timestamp, message.key, message.value, [])
+            for message in whole.messages
+        ],
         magic=MESSAGE_SETS[-1],
         compression=whole.compression,
         timestamp_type=whole.messages[0].timestamp_type,
@@ -383,5 +386,7 @@ def _down(whole: DecodedEntry) -> bytes:
 def _up(whole: DecodedEntry) -> bytes:
     messages = whole.messages
     if whole.magic == 0:
-        messages = [replace(one, timestamp_type=TimestampType.CREATE_TIME) for one in messages]
+        messages = [
+            replace(message, timestamp_type=TimestampType.CREATE_TIME) for message in messages
+        ]
     return encode_message_set(messages, compression=whole.compression)

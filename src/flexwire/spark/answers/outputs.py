@@ -1,11 +1,12 @@
-"""Outputs of analyses, as answers have them: their tables opened, their answers read and written.
+"""Open the tables of an output for answers, and read and write its answers.
 
 ```
 tables/answers/NAME/NAME.parquet     as a table, in one file
 answers/NAME.csv                     as CSV, to send round
 ```
-With Delta tables both are in the directory of the analysis, the table as answers/NAME.parquet: it
-is about one input, and percentiles of two cannot be added up.
+
+With Delta tables, both are in the directory of the analysis, and the table is answers/NAME.parquet.
+An answer is about one input, and percentiles of two inputs cannot be added up.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from flexwire.facts.units import shorten
 from flexwire.spark.archive import with_archive
 from flexwire.spark.dataframes import of_files, output_of
 from flexwire.spark.dataframes import read as read_stored
-from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explained, stopped
+from flexwire.spark.failures import SPARK_ERRORS, analysis_error, explain_failures, stop_at_end
 from flexwire.spark.inputs import mark_notes
 from flexwire.spark.publishing.output import ANSWERS
 from flexwire.spark.publishing.table_files import write_one_file
-from flexwire.spark.session import Start
-from flexwire.spark.settings import answering, are_small, java_for
+from flexwire.spark.session import SessionStart
+from flexwire.spark.settings import are_small, java_for, set_for_answers
 from flexwire.spark.tables import FORMAT
 from flexwire.tables.log_schema import LOG_TABLES
 from flexwire.tables.output import MARKER, MESSAGES, Output
@@ -65,13 +66,13 @@ if TYPE_CHECKING:
     from flexwire.tables.parquet import ValueRanges
     from flexwire.tables.spec_places import Path
 
-# How Parquet calls what is in a list, in its specification and as Arrow once did.
+# Parquet's names for the elements of a list: by its specification, and by older Arrow.
 _IN_LISTS: Final = re.compile(r"\.list\.(?:element|item)(?=\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedOutput:
-    """The output that tables were opened from, and the tables as they were then."""
+    """The output from which tables were opened, and the tables at that moment."""
 
     spark: SparkSession
     found: Output
@@ -91,11 +92,11 @@ class OpenedOutput:
         *,
         only: ValueRanges | None = None,
     ) -> DataFrame:
-        """Return what ``task`` makes of these columns of the files of these tables."""
+        """Apply ``task`` to these columns of the files of these tables, and return the result."""
         return of_files(self.spark, self.found, names, columns, task, schema, only=only)
 
     def hold_only(self, name: str, paths: Collection[Path], value: object) -> bool:
-        """Whether all values of columns of a table are this one or null, as its files say."""
+        """Return whether, by the files, these columns have only this value or null."""
         if name not in self.found.names:
             return True
         column_paths = {".".join(path) for path in paths}
@@ -109,7 +110,7 @@ class OpenedOutput:
 
 
 def _hold_only(group: pq.RowGroupMetaData, column_paths: set[str], value: object) -> bool:
-    """Whether a row group has all the columns, and says it of them."""
+    """Return whether a row group has all these columns, and its statistics confirm the value."""
     columns = map(group.column, range(group.num_columns))
     named = {_IN_LISTS.sub("", column.path_in_schema): column for column in columns}
     return column_paths <= named.keys() and all(
@@ -120,24 +121,24 @@ def _hold_only(group: pq.RowGroupMetaData, column_paths: set[str], value: object
 def _is_only(column: pq.ColumnChunkMetaData, value: object) -> bool:
     statistics = column.statistics
     if statistics is None or not statistics.has_min_max:
-        # Without any, or all null.
+        # There are no statistics, or all values are null.
         return bool(column.num_values == (0 if statistics is None else statistics.null_count))
     return bool(statistics.min == statistics.max == value)
 
 
 def open_tables(spark: SparkSession, out: str | FilePath) -> AnalysisTables:
-    """The tables of the analysis in ``out``, by path or URL; ``OUT/tables`` will do.
+    """Open the tables of the analysis in ``out``, by path or URL; ``OUT/tables`` also works.
 
-    Of Delta tables they are all analyses that are in. Raises `FlexwireError` where there is no
+    For Delta tables, these are the tables of all analyses. Raises `FlexwireError` if there is no
     complete analysis.
     """
     return tables_of(spark, output_of(out))
 
 
 def tables_of(spark: SparkSession, output: Output, *, is_small: bool = False) -> AnalysisTables:
-    """The tables of an output that was found, or is not published yet.
+    """Return the tables of an output that was found, or that is not published yet.
 
-    Small ones are one partition each, and what is asked of them is a job of one task.
+    A small table is one partition, and each question about it is a job of one task.
     """
 
     def read(name: str, columns: StructType | None = None) -> DataFrame:
@@ -167,16 +168,16 @@ def _read(
     spark: SparkSession, output: Output, name: str, columns: StructType | None = None
 ) -> DataFrame:
     schema = output.schema(name)
-    # Of Delta tables some files count, and not others beside them; in a store it has no keys.
+    # Only some of the files of a Delta table count. Files in a store have no keys.
     if type(output) is not Output or output.place.path is None:
         return read_stored(spark, output, name, schema)
-    # Spark's own reader of Parquet reads only the columns that an answer names.
+    # Spark's own reader of Parquet reads only the columns that an answer uses.
     return spark.read.schema(columns or spark_schema(schema)).parquet(
         output.where(f"tables/{name}")
     )
 
 
-def answers_of(
+def stored_answers(
     out: str | FilePath,
     asked: str | Iterable[str | Answer],
     labels: str | FilePath | None = None,
@@ -185,19 +186,19 @@ def answers_of(
     memory: str = DEFAULT_MEMORY,
     worker_memory: str | None = None,
 ) -> list[AnswerResult]:
-    """The answers ``asked``, as `choose_answers` has them, about the analysis in ``out``.
+    """Return the chosen answers about the analysis in ``out``; see `choose_answers`.
 
-    What the analysis has answered is read; Spark starts only for what it has not, for ``labels``,
-    and where the tables have grown since. Of internal topics there is what it has answered: where
-    all is asked, no more. Of tables that grow, ``notes`` say what was cut between analyses. Raises
-    as `open_tables` and `choose_answers` do, `ArgumentError` for one by name about internal topics
-    that it has not answered, and `AnalysisError` where one fails.
+    Stored answers are read. Spark starts only for answers that are not stored, for ``labels``, and
+    for tables that have grown since. About internal topics there are only stored answers; "all"
+    leaves out the others. For tables that grow, ``notes`` say what was cut between analyses. Raises
+    as `open_tables` and `choose_answers` do. Raises `ArgumentError` for an answer about internal
+    topics that is chosen by name but not stored, and `AnalysisError` if an answer fails.
     """
     chosen_answers, output = choose_answers(asked, ANSWERS_BY_NAME, labels), output_of(out)
     facts = _facts(out)
     counts = {} if facts is None else {answer.name: answer.rows for answer in facts.answers}
     stored = {
-        answer.name: _kept(answer, output, counts)
+        answer.name: _stored_answer(answer, output, counts)
         for answer in chosen_answers
         if labels is None or answer.asks
     }
@@ -212,15 +213,15 @@ def answers_of(
     if all(stored.get(answer.name) for answer in chosen_answers):
         return [results for results in stored.values() if results is not None]
     is_ours = SparkSession.getActiveSession() is None
-    start = Start(master, memory, worker_memory)
+    start = SessionStart(master, memory, worker_memory)
     explain = partial(
-        explained, lambda: "Answering", *(start.memories() if is_ours else (None, None))
+        explain_failures, lambda: "Answering", *(start.memories() if is_ours else (None, None))
     )
     is_small = are_small(output)
     with explain():
         spark = start.session(with_archive(java_for(output)))
-    asking = answering(spark, is_small=is_small)
-    with stopped(spark) if is_ours else nullcontext(), explain(), asking:
+    asking = set_for_answers(spark, is_small=is_small)
+    with stop_at_end(spark) if is_ours else nullcontext(), explain(), asking:
         tables = tables_of(spark, output, is_small=is_small)
         notes = boundary_notes(tables)
         results = [stored.get(answer.name) or ask(answer, tables) for answer in chosen_answers]
@@ -228,13 +229,13 @@ def answers_of(
 
 
 def sampled_in(out: str | FilePath) -> tuple[SampledCaptures, ...]:
-    """Which captures of the analysis in ``out`` hold a part of all that passed."""
+    """Return the captures of the analysis in ``out`` that hold only a part of the traffic."""
     facts = _facts(out)
     return () if facts is None else facts.sampled
 
 
 def notes_of(out: str | FilePath) -> tuple[str, ...]:
-    """What a user should hear of the analysis in ``out`` before its answers."""
+    """Return what a user should know about the analysis in ``out`` before its answers."""
     facts = _facts(out)
     if facts is None:
         return ()
@@ -243,19 +244,21 @@ def notes_of(out: str | FilePath) -> tuple[str, ...]:
 
 
 def _facts(out: str | FilePath) -> Facts | None:
-    """The facts of an analysis; None of one that an older release made."""
+    """Return the facts of an analysis, or None if an older release wrote them."""
     try:
         return Facts.from_json(json.loads(output_of(out).read("facts.json")))
     except (ValueError, FlexwireError):
         return None
 
 
-def _kept(answer: Answer, output: Output, counts: Mapping[str, int]) -> AnswerResult | None:
-    """Return what the analysis has answered, unless it was cut, or has other columns.
+def _stored_answer(
+    answer: Answer, output: Output, counts: Mapping[str, int]
+) -> AnswerResult | None:
+    """Return the stored answer, unless it was cut or has other columns.
 
-    What was asked of internal topics cannot be asked of its tables. So it is returned where it was
-    cut, and where an older release lacked the last columns: these are null. ``counts`` is how many
-    rows there were of each answer.
+    Internal topics cannot be asked again. So their stored answers are returned even if they were
+    cut, or if an older release lacked the last columns, which are then null. ``counts`` has the
+    number of rows of each answer.
     """
     name = f"answers/{answer.name}"
     if type(output) is not Output or name not in output.names:
@@ -274,7 +277,7 @@ def _kept(answer: Answer, output: Output, counts: Mapping[str, int]) -> AnswerRe
 def ask_or_explain(
     answer: Answer, tables: AnalysisTables, memory: str | None = None
 ) -> AnswerResult | UnansweredQuestion:
-    """Ask one answer; where that fails, say so. ``memory`` is what we gave Java, if we did."""
+    """Ask one answer, or return why it fails. ``memory`` is Java's, if we chose it."""
     try:
         return ask(answer, tables)
     except SPARK_ERRORS as error:
@@ -286,9 +289,9 @@ def ask_or_explain(
 
 
 def to_send(result: AnswerResult, part: Mapping[str, float | str]) -> AnswerResult:
-    """An answer as it is sent round: where it is about a ``part`` of what passed, rows say so.
+    """Return an answer for sending round. If it is about a ``part`` of the traffic, rows say so.
 
-    Answers of logs are about all that the logs have.
+    Answers about logs cover everything in the logs.
     """
     if not part or result.answer.asks or result.answer.of_logs:
         return result
@@ -305,11 +308,11 @@ def write_answers(
     grows: bool,
     part: Mapping[str, float | str],
 ) -> None:
-    """Write them, and whose their directory is; ``grows`` where the tables are Delta's.
+    """Write answers, and a marker in their directory; ``grows`` is true for Delta tables.
 
-    ``part`` is what is said of captures that do not hold all that passed (`part_columns`).
+    ``part`` describes captures that do not hold all traffic (`part_columns`).
     """
-    # What has it, a later analysis may replace.
+    # A later analysis may replace a directory with this marker.
     place.write(f"{ANSWERS}/{MARKER}", json.dumps({"format": FORMAT}).encode() + b"\n")
     for result in results:
         name = result.answer.name

@@ -10,8 +10,8 @@ from flexwire.arguments import refuse
 from flexwire.errors import FlexwireError
 from flexwire.facts.units import moment_at
 from flexwire.spark.delta.layout import ALWAYS, TABLES, split, with_logs
-from flexwire.spark.delta.ledger import IN, Entry, Ledger
-from flexwire.spark.delta.logs import Log, added
+from flexwire.spark.delta.ledger import IN, Ledger, LedgerEntry
+from flexwire.spark.delta.logs import TableLog, added_files
 from flexwire.storage.output_directory import OutputDirectory
 from flexwire.storage.store_listing import FileEntry as File
 from flexwire.tables.keys import ANALYSIS
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
-    from flexwire.spark.delta.layout import DeltaPlace
+    from flexwire.spark.delta.layout import DeltaDirectory
 
 
 # When a file was written, no table says.
@@ -54,16 +54,16 @@ class DeltaOutput(Output):
     @property
     def names(self) -> list[str]:
         """The tables to which one of the analyses has added."""
-        return sorted({one["name"] for entry in self.entries for one in entry.tables})
+        return sorted({table["name"] for entry in self.entries for table in entry.tables})
 
     def files(self, name: str) -> list[File]:
         """The files of a table that are in."""
-        runs = {one.analysis for one in self.entries}
-        found = added(self._table(name))
+        runs = {entry.analysis for entry in self.entries}
+        files = added_files(self._table(name))
         return [
-            File(f"{TABLES}/{name}/{one['path']}", one["size"], _NEVER, "")
-            for one in found
-            if one[ANALYSIS] in runs
+            File(f"{TABLES}/{name}/{file['path']}", file["size"], _NEVER, "")
+            for file in files
+            if file[ANALYSIS] in runs
         ]
 
     def schema(self, name: str) -> pa.Schema:
@@ -72,20 +72,20 @@ class DeltaOutput(Output):
 
     def dataset(self, name: str) -> ds.Dataset:
         """A table as a dataset of pyarrow."""
-        runs = [one.analysis for one in self.entries]
+        runs = [entry.analysis for entry in self.entries]
         table = self._table(name)
         return table.to_pyarrow_dataset(file_pruning_predicate=[(ANALYSIS, "in", runs)])
 
     def _table(self, name: str) -> DeltaTable:
-        table = Log(self.out, name).open() if name in self.names else None
+        table = TableLog(self.out, name).open() if name in self.names else None
         if table is None:
             raise refuse("name", f"a table of {self.out}", name)
         return table
 
     @cached_property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[LedgerEntry]:
         """The analyses that are in, the first one first."""
-        return [one for one in Ledger(self.out).entries() if one.state == IN]
+        return [entry for entry in Ledger(self.out).entries() if entry.state == IN]
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class StagedOutput(Output):
     ``place`` is the one that they grow in.
     """
 
-    staged: DeltaPlace
+    staged: DeltaDirectory
     counts: Mapping[str, int]
 
     @cached_property
@@ -106,21 +106,21 @@ class StagedOutput(Output):
     @cached_property
     def _listed(self) -> dict[str, list[File]]:
         # Without a row a table has no file here.
-        found: dict[str, list[File]] = {name: [] for name in ALWAYS}
-        for one in self.staged.entries(f"{TABLES}/"):
-            table, _ = split(one.name)
-            found.setdefault(table, []).append(one._replace(name=self.staged.at(one.name)))
-        return {table: sorted(files) for table, files in with_logs(found).items()}
+        tables: dict[str, list[File]] = {name: [] for name in ALWAYS}
+        for entry in self.staged.entries(f"{TABLES}/"):
+            table, _ = split(entry.name)
+            tables.setdefault(table, []).append(entry._replace(name=self.staged.at(entry.name)))
+        return {table: sorted(files) for table, files in with_logs(tables).items()}
 
 
 def output(out: str | Path) -> DeltaOutput:
     """The grown output in ``out``, by path or URL, with the report of the last analysis."""
     if not isinstance(out, str) and not hasattr(out, "__fspath__"):
         raise refuse("out", "a str or Path", out)
-    place = OutputDirectory(str(out))
-    found = [one for one in Ledger(place).entries() if one.state == IN]
-    if not found:
+    directory = OutputDirectory(str(out))
+    entries = [entry for entry in Ledger(directory).entries() if entry.state == IN]
+    if not entries:
         raise FlexwireError(
-            f"there is no complete analysis in {place}: its {LEDGER} is not there, or has none"
+            f"there is no complete analysis in {directory}: its {LEDGER} is not there, or has none"
         )
-    return DeltaOutput(place.child(f"{RUNS}/{found[-1].analysis}"), place)
+    return DeltaOutput(directory.child(f"{RUNS}/{entries[-1].analysis}"), directory)

@@ -54,14 +54,14 @@ class RunStaging(Staging):
     """
 
     run: str
-    kept: list[str] = field(default_factory=list, kw_only=True)
+    committed_runs: list[str] = field(default_factory=list, kw_only=True)
 
 
 S = TypeVar("S", bound=RunStaging)
 
 
 @contextmanager
-def begun_run(
+def begin_run(
     out: OutputDirectory, make: Callable[[str], S], remove: Callable[[OutputDirectory, str], None]
 ) -> Iterator[S]:
     """Begin a run in ``out``, which ``make`` makes by its name; one that is not kept is removed.
@@ -78,16 +78,16 @@ def begun_run(
         # A write that failed may have been taken, and a store that is asked now may answer with
         # what was there before. Where it was not taken, or removing fails too, a later analysis
         # removes the run.
-        if staging is None or not staging.kept:
+        if staging is None or not staging.committed_runs:
             with suppress(Exception):
                 remove(out, run)
         raise
-    if not staging.kept:
+    if not staging.committed_runs:
         remove(out, run)
 
 
 @dataclass(frozen=True)
-class StoredStaging(RunStaging):
+class StoreStaging(RunStaging):
     """What one analysis writes to a store."""
 
     @property
@@ -106,41 +106,41 @@ class StoredStaging(RunStaging):
             where = self.files.child("tables")
             raise FlexwireError(f"{where} is unfinished, as it has no {SUCCESS}")
         self.remove_unnamed()
-        before = current_run(self.out).get("run")
-        told = {"format": CURRENT_FORMAT, "run": self.run, "before": before}
-        self.kept.append(self.run)
-        self.out.write(CURRENT, json.dumps(told, indent=1).encode() + b"\n")
+        previous = current_run(self.out).get("run")
+        content = {"format": CURRENT_FORMAT, "run": self.run, "before": previous}
+        self.committed_runs.append(self.run)
+        self.out.write(CURRENT, json.dumps(content, indent=1).encode() + b"\n")
 
 
 @contextmanager
-def stored_staging(
+def store_staging(
     out: OutputDirectory, abandoned: float = ABANDONED_SECONDS
-) -> Iterator[StoredStaging]:
+) -> Iterator[StoreStaging]:
     """A place for one analysis into ``out``; what is not published is removed in the end."""
 
-    def make(run: str) -> StoredStaging:
+    def make(run: str) -> StoreStaging:
         sweep(out, run, abandoned)
-        return StoredStaging(out, run)
+        return StoreStaging(out, run)
 
-    with begun_run(out, make, _remove) as staging:
+    with begin_run(out, make, _remove) as staging:
         yield staging
 
 
 def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) -> None:
     """Remove what analyses that are over have left in ``out``."""
-    began = {one.name.rpartition("/")[2]: one.modified for one in out.entries(f"{STAGING}/")}
+    began = {entry.name.rpartition("/")[2]: entry.modified for entry in out.entries(f"{STAGING}/")}
     if own not in began:
         # The listing is older than this analysis, and has no time to compare with.
         return
     current = current_run(out)
-    kept = {own, current.get("run"), current.get("before")}
+    kept_runs = {own, current.get("run"), current.get("before")}
     for run, first in began.items():
-        if run in kept or not RUN.fullmatch(run):
+        if run in kept_runs or not RUN.fullmatch(run):
             continue
         if not current and out.child(f"{RUNS}/{run}").exists(f"tables/{SUCCESS}"):
             # It may be the output: that a store says it has no current.json is no proof.
             continue
-        newest = max([first, *(one.modified for one in out.entries(f"{RUNS}/{run}/"))])
+        newest = max([first, *(entry.modified for entry in out.entries(f"{RUNS}/{run}/"))])
         # By the store's own clock: ours may be another.
         if (began[own] - newest).total_seconds() > abandoned:
             _remove(out, run)
@@ -148,7 +148,7 @@ def sweep(out: OutputDirectory, own: str, abandoned: float = ABANDONED_SECONDS) 
 
 def _remove(out: OutputDirectory, run: str) -> None:
     files = out.child(f"{RUNS}/{run}")
-    files.remove([one.name for one in files.entries("")])
+    files.remove([entry.name for entry in files.entries("")])
     files.sweep(datetime.max.replace(tzinfo=UTC))
     # Last: what is left where this is ended is found again.
     out.remove([f"{STAGING}/{run}"])

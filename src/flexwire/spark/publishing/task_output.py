@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import google_crc32c
 
 from flexwire.errors import ArgumentError
-from flexwire.spark.publishing.manifest import TABLES, Written, check_there
+from flexwire.spark.publishing.manifest import TABLES, WrittenFile, check_there
 from flexwire.spark.scratch import local_directory
 from flexwire.storage.local import make_private_directory
 
@@ -42,32 +42,32 @@ def as_it_is(local: Path, _table: str, name: str, rows: int) -> Iterable[tuple[P
 
 
 @dataclass(slots=True)
-class Drop:
+class TaskOutput:
     """Where the work of a task hands over the files that it finished.
 
     ``place`` is the one below which the output is, ``scratch`` a directory of this attempt's own
     for files that are not finished: on the same file system where the output is on one, and gone
     when the attempt is over. ``arrange`` says which files a finished one becomes. One that
-    ``remembers`` knows in the end what all tasks have written.
+    ``keeps_files`` knows in the end what all tasks have written.
     """
 
-    place: OutputDirectory
+    directory: OutputDirectory
     scratch: Path = field(default_factory=Path)
-    files: list[Written] = field(default_factory=list)
+    files: list[WrittenFile] = field(default_factory=list)
     arrange: Arrange = as_it_is
-    remembers: bool = False
+    keeps_files: bool = False
     counts: Counter[str] = field(default_factory=Counter)
 
-    def told(self, files: Iterable[Written]) -> Iterator[Written]:
-        """Give the files that tasks have written, which are in `files` then, if it remembers.
+    def count_files(self, files: Iterable[WrittenFile]) -> Iterator[WrittenFile]:
+        """Give the files that tasks have written, which are in `files` then, if it keeps them.
 
-        How many each table has is in `counts` then, whether it remembers or not.
+        How many each table has is in `counts` then, whether it keeps them or not.
         """
-        for one in files:
-            self.counts[one.table] += 1
-            if self.remembers:
-                self.files.append(one)
-            yield one
+        for file in files:
+            self.counts[file.table] += 1
+            if self.keeps_files:
+                self.files.append(file)
+            yield file
 
     def put(
         self, local: Path, table: str, name: str, rows: int | None = None, *, folder: str = TABLES
@@ -91,19 +91,19 @@ class Drop:
                 f"expected a table and a name whose parts begin with neither dot nor underscore, "
                 f"got {table!r} and {name!r}"
             )
-        if any(one.name == full for one in self.files):
+        if any(file.name == full for file in self.files):
             raise ArgumentError(f"{full} was handed over before; each file needs a name of its own")
-        noted = Written(full, table, local.stat().st_size, rows, _crc(local))
-        if self.place.path is not None:
-            check_there(self.place.path)
-        self.place.put(local, full)
+        noted = WrittenFile(full, table, local.stat().st_size, rows, _crc(local))
+        if self.directory.path is not None:
+            check_there(self.directory.path)
+        self.directory.put(local, full)
         local.unlink(missing_ok=True)
         self.files.append(noted)
 
     @contextmanager
-    def opened(self, number: int) -> Iterator[Drop]:
-        """Give the drop of one attempt of a task."""
-        root = self.place.path
+    def open_attempt(self, number: int) -> Iterator[TaskOutput]:
+        """Return the output of one attempt of a task."""
+        root = self.directory.path
         if root is None:
             # Spark removes these directories when the executor ends, however its workers do.
             base = local_directory()
@@ -113,7 +113,7 @@ class Drop:
             make_private_directory(base)
         scratch = Path(tempfile.mkdtemp(prefix=f"{number:06d}-", dir=base))
         try:
-            yield Drop(self.place, scratch, arrange=self.arrange)
+            yield TaskOutput(self.directory, scratch, arrange=self.arrange)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 

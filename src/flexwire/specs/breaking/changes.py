@@ -1,13 +1,12 @@
-"""All that a change of a message spec breaks, each break once for all its versions.
+"""Find everything that a change of a message spec breaks, each break once for all its versions.
 
-Old messages stand beside new ones, and some of the old ones are gone. A message is gone if what was
-given would have to hold it. Only what was given is compared: when one file is compared with a
-release, the release's other messages are not missed.
+Old messages are matched with new ones, and some old messages may be gone. A message is gone only if
+the new input would have to contain it. Only the given input is compared: if one file is compared
+with a release, the other messages of the release are not missed.
 
-Versions that were a preview break nothing. A request says `latestVersionUnstable`: brokers offer
-its highest version only if `unstable.api.versions.enable` is set, and Kafka may still change that
-version. The response has the same version, and only the request has the word. Source: KAFKA-14391,
-Kafka 3.5.
+Preview versions break nothing. If a request has `latestVersionUnstable`, brokers offer its highest
+version only if `unstable.api.versions.enable` is set, and Kafka may still change that version. The
+same holds for the response, although only the request has the word. Source: KAFKA-14391, Kafka 3.5.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
 @cache
 def breaking_rules() -> dict[str, BreakingRule]:
-    """Every rule by its id, in alphabetical order."""
+    """Return every rule by its id, in alphabetical order."""
     return rules_of(rules)
 
 
@@ -48,8 +47,8 @@ def breaking_rules() -> dict[str, BreakingRule]:
 class BreakingChange:
     """One thing that a change of specs breaks.
 
-    ``position`` is a place in the new spec; the first line where the message is gone. ``versions``
-    are those it breaks, empty where it breaks the message as a whole.
+    ``position`` is a place in the new spec, or the first line if the message is gone. ``versions``
+    are the versions in which it breaks, and are empty if the message breaks as a whole.
     """
 
     rule: BreakingRule
@@ -60,7 +59,7 @@ class BreakingChange:
 
     @property
     def text(self) -> str:
-        """The reason, with the versions it holds for."""
+        """The reason, with the versions in which it holds."""
         if not self.versions:
             return self.reason
         several = "s" if len(self.versions) > 1 else ""
@@ -72,7 +71,7 @@ class BreakingChange:
 def find_changes(
     old: Edition, new: Edition | None, rules: Iterable[BreakingRule]
 ) -> list[BreakingChange]:
-    """Compare a message in all the versions that old and new both have; None if it is gone.
+    """Compare a message in all versions that old and new have; ``new`` is None if it is gone.
 
     Raises `SpecError` for a spec that cannot be laid out.
     """
@@ -106,10 +105,10 @@ def find_changes(
 
 
 def _runs(old: Edition, new: Edition) -> Iterator[tuple[int, range]]:
-    """The versions that both have, in runs in which neither side's layout changes.
+    """Yield the versions that both have, in runs in which neither side changes its layout.
 
-    With each run, the old version that its first one is compared with: another one only where
-    numbers have changed their meaning.
+    Each run comes with the old version to compare with its first version. The two differ only if a
+    version number has changed its meaning.
     """
     same = continued(old.spec, new.spec)
     if same is not None:
@@ -139,9 +138,10 @@ def _differences(
 
 
 def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
-    """Pair the old messages with the new ones: by name, else by an api key under a new name.
+    """Pair old messages with new ones: by name, or by an api key under a new name.
 
-    An old message that is gone has None; one that what was given need not hold is left out.
+    An old message that is gone is paired with None. An old message that the new input need not
+    contain is left out.
     """
     partners = {name: new.get(name) or partner for name, partner in _by_key(old, new)}
     matched = [(edition, partners[name]) for name, edition in old.items()]
@@ -152,10 +152,10 @@ def match_messages(old: Editions, new: Editions) -> Iterator[Matched]:
 
 
 def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]]:
-    """By old name: the message that has its api key and type now, and had another name before.
+    """For each old name, yield the new message that has its api key and type under a new name.
 
-    Api keys of requests are those of all Kafka. Records have theirs in each module anew, so there
-    the two must stand in directories that have other messages in common, if any has.
+    Api keys of requests are unique in all of Kafka. Each module numbers its records anew. So two
+    records match only if their directories have other messages in common, where any directories do.
     """
     by_key = defaultdict(list)
     for name, edition in new.items():
@@ -178,13 +178,13 @@ def _by_key(old: Editions, new: Editions) -> Iterator[tuple[str, Edition | None]
 
 
 class _Scope:
-    """The places whose messages the new side would hold, if they still existed.
+    """The places whose messages the new side would contain, if they still existed.
 
-    Directories are called otherwise from place to place, so they are known by what they hold: two
-    stand for each other where they have a message in common, or the same path from what was given.
-    Where the whole of what was given as old stands inside of what was given as new, all of it is
-    asked for; else, and in a release, whose other modules may not have been imported, what stands
-    in directories that stand for each other.
+    Directories have different names in different places, so they are recognised by their content.
+    Two directories correspond if they have a message in common, or the same path from the given
+    path. If the whole old input is inside the new input, all its messages are expected. Otherwise
+    only those in corresponding directories are expected. The same holds for a release, because some
+    of its modules may not have been imported.
     """
 
     def __init__(self, matched: list[Matched], new: Editions) -> None:
@@ -212,7 +212,7 @@ class _Scope:
         self.roots = {before.root for before, after in shared if _holds(after, before)}
 
     def would_have(self, place: SpecOrigin) -> bool:
-        """Whether the new side would have a message of this place."""
+        """Return whether the new side would have a message of this place."""
         return (
             self.everything
             or place.given is InputKind.FILE
@@ -222,7 +222,7 @@ class _Scope:
 
 
 def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
-    """Whether the top of the old stands inside of the new, seen from directories alike."""
+    """Return whether the new input contains the old one, by corresponding directories."""
     inside = f"/{after.directory}".endswith(f"/{before.directory}") or not before.directory
     return after.given is InputKind.TREE and inside
 
@@ -230,7 +230,7 @@ def _holds(after: SpecOrigin, before: SpecOrigin) -> bool:
 def without_unstable(editions: Mapping[str, Edition]) -> dict[str, Edition]:
     """Return the messages by name, without the versions that their requests call unstable.
 
-    A response without its request is left as it is, because nothing says what was unstable.
+    A response without its request stays as it is, because nothing says which version was unstable.
     """
     unstable = {
         edition.spec.api_key: edition.spec.valid_versions.highest

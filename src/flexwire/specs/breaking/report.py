@@ -1,4 +1,4 @@
-"""What a change of specs breaks, as findings."""
+"""Report what a change of specs breaks, as findings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BreakingConfig(Protocol):
-    """What is asked for, as `flexwire.specs.lint.config.Config` says it."""
+    """What to look for, as `flexwire.specs.lint.config.Config` provides it."""
 
     @property
     def mode(self) -> Mode:
@@ -43,11 +43,11 @@ def compare(
     *,
     unstable: bool = False,
 ) -> Report:
-    """Compare all messages of the old set with the new one's, by the rules named.
+    """Compare all messages of the old set with those of the new set, by the named rules.
 
-    ``texts`` are those of the new specs; comments in them allow what they name. Messages that only
-    the new set has break nothing. A change of a version that the old set calls unstable breaks
-    nothing either and is only counted, unless ``unstable``. Raises `SpecError` for a spec that
+    ``texts`` are the texts of the new specs; comments in them allow the findings that they name.
+    Messages that only the new set has break nothing. Changes of a version that the old set calls
+    unstable are only counted, unless ``unstable`` is true. Raises `SpecError` for a spec that
     cannot be laid out.
     """
     everything = _compare(old, new, texts, rules, config)
@@ -75,7 +75,7 @@ def _compare(
     findings: list[Finding] = []
     files = {_source(edition) for edition in new.values()}
     for edition, partner in match_messages(old, new):
-        # What is gone is reported where it was.
+        # A message that is gone is reported in its old file.
         text = texts.get(partner.spec.name) if partner else None
         source = _source(partner or edition)
         path = (partner or edition).path or source

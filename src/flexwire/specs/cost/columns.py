@@ -1,9 +1,9 @@
-"""How large frames are in every encoding, from the columns of a message table.
+"""Measure frames in every encoding, from the columns of a message table.
 
-What `Meter` measures message by message and field by field is measured here for millions of whole
-frames, or for a sample of them. No byte is written and no object made, because `message_sizes`
-returns what the reference would write. Record batches are not in the table. They are the same bytes
-in every encoding, so that stand-ins of their size will do.
+`CostMeter` measures message by message and field by field. This file measures millions of whole
+frames, or a sample of them. It writes no bytes and creates no objects, because `message_sizes`
+returns the size that the reference would write. Record batches are not in the table. They have the
+same bytes in every encoding, so stand-ins of the same size replace them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 
 from flexwire.columnar import message_sizes, message_type
 from flexwire.errors import FlexwireError
-from flexwire.protocol.headers import header_version
 from flexwire.schema.catalog import catalog, per_catalog
+from flexwire.schema.header_versions import HEADER_NAMES, header_version
 from flexwire.schema.message_schemas import schemas_of
-from flexwire.schema.spec import MessageType
 from flexwire.specs.cost.meter import HEADER_ENCODINGS
 from flexwire.specs.cost.sides import ErrorTaggedSpecs, bundled_specs
 from flexwire.specs.cost.tagging import newly_tagged
@@ -41,8 +40,11 @@ if TYPE_CHECKING:
 ERROR_TAGS: Final = "error_tags"
 """The column for Kafka's encoding with errors as tagged fields, KIP-636."""
 WITHOUT_ERROR_TAGS: Final = "without_error_tags"
-"""The column for what KIP-636 is to be compared with: it makes a message flexible, if it has to,
-and what that saves is KIP-482's. So by KIP-482, and as sent where KIP-636 leaves it alone."""
+"""The column to compare with KIP-636, which makes a message flexible if necessary.
+
+The bytes that this saves belong to KIP-482. So this column has the size by KIP-482, and the size as
+sent if KIP-636 leaves the message alone.
+"""
 FRAME_SIZES: Final = pa.schema(
     [
         *((encoding.value.replace("-", "_"), pa.int64()) for encoding in Encoding),
@@ -51,7 +53,7 @@ FRAME_SIZES: Final = pa.schema(
         ("has_error", pa.bool_()),
     ]
 )
-"""Of each frame: its bytes in each encoding, and whether an error code in it is not 0."""
+"""For each frame: its size in each encoding, and whether some error code in it is not 0."""
 NEEDED: Final = (
     "api_key",
     "body_version",
@@ -63,13 +65,12 @@ NEEDED: Final = (
 """The columns of a message table that `frame_sizes` reads."""
 
 _LENGTH = 4
-# The stand-ins of record batches are memory that is reserved and never touched.
+# The stand-ins of record batches are memory that is reserved and never written.
 _MOST_BYTES = 64 * 1024 * 1024
-_HEADERS = {MessageType.REQUEST: "RequestHeader", MessageType.RESPONSE: "ResponseHeader"}
 
 
 class _ErrorTaggedVersion(NamedTuple):
-    """A version with its errors tagged: its spec and number, and where its error codes are."""
+    """A version with tagged errors: its spec, its number, and the places of its error codes."""
 
     spec: MessageSpec
     version: int
@@ -77,20 +78,20 @@ class _ErrorTaggedVersion(NamedTuple):
 
 
 def frame_sizes(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Measure the frames of one message, a row for each: `FRAME_SIZES`.
+    """Measure the frames of one message and return a row for each: `FRAME_SIZES`.
 
-    ``rows`` has the columns `NEEDED`. A size is null where the encoding has no place for a value,
-    as that without tagged fields has none for these, and where the body is null. ``has_error`` is
-    null where KIP-636 leaves the message alone or it has no error code. The four bytes of a frame's
-    length count.
+    ``rows`` has the columns `NEEDED`. A size is null if the encoding has no place for a value (such
+    as tagged fields in an encoding without them), and if the body is null. ``has_error`` is null if
+    KIP-636 leaves the message alone or the message has no error code. Sizes include the four bytes
+    of a frame's length.
     """
-    parts = [_measured(message, part).columns for part in _parts(rows)]
+    parts = [_measure_rows(message, part).columns for part in _parts(rows)]
     columns = [pa.concat_arrays(each) for each in zip(*parts, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=FRAME_SIZES)
 
 
 def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Cut rows where record batches of so many bytes would be too many for one column."""
+    """Cut rows into parts whose record batches fit into one column."""
     which = np.cumsum(rows["size"].fill_null(0).to_numpy(zero_copy_only=False)) // _MOST_BYTES
     ends = [*(np.flatnonzero(np.diff(which)) + 1).tolist(), rows.num_rows]
     begin = 0
@@ -99,14 +100,15 @@ def _parts(rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         begin = end
 
 
-def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+def _measure_rows(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
     versions = rows["body_version"]
     body = fitted(rows["body"], message_type(message))
     different_versions = versions.unique().to_pylist()
     sizes_by_encoding: dict[Encoding, pa.Int64Array] = {}
     alike: dict[tuple[int | None, ...], pa.Int64Array] = {}
     for encoding in Encoding:
-        # Of versions that two encodings lay out alike, the programs of one of them will do.
+        # If two encodings lay out all versions in the same way, the sizes of one are those of the
+        # other.
         key = tuple(_layout(message, version, encoding) for version in different_versions)
         if key not in alike:
             headers = _header_versions(message, versions, encoding)
@@ -119,7 +121,7 @@ def _measured(message: str, rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _layout(message: str, version: int | None, encoding: Encoding) -> int | None:
-    """Give what is the same for two encodings that write a version in the same way."""
+    """Return a key that is equal for two encodings that write a version in the same way."""
     try:
         return None if version is None else id(schemas_of(message).schema(version, encoding))
     except FlexwireError:
@@ -138,14 +140,14 @@ def _body_sizes(
 def _header_sizes(
     message: str, rows: pa.RecordBatch, versions: pa.Array, encoding: Encoding
 ) -> pa.Int64Array:
-    """Give the bytes of the headers, with the length of the frame."""
+    """Return the sizes of the headers, with the four bytes of the frame's length."""
     kind = catalog().entry(message).type
-    header = message_type(_HEADERS[kind])
+    header = message_type(HEADER_NAMES[kind])
     columns = {"client_id": rows["client_id"]}
     fields = [_header_field(field, rows, columns) for field in header]
     structs = pa.StructArray.from_arrays(fields, fields=list(header))
     encoding = encoding if encoding in HEADER_ENCODINGS else Encoding.KAFKA
-    return pc.add(_body_sizes(_HEADERS[kind], structs, versions, encoding), _LENGTH)
+    return pc.add(_body_sizes(HEADER_NAMES[kind], structs, versions, encoding), _LENGTH)
 
 
 def _header_field(field: pa.Field, rows: pa.RecordBatch, columns: dict[str, pa.Array]) -> pa.Array:
@@ -154,7 +156,7 @@ def _header_field(field: pa.Field, rows: pa.RecordBatch, columns: dict[str, pa.A
         return fitted(tags, field.type)
     if field.name in columns:
         return columns[field.name].cast(field.type)
-    # Numbers take the same bytes, whatever they are.
+    # All numbers take the same bytes.
     return pa.repeat(pa.scalar(0, field.type), rows.num_rows)
 
 
@@ -174,7 +176,8 @@ def _header_version(message: str, version: int, encoding: Encoding) -> int | Non
 
 def _header_of(message: str, version: int, *, flexible: bool) -> int:
     entry = catalog().entry(message)
-    return header_version(entry.api_key or 0, entry.type, version, flexible=flexible)
+    header = entry.header_versions.of(version)
+    return header_version(entry.type, entry.api_key, header, flexible=flexible)
 
 
 def _by_version(versions: pa.Array, value_of: Any) -> pa.Array:
@@ -194,7 +197,7 @@ def _with_error_tags(
     body: pa.StructArray,
     sizes_by_encoding: dict[Encoding, pa.Int64Array],
 ) -> tuple[pa.Int64Array, pa.Int64Array, pa.BooleanArray]:
-    """Give the sizes with errors as tagged fields and without, and whether a code is set."""
+    """Return the sizes with and without tagged errors, and whether a code is set."""
     versions, kafka = rows["body_version"], sizes_by_encoding[Encoding.KAFKA]
     sizes = [kafka.filter(versions.is_null())]
     without = [*sizes]
@@ -205,7 +208,7 @@ def _with_error_tags(
         order.append(np.flatnonzero(np.asarray(these)))
         is_all = len(order[-1]) == len(rows)
         part, bodies = (rows, body) if is_all else (rows.filter(these), body.filter(these))
-        tagged = _tagged(message, version)
+        tagged = _find_error_tagged(message, version)
         before = kafka if tagged is None else sizes_by_encoding[Encoding.FLEXIBLE]
         without.append(before if is_all else before.filter(these))
         if tagged is None:
@@ -224,8 +227,8 @@ def _with_error_tags(
 
 @per_catalog
 @lru_cache(maxsize=4096)
-def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
-    """Give a version with its errors tagged; None where it has none."""
+def _find_error_tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
+    """Return a version with tagged errors, or None if it has no errors."""
     old = bundled_specs()
     named = (message, None, None)
     edition = old.find(named)
@@ -237,7 +240,7 @@ def _tagged(message: str, version: int) -> _ErrorTaggedVersion | None:
     schemas = old.schema(edition, version, Encoding.KAFKA), old.schema(tagged, at, Encoding.KAFKA)
     errors = newly_tagged(*schemas, {})
     if not errors and schemas[0].flexible == schemas[1].flexible:
-        # The other message of the API has them.
+        # Only the other message of the API has errors.
         return None
     codes = tuple(
         (*error.at.steps, error.at.old.attribute)
@@ -258,7 +261,7 @@ def _tagged_sizes(
 
 
 def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.BooleanArray:
-    """Say of each row whether one of the codes is not 0; null without a code."""
+    """Return for each row whether one of the codes is not 0; null if the row has no code."""
     seen, is_set = np.zeros(len(body), bool), np.zeros(len(body), bool)
     for steps in codes:
         values, rows = body, np.arange(len(body))
@@ -272,13 +275,13 @@ def _any_set(body: pa.StructArray, codes: tuple[tuple[str, ...], ...]) -> pa.Boo
     return pa.array(is_set, mask=~seen)
 
 
-# Columns of a table, as those of a message.
+# Columns of a table, as columns of a message.
 
 
 def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a column with the fields that ``kind`` has, and of record bytes stand-ins of their size.
+    """Return a column with the fields of ``kind``, and stand-ins of equal size for record bytes.
 
-    A field that only ``kind`` has is left out. Nothing else is copied.
+    Fields that only ``kind`` has are left out. Nothing else is copied.
     """
     if pa.types.is_list(kind):
         values = fitted(array.values, kind.value_type)
@@ -302,7 +305,7 @@ def fitted(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
-    """Give values of these sizes, null for null: zeros in memory that nobody touches."""
+    """Return values of these sizes, null for null: zeros in memory that is never touched."""
     ends = np.zeros(len(sizes) + 1, np.int32)
     np.cumsum(sizes.fill_null(0).to_numpy(zero_copy_only=False), out=ends[1:])
     valid = None
@@ -314,9 +317,9 @@ def _stand_ins(sizes: pa.Int64Array) -> pa.BinaryArray:
 
 AS_SENT: Final = "kafka"
 """The column of `SAMPLE` for frames as they were sent."""
-# Of each octave of frames after these, as 256 to 511, one in 32 is measured, in a block from its
-# start and one from its middle on: files are read only where they are, and a connection is
-# measured from its start to its end.
+# After these frames, one in 32 of each octave (such as 256 to 511) is measured, in two blocks: one
+# at its start and one at its middle. So files are read only in places, and each connection is
+# sampled from its start to its end.
 _WHOLE_UNTIL: Final = 256
 _ONE_OF: Final = 32
 _LONGEST: Final = 2**31
@@ -331,7 +334,7 @@ SAMPLE: Final = pa.schema(
         *FRAME_SIZES,
     ]
 )
-"""A frame that was measured. What an encoding cannot hold counts as sent."""
+"""A measured frame. If an encoding cannot hold a value, its size is the size as sent."""
 
 
 def _blocks() -> ValueRanges:
@@ -351,7 +354,10 @@ BLOCKS: Final = _blocks()
 def measure(
     message: str, batches: Iterable[pa.RecordBatch], *, whole: bool
 ) -> Iterator[pa.RecordBatch]:
-    """Measure the frames of one message that are in `BLOCKS`, or all: `SAMPLE` of `READ`."""
+    """Measure the frames of one message that are in `BLOCKS`, or all of them.
+
+    Reads batches of `READ` and returns batches of `SAMPLE`.
+    """
     for batch in batches:
         is_one = pc.and_(batch["error"].is_null(), batch["body"].is_valid())
         is_one = pc.and_(is_one, pc.equal(batch["withheld_credentials"], 0))

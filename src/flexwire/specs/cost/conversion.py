@@ -1,4 +1,4 @@
-"""A value from the fields of one schema to those of another, and what is lost on the way."""
+"""Convert a value from one schema to another, and count what is lost on the way."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Field
     from flexwire.wire.tags import TagForm
 
-    # By the names of two structures: the attributes that have another name in the new one.
+    # By the names of two structures: the attributes that have another name in the new structure.
     Renames = Mapping[tuple[str, str], Mapping[str, str]]
     _Steps = tuple[str, ...]
 
 MOST_FIELDS = 100_000
-"""So many fields a message may have with those inside; a spec can double them at every level."""
+"""The highest number of fields in a message; a spec can double the fields at every level."""
 
 
 def renames(
     old: tuple[MessageSpec, int], new: tuple[MessageSpec, int]
 ) -> dict[tuple[str, str], dict[str, str]]:
-    """Find the fields that changed nothing but their names, between two specs at their versions.
+    """Find the fields of which only the names changed, between two specs at their versions.
 
-    Raises `SpecError` for what cannot be laid out.
+    Raises `SpecError` for a spec that cannot be laid out.
     """
     renamed: dict[tuple[str, str], dict[str, str]] = {}
     for pair in structure_pairs(SpecVersion(*old), SpecVersion(*new)):
@@ -46,9 +46,10 @@ def renames(
 
 
 def fields_of(old: Schema, new: Schema, renamed: Renames) -> Iterator[tuple[Field, Field | None]]:
-    """Pair the fields that the old schema has on the wire with the new schema's of the same name.
+    """Pair the fields on the old side's wire with the new schema's fields of the same name.
 
-    None where the new one has no such field; one that only its encoding cannot carry it has.
+    A field that the new schema lacks is paired with None. A field that only the new encoding cannot
+    carry counts as there.
     """
     names = renamed.get((old.name, new.name), {})
     for field in old.fields:
@@ -63,7 +64,7 @@ def _is_missing(field: Field) -> bool:
 
 
 class MatchedField(NamedTuple):
-    """A field of both schemas: its path on either side, and the attributes to its structure."""
+    """A field of both schemas: its path on either side, and the attributes that lead to it."""
 
     steps: tuple[str, ...]
     old_path: str
@@ -74,7 +75,7 @@ class MatchedField(NamedTuple):
 
 
 def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField]:
-    """Give every field that both schemas have, at every depth; ``form`` is the new side's.
+    """Yield every field that both schemas have, at every depth; ``form`` is that of the new side.
 
     Raises `SpecError` for a message of more than 100,000 fields.
     """
@@ -98,20 +99,20 @@ def matched(old: Schema, new: Schema, renamed: Renames) -> Iterator[MatchedField
 
 
 def new_paths(old: Schema, new: Schema, renamed: Renames) -> dict[str, str]:
-    """Give the new path by the old one, for fields that are renamed or stand in such a field."""
+    """Return new paths by old ones, for renamed fields and the fields inside them."""
     paths = {}
     for match in matched(old, new, renamed) if renamed else ():
         if match.old_path != match.path:
             paths[match.old_path] = match.path
             index = "[]" * isinstance(match.old.type, ArrayType)
             for inside in (TAGGED_FIELDS, UNKNOWN):
-                # What a structure has besides its fields.
+                # The parts of a structure that are not fields.
                 paths[f"{match.old_path}{index}.{inside}"] = f"{match.path}{index}.{inside}"
     return paths
 
 
 class ValueConverter:
-    """Carries values of one schema over to another."""
+    """Converts values of one schema into values of another."""
 
     def __init__(self, old: Schema, new: Schema, renamed: Renames) -> None:
         self._old = old
@@ -120,10 +121,11 @@ class ValueConverter:
         self._is_same = not renamed and _has_all(old, new)
 
     def carry(self, value: dict[str, Any], lost: Counter[str]) -> dict[str, Any]:
-        """Give the value with the fields that the new schema has.
+        """Return the value with the fields that the new schema has.
 
-        Counts in ``lost``, by path, the values that are not their field's default and have no
-        place there. A value that the new field cannot hold stays: writing it raises.
+        ``lost`` counts by path the values that differ from their field's default and have no place
+        in the new schema. A value that the new field cannot hold stays, and writing it raises an
+        error.
         """
         if self._is_same:
             return value
@@ -162,7 +164,7 @@ class ValueConverter:
 
 
 def _has_all(old: Schema, new: Schema) -> bool:
-    """Whether the new schema has every field of the old one, under the same name."""
+    """Return whether the new schema has every field of the old one, under the same name."""
     seen = set()
     pending = [(old, new)]
     while pending:

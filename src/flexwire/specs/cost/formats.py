@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NewestRequests:
-    """How many requests were compared, and how many of them are at the old specs' newest version.
+    """How many requests were compared, and how many of them use the old specs' newest version.
 
-    What a connection begins with (ApiVersions, SASL) and unstable versions are not counted.
+    Requests that begin a connection (ApiVersions, SASL) and unstable versions are not counted.
     """
 
     requests: int = 0
@@ -46,7 +46,7 @@ def newest_requests(meter: CostMeter) -> NewestRequests:
 
 
 def newest_sentence(counts: NewestRequests) -> str:
-    """One sentence about them; empty where there is no request.
+    """Return a sentence about them, or an empty text if there is no request.
 
     >>> newest_sentence(NewestRequests(200, 50))
     '50 of 200 requests (25.0 %) are at the newest version: only their senders gain by a newer one'
@@ -76,13 +76,13 @@ CSV_COLUMNS = (
 
 
 def sorted_rows(meter: CostMeter) -> list[MessageCost]:
-    """Give the rows that have messages, what saves most first."""
+    """Return the rows that have messages, the largest saving first."""
     rows = (row for row in meter.rows.values() if row.messages)
     return sorted(rows, key=lambda row: (-row.whole.saved, row.name, row.version))
 
 
 def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
-    """Give the rows of requests and responses by their API, what saves most first."""
+    """Return the rows of requests and responses by API, the largest saving first."""
     rows_by_api: dict[str, list[MessageCost]] = defaultdict(list)
     for row in rows:
         if row.api is not None:
@@ -94,7 +94,7 @@ def by_api(rows: Iterable[MessageCost]) -> dict[str, list[MessageCost]]:
 
 
 def to_json(meter: CostMeter, question: Mapping[str, Any]) -> str:
-    """Write all that was measured; every size is in bytes."""
+    """Write all figures; every size is in bytes."""
     rows, newest = sorted_rows(meter), newest_requests(meter)
     document = {
         "question": question,
@@ -205,16 +205,16 @@ def _share(share: Share) -> dict[str, Any]:
 
 _Table = list[tuple[str, ...]]
 SHOWN = 15
-"""So many lines of a table are shown unless all are asked for."""
+"""The number of lines of a table that are shown unless all are requested."""
 
-# Of these, the least and the median are what one message saves.
+# The least and the median are those of one message's saving.
 _SAVING = ("messages", "old", "new", "saved", "%", "least", "median")
 _GAP = "  "
 _LEAST_WIDTH = 12
 
 
 def to_text(meter: CostMeter, question: str, *, width: int, whole: bool) -> str:
-    """Write the tables; ``width`` is that of the terminal in columns, ``whole`` shows every line.
+    """Write the tables; ``width`` is the terminal's, and ``whole`` shows every line.
 
     A name that does not fit loses its middle.
     """
@@ -256,7 +256,7 @@ def _apis(rows: list[MessageCost]) -> _Table:
 
 
 def _saving(rows: list[MessageCost]) -> tuple[str, ...]:
-    """Give the cells of `_SAVING` for some rows together."""
+    """Return the cells of `_SAVING` for the sum of some rows."""
     saved = Sizes()
     for row in rows:
         saved.merge(row.saved)
@@ -361,7 +361,7 @@ def _laid_out(
     texts: int,
     feet: Sequence[tuple[str, ...]] = (),
 ) -> list[str]:
-    """Lay out a table: ``texts`` columns of text, of which the widest gives way, then numbers."""
+    """Lay out a table: ``texts`` columns of text, then numbers; the widest text gives way."""
     shown = table if whole else table[: 1 + SHOWN]
     lines = [*shown, *feet]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
@@ -385,6 +385,6 @@ def _laid_out(
 def _cut(text: str, size: int) -> str:
     if len(text) <= size:
         return text
-    # Where a path ends says more than its middle.
+    # The end of a path says more than its middle.
     end = size // 2
     return f"{text[: size - end - 1]}…{text[len(text) - end :]}"

@@ -1,4 +1,4 @@
-"""Messages, one after the other, into what they cost on the old side and on the new one."""
+"""Measure messages one after the other: their sizes on the old side and on the new side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from flexwire.errors import CodecError, DecodeError
 from flexwire.protocol import carries_credentials
-from flexwire.protocol.headers import header_version
+from flexwire.schema.header_versions import header_version, spec_header_versions
 from flexwire.specs.cost.conversion import ValueConverter, new_paths, renames
 from flexwire.specs.cost.sizes import Sizes, read_sizes
 from flexwire.specs.cost.tagging import Share, newly_tagged
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
     from flexwire.schema.editions import Edition
     from flexwire.schema.spec import MessageType
     from flexwire.specs.cost.conversion import Renames
-    from flexwire.specs.cost.sides import SpecSet
+    from flexwire.specs.cost.sides import SideSpecs
     from flexwire.wire.schema import Schema
 
 DIFFERENT_REASONS = 1000
-"""So many reasons why something was not compared are kept apart: hostile traffic invents more."""
+"""How many different reasons are counted apart; hostile traffic invents more of them."""
 
 _FURTHER = ("further reasons", "")
 _INDEX = re.compile(r"\[\d+\]")
 HEADER_ENCODINGS = (Encoding.INTERLEAVED, Encoding.OPTIONAL_BUFFERS)
-"""The encodings that a header has as well; in the others it is as Kafka writes it."""
+"""The encodings that also change headers. With the others, headers are as Kafka writes them."""
 
 
 class VersionChoice(Enum):
-    """At which versions the messages are compared.
+    """The versions at which messages are compared.
 
-    SENT: each at the version it has; one at the newest version of the old specs, at the newest of
-    the new ones. NEWEST: each at the newest version on either side. UPGRADE: as it was sent on the
-    old side, at the newest version on the new one.
+    SENT: each message at its own version, but the newest version of the old specs is compared with
+    the newest of the new specs. NEWEST: each at the newest version on either side. UPGRADE: as it
+    was sent on the old side, and at the newest version on the new side.
     """
 
     SENT = "sent"
@@ -50,7 +50,7 @@ class VersionChoice(Enum):
 
 
 class SentMessage(NamedTuple):
-    """A message as it was sent, in Kafka's encoding; without header where it came alone."""
+    """A message as it was sent, in Kafka's encoding; without a header if it came alone."""
 
     name: str
     api_key: int | None
@@ -62,22 +62,22 @@ class SentMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSide:
-    """One side of a comparison: its specs, and how a message is written."""
+    """One side of a comparison: its specs, and the encoding in which messages are written."""
 
-    specs: SpecSet
+    specs: SideSpecs
     encoding: Encoding = Encoding.KAFKA
 
 
 @dataclass(slots=True)
 class SizePair:
-    """The sizes of the same thing on both sides, one of each for every message."""
+    """The sizes of the same part on both sides, one of each for every message."""
 
     old: Sizes = field(default_factory=Sizes)
     new: Sizes = field(default_factory=Sizes)
 
     @property
     def saved(self) -> int:
-        """How many bytes the new side is smaller; negative where it is larger."""
+        """By how many bytes the new side is smaller; negative if it is larger."""
         return self.old.total - self.new.total
 
 
@@ -85,11 +85,11 @@ class SizePair:
 class MessageCost:
     """What the messages of one name and version cost; ``whole`` is the header and the body.
 
-    ``api`` is the API that the message belongs to, None if it is neither request nor response.
-    ``fields`` are those of the body, by path; their totals add up to that of ``body``. ``saved``
-    has for each message by how much it is smaller on the new side. ``sent`` counts the bytes of the
-    bodies as they were, ``lost`` by path the values for which the new side has no field, and
-    ``losing`` the messages that had one.
+    ``api`` is the message's API, None if it is neither a request nor a response. ``fields`` are
+    those of the body, by path; their totals add up to that of ``body``. ``saved`` has the bytes
+    that each message is smaller on the new side. ``sent`` counts the bytes of the bodies as they
+    were sent. ``lost`` counts by path the values that have no field on the new side, and ``losing``
+    the messages with such values.
     """
 
     name: str
@@ -109,11 +109,11 @@ class MessageCost:
 
     @property
     def messages(self) -> int:
-        """How many messages there are."""
+        """The number of messages."""
         return self.whole.old.count
 
     def add(self, old: tuple[int, int], new: tuple[int, int]) -> None:
-        """Count a message, by the sizes of its header and its body."""
+        """Count a message, given the sizes of its header and its body on both sides."""
         for pair, was, is_ in zip((self.header, self.body), old, new, strict=True):
             pair.old.add(was)
             pair.new.add(is_)
@@ -135,7 +135,7 @@ class MessageCost:
 
 @dataclass(slots=True)
 class UncomparedCount:
-    """Messages or bytes that were not compared, for one reason; ``example`` is the first error."""
+    """Messages or bytes that were not compared for one reason; ``example`` is the first error."""
 
     times: int = 0
     bytes: int = 0
@@ -144,7 +144,7 @@ class UncomparedCount:
 
 @dataclass(frozen=True, slots=True)
 class _WriteForm:
-    """How a value becomes bytes on one side."""
+    """How a value is written on one side."""
 
     schema: Schema
     encoding: Encoding
@@ -164,10 +164,10 @@ class _WriteForm:
 
 @dataclass(frozen=True, slots=True)
 class _CostPlan:
-    """What happens to the messages of one name and version.
+    """How the messages of one name and version are measured.
 
-    They are read as ``read`` says and, where other versions are to be compared, taken to the
-    old specs' newest version; from there ``change`` leads to the new side.
+    ``read`` is the schema that reads them. If other versions are compared, ``upgrade`` converts
+    them to the newest version of the old specs. ``change`` converts them to the new side.
     """
 
     read: Schema
@@ -177,15 +177,15 @@ class _CostPlan:
     new: _WriteForm
     row: MessageCost
     is_same: bool
-    # For fields that are renamed: the new path by the old one.
+    # For renamed fields: the new path by the old one.
     paths: Mapping[str, str]
 
 
 class CostMeter:
-    """Measures messages on two sides; `rows` and `uncompared` are what it found.
+    """Measures messages on two sides; the results are in `rows` and `uncompared`.
 
-    Memory does not grow with the number of messages, only with that of their kinds, fields and
-    different sizes.
+    Memory does not grow with the number of messages, only with the number of different messages,
+    fields and sizes.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class CostMeter:
         self._plans: dict[tuple[Any, ...], _CostPlan | str] = {}
 
     def add(self, sent: SentMessage) -> None:
-        """Measure a message; what cannot be compared is counted by its reason.
+        """Measure a message, or count it with the reason why it cannot be compared.
 
         Raises `SpecError` for a spec that cannot be laid out.
         """
@@ -242,7 +242,7 @@ class CostMeter:
         except CodecError as error:
             self._refuse(sent, f"has no place on the {side} side", error)
             return
-        # What was sent is nearly always what the old side writes.
+        # The old side nearly always writes what was sent.
         is_as_sent = plan.old.schema is plan.read and old_body == sent.body
         old_sizes = sizes if is_as_sent else read_sizes(plan.old.schema, old_body)[1]
         new_sizes = old_sizes if plan.is_same else read_sizes(plan.new.schema, new_body)[1]
@@ -263,7 +263,7 @@ class CostMeter:
         return old.spec.valid_versions.highest
 
     def _refuse(self, sent: SentMessage, what: str, error: CodecError) -> None:
-        # An index or a tag would make each refusal another one.
+        # Indexes and tags in the path would make each refusal a different one.
         path = _INDEX.sub("[]", error.path) or "the message"
         example = "" if carries_credentials(sent.name) else error.reason
         self.leave_out(f"{sent.name} {sent.version}", f"{what}: {path}", len(sent.body), example)
@@ -295,8 +295,8 @@ class CostMeter:
         read = self.old.specs.schema(old, version, Encoding.KAFKA)
         middle = self.old.specs.schema(old, middle_version, Encoding.KAFKA)
         renamed = _renamed(old, middle_version, *target)
-        was = _way(self.old, old, old_version, sent)
-        is_ = _way(self.new, *target, sent)
+        was = _write_form(self.old, old, old_version, sent)
+        is_ = _write_form(self.new, *target, sent)
         row = self.rows.get((name, version))
         if row is None:
             shares = [
@@ -328,7 +328,7 @@ def _under(paths: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, int]
 
 
 def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Renames:
-    # At a version of both nothing but names can differ, unless the change breaks it.
+    # At a version of both sides only names can differ, unless the change breaks the version.
     valid = new.spec.valid_versions
     shared = version if version in valid else new_version
     if old.at(version) is new.at(shared):
@@ -336,11 +336,13 @@ def _renamed(old: Edition, version: int, new: Edition, new_version: int) -> Rena
     return renames((old.at(version), version), (new.at(shared), shared))
 
 
-def _way(side: ComparisonSide, edition: Edition, version: int, sent: SentMessage) -> _WriteForm:
+def _write_form(
+    side: ComparisonSide, edition: Edition, version: int, sent: SentMessage
+) -> _WriteForm:
     schema = side.specs.schema(edition, version, side.encoding)
     header = None
     if sent.header is not None:
-        spec = edition.spec
-        assert spec.api_key is not None  # noqa: S101 - the parser asks for it in an RPC
-        header = header_version(spec.api_key, spec.type, version, flexible=schema.flexible)
+        spec = edition.at(version)
+        header = spec_header_versions(spec).of(version)
+        header = header_version(spec.type, spec.api_key, header, flexible=schema.flexible)
     return _WriteForm(schema, side.encoding, header)

@@ -1,4 +1,4 @@
-"""The message specs of one side of a comparison, those of KIP-636 included."""
+"""The message specs of one side of a comparison, including those of KIP-636."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from flexwire.wire.schema import Schema
 
 
-# Which message is meant: a name, and for what was renamed the api key and the type.
+# Identifies a message: its name, and its api key and type in case it was renamed.
 MessageKey = tuple[str, int | None, MessageType | None]
 
 
-class SpecSet:
-    """Message specs by name; ``bundled`` adds all that Kafka's releases ever had."""
+class SideSpecs:
+    """Message specs by name; ``bundled`` adds all messages of Kafka's releases."""
 
     def __init__(self, editions: Mapping[str, Edition], *, bundled: bool = False) -> None:
         self._editions = dict(editions)
@@ -43,7 +43,7 @@ class SpecSet:
         self._schemas: dict[tuple[MessageSpec, int, Encoding], Schema] = {}
 
     def find(self, named: MessageKey) -> Edition | None:
-        """Give a message by its name, else the request or response of its api key."""
+        """Return a message by its name, or the request or response of its api key."""
         name, api_key, kind = named
         if name in self._editions:
             return self._editions[name]
@@ -62,7 +62,7 @@ class SpecSet:
         return self._editions[name]
 
     def schema(self, edition: Edition, version: int, encoding: Encoding) -> Schema:
-        """Give the schema of one version. Raises `SpecError` for what cannot be laid out."""
+        """Return the schema of one version. Raises `SpecError` if it cannot be laid out."""
         spec = edition.at(version)
         key = (spec, version, encoding)
         if key not in self._schemas:
@@ -72,10 +72,10 @@ class SpecSet:
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int] | str:
-        """Give the message that takes the place of an old one, and its version; or why none does.
+        """Return the message that replaces an old one, and its version, or why none does.
 
-        It is of the same version, but of the newest one where the old version was its specs'
-        newest, or where ``newest`` says so.
+        The version stays the same. It becomes the newest version if the old version was the newest
+        of its specs, or if ``newest`` is true.
         """
         new = self.find(named)
         if new is None:
@@ -88,19 +88,19 @@ class SpecSet:
         return new, version
 
 
-def bundled_specs() -> SpecSet:
-    """Give every message of every release, in its newest layout."""
-    return SpecSet({}, bundled=True)
+def bundled_specs() -> SideSpecs:
+    """Return every message of every release, in its newest layout."""
+    return SideSpecs({}, bundled=True)
 
 
-class ErrorTaggedSpecs(SpecSet):
-    """The old specs, in which an RPC's errors are tagged from the next version on.
+class ErrorTaggedSpecs(SideSpecs):
+    """The old specs, with an RPC's errors tagged from the next version on.
 
-    The document gives each RPC one new version, after its newest. Traffic is of many versions, so
-    here each has a next one with the same fields, and only with the errors tagged.
+    The KIP gives each RPC one new version after its newest. Traffic has many versions. So here each
+    version has a next version with the same fields, which differs only in the tagged errors.
     """
 
-    def __init__(self, old: SpecSet, mode: Mode = "strict") -> None:
+    def __init__(self, old: SideSpecs, mode: Mode = "strict") -> None:
         super().__init__({})
         self._old = old
         self._mode = mode
@@ -108,7 +108,7 @@ class ErrorTaggedSpecs(SpecSet):
     def target(
         self, named: MessageKey, old: Edition, version: int, *, newest: bool
     ) -> tuple[Edition, int]:
-        """Give the message with tagged errors and its version; the old one if it has no errors."""
+        """Return the message with tagged errors and its version; the old one without errors."""
         if newest:
             version = old.spec.valid_versions.highest
         changed = self._changed(named, old, version)
@@ -118,11 +118,11 @@ class ErrorTaggedSpecs(SpecSet):
         spec = old.at(version)
         if not spec.type.is_api or version == HIGHEST:
             return None
-        # Whether an RPC is concerned, both of its messages say together.
-        specs = [only(spec, version)]
+        # The request and the response together show whether the KIP changes an RPC.
+        specs = [single_version(spec, version)]
         partner = self._old.find(_partner(named, spec))
         if partner is not None and version in partner.spec.valid_versions:
-            specs.append(only(partner.at(version), version))
+            specs.append(single_version(partner.at(version), version))
         texts = [SpecText(write_spec(each), each.name) for each in specs]
         for result in tag_errors(texts, mode=self._mode):
             if result.spec.name == spec.name and result.version is not None:
@@ -130,8 +130,8 @@ class ErrorTaggedSpecs(SpecSet):
         return None
 
 
-def only(spec: MessageSpec, version: int) -> MessageSpec:
-    """Give a spec that has one version, in which each field is as in that version, and after it.
+def single_version(spec: MessageSpec, version: int) -> MessageSpec:
+    """Return a spec with one version only, in which each field stays as it is in that version.
 
     >>> from flexwire.schema.catalog import catalog
     >>> fetch = only(catalog().entry("FetchRequest").spec(12), 12)
@@ -142,6 +142,7 @@ def only(spec: MessageSpec, version: int) -> MessageSpec:
         spec,
         valid_versions=Versions(version, version),
         flexible_versions=_open(spec.flexible_versions, version),
+        header_versions=spec.header_versions and spec.header_versions.up_to(version),
         deprecated_versions=Versions.NONE,
         fields=_fields(spec.fields, version),
         common_structs=tuple(
@@ -157,7 +158,7 @@ def only(spec: MessageSpec, version: int) -> MessageSpec:
 
 
 def _open(versions: Versions, version: int) -> Versions:
-    # As it was before: to be null in some of the versions only is another matter.
+    # A field that is null only in some versions would be treated differently.
     return Versions(versions.lowest, HIGHEST) if version in versions else Versions.NONE
 
 

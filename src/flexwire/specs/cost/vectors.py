@@ -1,4 +1,4 @@
-"""Messages in a file of their own: a JSON object a line, with the message's bytes in hex."""
+"""Messages in a file: one JSON object a line, with the message's bytes in hex."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 _GZIP_MAGIC = b"\x1f\x8b"
 LONGEST_LINE = 64 * 1024 * 1024
-"""The longest line of a file of vectors that is read; a longer one is a `VectorError`."""
+"""The longest line that is read; a longer one is a `VectorError`."""
 
 
 class VectorError(FlexwireError):
-    """A line of a file of vectors that is not a vector."""
+    """A line in a file of vectors that is not a vector."""
 
     def __init__(self, reason: str, *, source: str, line: int = 0) -> None:
         self.reason = reason
@@ -38,10 +38,10 @@ def _rebuild(reason: str, source: str, line: int) -> VectorError:
 
 
 def read_vectors(path: Path) -> Iterator[SentMessage]:
-    """Read messages: ``{"message": "FetchRequest", "version": 12, "hex": "…"}`` in each line.
+    """Read messages, one a line: ``{"message": "FetchRequest", "version": 12, "hex": "…"}``.
 
-    The bytes are the message alone, without header. Other keys are passed over, and so are empty
-    lines; the file may be gzip'd. Raises `VectorError`.
+    The bytes are the message without its header. Other keys and empty lines are ignored. The file
+    may be compressed with gzip. Raises `VectorError`.
     """
     number = 0
     try:

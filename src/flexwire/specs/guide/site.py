@@ -1,4 +1,4 @@
-"""The guide as files: every page, the style sheet, the scripts and the search index."""
+"""The guide as files: all pages, the style sheet, the scripts and the search index."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from flexwire.specs.guide.traffic import GuideTraffic
 
 
-# A step between two rows in the data of a page: what of it changed, as the bits of a number.
+# The changed aspects of a step, as bits of a number in the data of a page.
 _BITS = {"type": 1, "wire": 2, "default": 4, "properties": 8}
 
-# What Windows takes for devices, whatever follows after a dot.
+# Windows treats these names as devices, whatever follows after a dot.
 _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
     f"{port}{number}" for port in ("com", "lpt") for number in range(10)
 }
@@ -37,7 +37,7 @@ _DEVICES = frozenset({"aux", "con", "nul", "prn"}) | {
 
 @dataclass(frozen=True, slots=True)
 class VersionFact:
-    """What holds for a whole version of a message."""
+    """A fact about a whole version of a message."""
 
     name: str
     value: str
@@ -45,7 +45,7 @@ class VersionFact:
 
 @dataclass(frozen=True)
 class FieldChange:
-    """A step in words: the field that it is about, and for each aspect its old and new value."""
+    """A step in words: the field, and the old and new value of each changed aspect."""
 
     kind: str
     row: FieldRow
@@ -53,13 +53,13 @@ class FieldChange:
 
     @property
     def only_wire(self) -> bool:
-        """Whether the field is only written differently."""
+        """Whether only the form on the wire changed."""
         return [aspect for aspect, _, _ in self.values] == ["wire"]
 
 
 @dataclass(frozen=True)
 class MessageChange:
-    """What changed in a version of a message since the one before it."""
+    """The changes in a version of a message since the version before."""
 
     message: GuideMessage
     facts: tuple[tuple[str, str, str], ...]
@@ -67,18 +67,18 @@ class MessageChange:
 
     @property
     def plain(self) -> tuple[FieldChange, ...]:
-        """The changes that are more than another form on the wire."""
+        """The changes that are more than a new form on the wire."""
         return tuple(change for change in self.told if not change.only_wire)
 
     @property
     def rewritten(self) -> tuple[FieldChange, ...]:
-        """The fields that are only written differently."""
+        """The fields of which only the form on the wire changed."""
         return tuple(change for change in self.told if change.only_wire)
 
 
 @dataclass(frozen=True)
 class GuidePage:
-    """A page: an API with its request and response, or a message that belongs to no API."""
+    """A page: an API with its request and response, or a message without an API."""
 
     path: str
     title: str
@@ -86,22 +86,22 @@ class GuidePage:
 
     @property
     def first(self) -> GuideMessage:
-        """The request, where there is one."""
+        """The request, if there is one."""
         return self.messages[0]
 
     @cached_property
     def numbers(self) -> tuple[int, ...]:
-        """The versions of its messages, lowest first."""
+        """The versions of the page's messages, lowest first."""
         return tuple(sorted({number for message in self.messages for number in message.numbers}))
 
     @property
     def listeners(self) -> str:
-        """Where brokers and controllers listen for the request."""
+        """The listeners of brokers and controllers that accept the request."""
         return ", ".join(self.first.listeners)
 
     @property
     def marks(self) -> dict[int, tuple[str, ...]]:
-        """What there is to say of each version: that it is removed, deprecated or unstable."""
+        """The marks of each version: removed, deprecated or unstable."""
         marks: dict[int, dict[str, None]] = {number: {} for number in self.numbers}
         for message in self.messages:
             for version in message.versions:
@@ -110,11 +110,11 @@ class GuidePage:
 
     @property
     def is_removed(self) -> bool:
-        """Whether the newest release has no version of it."""
+        """Whether the newest release has none of its versions."""
         return not any(message.current for message in self.messages)
 
     def history(self) -> Iterator[tuple[int | None, int, tuple[MessageChange, ...]]]:
-        """The versions, highest first: the one before it, its number, and what changed."""
+        """Yield the versions, highest first: the version before, the version, and its changes."""
         for old, new in reversed(list(zip((None, *self.numbers), self.numbers, strict=False))):
             changes = () if old is None else tuple(self._changes(old, new))
             yield old, new, changes
@@ -131,7 +131,7 @@ class GuidePage:
 
 
 def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
-    """Group messages into pages, by title."""
+    """Group messages into pages by title."""
     grouped: dict[tuple[str, str], list[GuideMessage]] = {}
     for message in sorted(messages, key=lambda message: (message.title, message.type.value)):
         folder = "api" if message.is_api else "message"
@@ -144,7 +144,7 @@ def make_pages(messages: Iterable[GuideMessage]) -> list[GuidePage]:
 
 
 def _path(folder: str, title: str, taken: set[str]) -> str:
-    """Give the path of a page, and reserve it: a site may be copied to any file system."""
+    """Return a page's path and reserve it, so that the site can be copied to any file system."""
     # No title has a "_" in it.
     name = f"{title}_" if title.lower() in _DEVICES else title
     while f"{folder}/{name}".lower() in taken:
@@ -154,7 +154,7 @@ def _path(folder: str, title: str, taken: set[str]) -> str:
 
 
 def facts(version: MessageVersion, message: GuideMessage) -> tuple[VersionFact, ...]:
-    """What holds for a version as a whole, and can differ from version to version."""
+    """Return the facts about a whole version that can differ between versions."""
     version_facts = [VersionFact("Flexible", "yes" if version.flexible else "no")]
     if version.header is not None:
         version_facts.append(
@@ -166,7 +166,7 @@ def facts(version: MessageVersion, message: GuideMessage) -> tuple[VersionFact, 
 def changed_facts(
     old: MessageVersion, new: MessageVersion, message: GuideMessage
 ) -> Iterator[tuple[str, str, str]]:
-    """The facts that differ: name, old value, new value."""
+    """Yield the facts that differ: name, old value, new value."""
     for before, after in zip(facts(old, message), facts(new, message), strict=True):
         if before != after:
             yield before.name, before.value, after.value
@@ -175,8 +175,8 @@ def changed_facts(
 def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
     """Return the version that brought a field, with the first release that has it.
 
-    "" where the ``oldest`` release that is known has it already, or none has. A version that is
-    above those of the newest release will come after it.
+    "" if the ``oldest`` known release has the field already, or if no release has it. A version
+    above those of the newest release comes after that release.
     """
     first = next(version for version in message.versions if message.has(version.number, row.path))
     if first.support.after:
@@ -188,7 +188,7 @@ def first_appearance(message: GuideMessage, row: FieldRow, oldest: str) -> str:
 def describe_steps(
     old: Sequence[FieldRow], new: Sequence[FieldRow], way: Iterable[RowStep]
 ) -> Iterator[FieldChange]:
-    """The steps that change something, in words."""
+    """Yield the steps that change something, in words."""
     for step in way:
         if step.old is None and step.new is not None:
             yield FieldChange(step.kind, new[step.new])
@@ -203,18 +203,18 @@ def describe_steps(
 
 
 def word(row: FieldRow, aspect: str) -> str:
-    """An aspect of a row as text."""
+    """Return an aspect of a row as text."""
     value = getattr(row, aspect)
     return ", ".join(value) or "none" if isinstance(value, tuple) else str(value)
 
 
 def comparisons(message: GuideMessage) -> dict[str, object]:
-    """What the page's script needs to show the changes between any two versions.
+    """Return the data with which the page's script shows changes between any two versions.
 
-    ``layouts`` numbers the layout of each version, ``steps`` has for two layouts "old-new" the
-    steps that change something: the place in the old table, that in the new one (-1 for none), and
-    the aspects as bits. ``facts`` has the changed facts of two versions whose facts are numbered
-    in ``states``.
+    ``layouts`` numbers the layout of each version. ``steps`` has, under "old-new", the steps
+    between two layouts that change something: the place in the old table and in the new table (-1
+    for none), and the aspects as bits. ``facts`` has the changed facts between two numbers of
+    ``states``.
     """
     layouts = _numbered([_aspects(version) for version in message.versions])
     states = _numbered([facts(version, message) for version in message.versions])
@@ -240,7 +240,7 @@ def comparisons(message: GuideMessage) -> dict[str, object]:
 
 
 def _numbered(values: Sequence[Hashable]) -> list[int]:
-    """The values as numbers, in the order in which they first come."""
+    """Number the values in the order of their first appearance."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(value, len(numbers)) for value in values]
 
@@ -262,15 +262,15 @@ def _coded(old: MessageVersion, new: MessageVersion) -> list[tuple[int, int, int
 
 
 def spoken(numbers: Sequence[int]) -> str:
-    """Versions as they are usually written: "0-3,7", or a dash for none."""
+    """Return versions as they are usually written: "0-3,7", or a dash for none."""
     return str(Versions.of(numbers)) if numbers else "\u2013"
 
 
 def write_index(pages: Sequence[GuidePage], mark: str) -> str:
-    """Write the index as a script, because a page opened as a file can read no other kind of file.
+    """Write the index as a script: a page opened as a file can read no other kind of file.
 
-    A page is [title, kind, api key or -1, path, versions, messages' names], a field is [path, type,
-    number of its page, place on the page]: that of the highest version that has it.
+    A page is [title, kind, api key or -1, path, versions, names of messages]. A field is [path,
+    type, number of its page, place on the page], as in the highest version that has it.
     """
     entries: dict[str, list[list[object]]] = {
         "pages": [
@@ -300,7 +300,7 @@ def write_index(pages: Sequence[GuidePage], mark: str) -> str:
 
 
 def place_of(number: int, message: GuideMessage, row: FieldRow) -> str:
-    """The name of a row's place on its page."""
+    """Return the anchor of a row on its page."""
     return f"v{number}-{message.type.value}-{row.path}"
 
 
@@ -314,7 +314,7 @@ def _fields(message: GuideMessage) -> Iterator[tuple[FieldRow, str]]:
 
 
 MARK = "Written by `flexwire schema docs`; do not edit."
-"""What stands at the beginning of every file, so that a later run knows it for its own."""
+"""The first line of every file. It tells a later run that the guide wrote the file."""
 
 
 def render(
@@ -323,12 +323,12 @@ def render(
     releases: Sequence[str],
     traffic: GuideTraffic | None = None,
 ) -> dict[str, str]:
-    """Give every file of the guide by its path.
+    """Return every file of the guide by its path.
 
-    ``title`` says where the messages are from, ``releases`` are those whose support is shown, one
-    at least, and ``traffic`` says who sends what. The same messages give the same files. Every text
-    is taken for hostile: it is escaped, and characters that do not print are shown. Raises
-    `FlexwireError` if Jinja2 is not installed.
+    ``title`` says where the messages come from. ``releases`` are the releases whose support is
+    shown, at least one. ``traffic`` says who sends what. The same messages give the same files. All
+    texts are treated as hostile: they are escaped, and unprintable characters are made visible.
+    Raises `FlexwireError` if Jinja2 is not installed.
     """
     pages = make_pages(messages)
     releases = [printable(release) for release in releases]
@@ -352,7 +352,7 @@ def render(
         files[page.path] = _write(environment, "page.html.j2", shared | view)
     files["search.js"] = write_index(pages, MARK)
     files["guide.js"] = f"/* {MARK} */\n{_file('flexwire.specs.guide', 'guide.js')}"
-    # The look is the report's.
+    # The guide shares the style sheet of the report.
     style = (
         _file("flexwire.report", "report.css") + "\n" + _file("flexwire.specs.guide", "guide.css")
     )
@@ -371,7 +371,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shown)
+    environment.filters.update(plural=plural, spoken=spoken, run=_run, shown=_shorten)
     environment.filters["breakable"] = breakable
     environment.globals.update(
         facts=facts,
@@ -390,14 +390,14 @@ def _file(package: str, name: str) -> str:
     return (resources.files(package) / "templates" / name).read_text(encoding="utf-8")
 
 
-def _shown(name: str) -> str:
-    """Return a foreign name that may be long: a page has it in every row of a client's fields."""
+def _shorten(name: str) -> str:
+    """Shorten a foreign name that may be long, since each row of a client's fields has it."""
     text: str = safe(name, TEXT_LIMIT)
     return text
 
 
 def _run(releases: Sequence[str]) -> str:
-    """Releases in a row: the first and the last."""
+    """Return the first and the last of consecutive releases."""
     return releases[0] if len(releases) == 1 else f"{releases[0]} to {releases[-1]}"
 
 
@@ -422,13 +422,13 @@ def _index(pages: Sequence[GuidePage], releases: Sequence[str]) -> dict[str, Any
 
 
 def _data(page: GuidePage) -> str:
-    """The data of a page's script; "<" could end the element that it stands in."""
+    """Return the data of a page's script. A "<" in it could end the element around it."""
     text = json.dumps([comparisons(message) for message in page.messages], separators=(",", ":"))
     return text.replace("<", "\\u003c")
 
 
 def _namesakes(pages: Sequence[GuidePage], page: GuidePage) -> list[GuidePage]:
-    """Other pages with the API's key: an api key outlives names."""
+    """Return other pages of the same api key, since an api key may outlive a name."""
     if page.first.api_key is None or not page.first.is_api:
         return []
     key = page.first.api_key

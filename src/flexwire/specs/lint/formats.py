@@ -1,4 +1,4 @@
-"""How findings are printed: one function for each format, which returns the whole text."""
+"""Print findings: one function for each format, which returns the whole text."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from flexwire.specs.finding import Finding, Report, RuleInfo
 
 
-# Where nothing says how wide a line may be, excerpts still fit a screen.
+# If the width of a line is unknown, excerpts still fit a screen.
 _WIDTH = 100
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\w.+-]+')
 
 
 def to_text(report: Report, width: int | None = None, *, colour: bool = False) -> str:
-    """Write the report; ``width`` is that of the terminal, None where there is none.
+    """Write the report; ``width`` is the terminal's, or None without a terminal.
 
-    Without a terminal every finding begins with one line that has all of it.
+    Without a terminal, every finding begins with one line that has all of it.
     """
     lines: list[str] = []
     for finding in report.findings:
-        lines += [*_told(finding, width, colour=colour), ""]
+        lines += [*_finding_lines(finding, width, colour=colour), ""]
     lines.append(_summary(report, colour=colour))
     if report.unstable:
         findings = _count(report.unstable, "finding")
@@ -41,11 +41,11 @@ def to_text(report: Report, width: int | None = None, *, colour: bool = False) -
     return "\n".join(lines) + "\n"
 
 
-def _told(finding: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
+def _finding_lines(finding: Finding, width: int | None, *, colour: bool) -> Iterator[str]:
     place = f"{finding.source}:{finding.line}:{finding.column}:"
     whole = f"{place} {finding.rule} {finding.message}"
     for line in [whole] if width is None else _wrapped(whole, width):
-        # The place begins a line; the rule begins one too, or follows the place.
+        # The place begins a line. The rule begins another line, or follows the place.
         styled = line.replace(
             finding.rule, _styled(finding.rule, colour=colour, fg="red", bold=True), 1
         )
@@ -55,7 +55,7 @@ def _told(finding: Finding, width: int | None, *, colour: bool) -> Iterator[str]
 
 
 def _excerpt(finding: Finding, width: int, *, colour: bool) -> Iterator[str]:
-    """The line, and marks under the word or text that begins at the column."""
+    """Yield the line, and a line of marks under the word or text at the column."""
     number = str(finding.line)
     text, at = window(finding.excerpt, finding.excerpt_column, width - len(number) - 5)
     token = _TOKEN.match(text, at - 1)
@@ -128,7 +128,8 @@ def to_junit(report: Report) -> str:
         if not findings:
             lines.append(f"{opened}/>")
             continue
-        # A test fails once: readers of the format count the first failure and drop others.
+        # A test can fail only once. Readers of the format count the first failure and drop the
+        # others.
         title = findings[0].rule if len(findings) == 1 else f"{len(findings)} findings"
         text = "\n".join(map(str, findings))
         facts = f"type={quoteattr(findings[0].rule)} message={quoteattr(title)}"
@@ -151,7 +152,7 @@ def to_sarif(report: Report) -> str:
                 "rules": [_rule(rule_id, report.rules[rule_id]) for rule_id in broken],
             }
         },
-        # Columns count characters, not the halves of UTF-16.
+        # Columns count characters, not UTF-16 units.
         "columnKind": "unicodeCodePoints",
         "results": [
             _result(each_finding, report.rules[each_finding.rule], broken.index(each_finding.rule))
@@ -190,7 +191,7 @@ def _result(finding: Finding, rule: RuleInfo, index: int) -> dict[str, Any]:
 
 
 def _uri(source: str) -> str:
-    """A relative reference; what stands before a colon must not be taken for a scheme."""
+    """Return a relative reference in which a colon is not taken for the end of a scheme."""
     uri = quote(source.replace("\\", "/"), safe="/")
     return f"file://{uri}" if uri.startswith("/") else uri
 

@@ -1,4 +1,4 @@
-"""Lint: every rule over every spec, and all that they find."""
+"""Run every rule of lint over every spec, and collect the findings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNUSED = "ALLOW_UNUSED"
 
 
 def lint(sources: Iterable[SpecFile], config: Config) -> Report:
-    """Check specs, directory by directory: api keys and partners are those of one directory.
+    """Check specs directory by directory; api keys and partners belong to one directory.
 
     At most 1000 findings of one rule, and 1000 of the parser, are kept for one file or directory.
     """
@@ -76,7 +76,7 @@ def _lint_directory(
             asked_for = _is_asked_for(rule.id, messages[message], ids, config)
             if asked_for and not allowed[message].takes(finding):
                 yield finding
-    # What was not looked for may be there.
+    # A rule that did not run may have had findings.
     judged = {rule.id for rule in chosen if whole or not rule.directory}
     for message, source in messages.items():
         if _is_asked_for(_UNUSED, source, ids, config):
@@ -97,7 +97,7 @@ def _is_asked_for(rule: str, source: SpecFile, ids: Collection[str], config: Con
 
 
 def read_message(source: SpecFile, mode: Mode) -> tuple[CheckedMessage | None, list[Finding]]:
-    """Read a spec as far as it can be read; gives what the parser has against it, too."""
+    """Read a spec as far as possible; return it with the parser's findings."""
     if len(source.content) > LARGEST:
         reason = f"larger than {LARGEST >> 20} MiB, which no spec is"
         return None, [make_finding(source.name, 1, 1, "TEXT_NOT_JSON", reason, "")]

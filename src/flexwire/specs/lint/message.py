@@ -1,4 +1,4 @@
-"""A message spec as rules see it: its structures, its fields, and where each of them stands."""
+"""A message spec as rules see it: its structures, its fields, and the place of each of them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 WITH_API_KEYS = frozenset(MessageType) - {MessageType.HEADER, MessageType.DATA}
-"""The types whose messages are known by an api key, which is unique in a directory and type."""
+"""The types whose messages have an api key, which is unique in a directory for each type."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedStructure:
-    """Fields that stand together: the message's own, a common structure's, or a field's.
+    """The fields of a message, of a common structure, or of a field.
 
-    ``versions`` are those in which all that is around it is there. ``holder`` is the field that
-    gives an inline structure its fields; ``in_common`` says whether it is all part of a common one.
+    ``versions`` are those in which everything around the structure is there. ``holder`` is the
+    field that defines an inline structure. ``in_common`` is true inside a common structure.
     """
 
     name: str
@@ -42,10 +42,10 @@ class CheckedStructure:
 
 @dataclass(frozen=True, eq=False)
 class CheckedMessage:
-    """One spec, read although it may have problems.
+    """A spec that was read, even if it has problems.
 
-    ``damaged`` are the places of the objects that could not be read in full: of what they say only
-    the readable part is known, so rules do not judge them.
+    ``damaged`` are the places of objects that could not be read in full. Only a part of them is
+    known, so rules do not judge them.
     """
 
     spec: MessageSpec
@@ -56,12 +56,12 @@ class CheckedMessage:
 
     @property
     def top(self) -> Position:
-        """Where the spec begins."""
+        """The position at which the spec begins."""
         return self.text.position(self.root.offset)
 
     @property
     def readable(self) -> bool:
-        """Whether the message's own members could be read, whatever its fields."""
+        """Whether the message's own members could be read, whatever its fields are."""
         return self.top not in self.damaged
 
     @cached_property
@@ -71,7 +71,7 @@ class CheckedMessage:
         }
 
     def objects(self) -> Iterator[JsonObject]:
-        """Every JSON object of the spec."""
+        """Yield every JSON object of the spec."""
         pending = [self.root]
         while pending:
             node = pending.pop()
@@ -82,7 +82,7 @@ class CheckedMessage:
                 pending += node.items
 
     def at(self, element: FieldSpec | StructSpec | CheckedStructure | None, key: str) -> Position:
-        """Where the value of a member stands; where its object begins if it has no such member.
+        """Return the place of a member's value, or of its object if it has no such member.
 
         None stands for the message itself.
         """
@@ -92,12 +92,12 @@ class CheckedMessage:
         return self.text.position(member.value.offset) if member else position
 
     def has(self, element: FieldSpec | StructSpec | None, key: str) -> bool:
-        """Whether the spec has a member, whatever its value."""
+        """Return whether the spec has a member, whatever its value."""
         return key in self._objects[self.top if element is None else element.position].members
 
     @cached_property
     def structures(self) -> tuple[CheckedStructure, ...]:
-        """Every structure that is given fields, the message first."""
+        """Every structure that has fields, the message first."""
         spec = self.spec
         valid = spec.valid_versions
         outermost = [CheckedStructure(spec.name, spec.fields, valid, self.top)]
@@ -127,7 +127,7 @@ class CheckedMessage:
         return tuple(structures)
 
     def fields(self) -> Iterator[tuple[FieldSpec, CheckedStructure]]:
-        """Every field that could be read, with the structure it stands in."""
+        """Yield every field that could be read, with its structure."""
         for structure in self.structures:
             for field in structure.fields:
                 if field.position not in self.damaged:
@@ -140,15 +140,15 @@ class CheckedMessage:
 
     @cached_property
     def nesting(self) -> Nesting:
-        """Which structures stand inside which."""
+        """The nesting of the structures."""
         return Nesting(self)
 
 
 class Nesting:
-    """The structures of a message by name, each after those that stand inside it.
+    """The structures of a message by name, inner structures before outer ones.
 
-    ``closing`` are the fields whose structure contains the structure they stand in. Nothing here
-    recurses: a spec may have thousands of structures, each inside the next.
+    ``closing`` are the fields whose structure contains the structure that they are in. Nothing here
+    recurses, because a spec may have thousands of structures, each inside the next.
     """
 
     def __init__(self, message: CheckedMessage) -> None:
@@ -182,16 +182,16 @@ class Nesting:
 
 @dataclass(frozen=True, eq=False)
 class Directory:
-    """The messages of one directory, in the order of their files' names.
+    """The messages of one directory, in the order of the files' names.
 
-    ``whole`` says that all its files were read, so that what is missing here is missing.
+    ``whole`` is true if all its files were read, so that a missing message is really missing.
     """
 
     messages: tuple[CheckedMessage, ...]
     whole: bool
 
     def pairs(self) -> Iterator[tuple[CheckedMessage, CheckedMessage]]:
-        """Each request with its response, where both are here and could be read."""
+        """Yield each request with its response, if both are here and could be read."""
         readable = [
             each_message
             for each_message in self.messages

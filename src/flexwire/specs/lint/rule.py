@@ -1,4 +1,4 @@
-"""What a rule is: an id, a category, a page, and how it finds what breaks it."""
+"""A rule: an id, a category, a page, and a function that finds violations."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _LEVELS: dict[Category, Level] = {Category.CONSISTENCY: "warning", Category.PEDA
 class Rule(RulePage):
     """One rule.
 
-    ``message`` looks at one message, ``directory`` at all those of a directory; a rule that has
-    neither is one of the parser's own.
+    ``message`` checks one message, and ``directory`` all messages of a directory. A rule with
+    neither is a rule of the parser.
     """
 
     category: Category
@@ -50,5 +50,5 @@ class Rule(RulePage):
 
     @property
     def unreadable(self) -> bool:
-        """Whether breaking the rule leaves open what was meant."""
+        """Whether a violation leaves the author's meaning unknown."""
         return self.category is Category.SYNTAX and self.id != "KEY_UNKNOWN"

@@ -1,11 +1,11 @@
-"""A field that is not tagged has another default.
+"""The default of a field that is not tagged changed.
 
-It is what a message says of the field where the version does not have it, where JSON leaves it out,
-and where code does not set it.
+The default is the field's value if the version lacks the field, if JSON leaves it out, or if code
+does not set it.
 
 Flagged: `"default": "-1"` on a field, which was 0 before.
 
-Instead: leave the default as it is, unless you know all that rely on it.
+Instead: leave the default as it is, unless you know everybody who relies on it.
 
 Source: KIP-482, "JSON Schemas".
 """

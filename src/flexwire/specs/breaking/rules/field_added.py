@@ -1,7 +1,7 @@
 """A field that is not tagged was added to an existing version.
 
-A writer of the old spec does not write the field, and a reader of the new spec takes the bytes of
-the next field for it.
+A writer with the old spec does not write the field. A reader with the new spec then reads the bytes
+of the next field as this one.
 
 Flagged: a new field with `"versions": "0+"`, where version 0 was valid before.
 

@@ -1,6 +1,6 @@
-"""The fields of an existing version stand in another order.
+"""The fields of an existing version have another order.
 
-Fields have no names on the wire: only their order says which is which.
+Fields have no names on the wire. Only their order identifies them.
 
 Flagged: two fields that changed places, both with `"versions": "0+"`.
 

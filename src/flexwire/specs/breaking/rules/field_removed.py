@@ -1,12 +1,12 @@
 """A field is gone from an existing version.
 
-A reader of the new spec takes the bytes of the next field for those of this one. Bytes that were
-written before, and peers that were not upgraded, still have it.
+A reader with the new spec reads the bytes of this field as the next one. Old bytes, and peers that
+were not upgraded, still have the field.
 
 Flagged: `Epoch`, `"versions": "0+"`, deleted, or given `"versions": "5+"`, where version 4 was
 valid before.
 
-Instead: keep it in the versions that have it, and end it with the next: `"versions": "0-4"`.
+Instead: keep it in the versions that have it, and end it before the next: `"versions": "0-4"`.
 
 Source: KIP-482, "Motivation": an inline field "must always be present"; all of Kafka's bumps.
 """

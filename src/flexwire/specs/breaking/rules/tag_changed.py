@@ -1,9 +1,9 @@
-"""A tagged field has another tag than before.
+"""The tag of a tagged field changed.
 
-To a reader that knows the old tag the field is missing, and an unknown one is there.
+A reader that knows the old tag misses the field and finds an unknown one.
 
-Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: to the first draft of KIP-482 that is
-one optional field removed and one added, and both are compatible.
+Flagged: `"tag": 0` that is now `"tag": 1`. Not in mode draft: in the first draft of KIP-482,
+one optional field is removed and another is added, and both are compatible.
 
 Instead: leave the tag as it is; tags need not follow the order of the fields.
 

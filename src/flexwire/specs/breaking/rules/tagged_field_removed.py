@@ -1,9 +1,9 @@
 """A tagged field is gone from an existing version, or from the spec.
 
-What others still send is an unknown tagged field then, and its meaning is lost; and with the field
-goes the only note that its tag is taken.
+Peers may still send the field. It is then an unknown tagged field, and its meaning is lost. The
+spec also loses the only note that the tag is taken.
 
-Flagged: a tagged field deleted, or its `taggedVersions` begun later. Not in mode draft: the first
+Flagged: a tagged field deleted, or its `taggedVersions` begin later. Not in mode draft: the first
 draft of KIP-482 calls it compatible to remove an optional field, as long as nothing reuses its tag,
 which is `TAG_REUSED` there too.
 

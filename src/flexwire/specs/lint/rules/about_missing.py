@@ -1,4 +1,4 @@
-"""A field does not say what it is.
+"""A field has no description.
 
 Flagged:
 
@@ -9,7 +9,7 @@ Instead:
 
     { "name": "TopicId", "type": "uuid", "versions": "0+", "about": "The unique topic id." }
 
-Source: flexwire; the protocol guide is made of these texts.
+Source: flexwire; the protocol guide shows these texts.
 """
 
 from __future__ import annotations

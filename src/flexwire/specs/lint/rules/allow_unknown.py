@@ -1,6 +1,6 @@
-"""A comment for flexwire allows a rule that does not exist, or is not an "allow".
+"""A comment for flexwire names a rule that does not exist, or is not an "allow".
 
-It allows nothing, and the finding that it was meant for is still reported.
+Such a comment allows nothing. The finding that it was meant for is still reported.
 
 Flagged:
 

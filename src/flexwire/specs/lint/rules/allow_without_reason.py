@@ -1,6 +1,6 @@
-"""A comment allows what a rule has against a line, and does not say why.
+"""A comment allows a finding and gives no reason.
 
-It allows nothing. The next reader of the spec has to know whether the reason still holds.
+Such a comment allows nothing. The next reader must be able to check whether the reason still holds.
 
 Flagged:
 

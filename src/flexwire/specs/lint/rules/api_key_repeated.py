@@ -1,7 +1,7 @@
 """Two messages of one type in a directory have the same api key.
 
-Requests have theirs, and so have responses, metadata records, and the keys and the values of a
-coordinator's records.
+Each of these types has its own api keys: requests, responses, metadata records, and the keys and
+the values of a coordinator's records.
 
 Flagged:
 

@@ -11,7 +11,7 @@ Instead:
       { "name": "Key", "type": "bytes", "versions": "0+" }
     ] }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, _ in message.fields():
         if str(field.type) == "[]bytes":
-            reason = f"field {field.name} is an array of bytes, which Kafka's Java cannot hold"
+            reason = f"field {field.name} is an array of bytes, which Kafka's Java cannot store"
             yield message.at(field, "type"), f"{reason}; use an array of structures"
 
 

@@ -23,8 +23,8 @@ Instead:
         ] }
       ] }
 
-Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; where the structure
-ends too early, the Java refuses to read or write it.
+Source: Kafka's generator, NullPointerException in SchemaGenerator.floorVersion; if the
+structure ends too early, the Java code refuses to read or write it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         used = common.get(field.type.name)
         there = structure.versions & field.versions
         if used and not there <= used.versions:
-            reason = f"field {field.name} is there in {there}, and structure {used.name}"
+            reason = f"field {field.name} exists in {there}, but structure {used.name}"
             yield message.at(field, "versions"), f"{reason} in {used.versions} only"
 
 

@@ -1,6 +1,6 @@
-"""A common structure has a structure inside that is not common.
+"""A common structure contains a structure that is not common.
 
-All that common structures hold is common too, or primitive.
+Structures inside a common structure must be common too.
 
 Flagged:
 
@@ -50,7 +50,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     common = {struct.name for struct in message.spec.common_structs}
     for field, structure in message.fields():
         if structure.in_common and field.type.is_struct and field.type.name not in common:
-            reason = f"structure {field.type.name} is used in a common structure and is not common"
+            reason = f"structure {field.type.name} is used in a common structure but is not common"
             yield message.at(field, "type"), f"{reason}; move it to 'commonStructs'"
 
 

@@ -23,8 +23,8 @@ Instead:
         ] }
       ] }
 
-Source: flexwire; Kafka's generator does not look, and StreamsGroupDescribeResponse.json of 4.1 has
-one.
+Source: flexwire; Kafka's generator does not check this, and StreamsGroupDescribeResponse.json of
+4.1 has one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The default of a uint32 is a decimal number above 2147483647.
 
-The number is copied into Java as it is, where it is too large for an int.
+The number is copied into Java unchanged, and it is too large for an int there.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
 
     { "name": "Crc", "type": "uint32", "versions": "0+", "default": "0xb2d05e00" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations

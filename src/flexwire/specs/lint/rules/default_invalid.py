@@ -1,7 +1,8 @@
 """A default is not a value of its field's type.
 
-Integers are decimal, or "0x" and hex digits, and fit the type; a bool is "true" or "false"; a uuid
-is 22 characters of base64url; arrays, structures and bytes have no default but "null" or nothing.
+An integer is decimal, or "0x" with hex digits, and fits the type. A bool is "true" or "false". A
+uuid is 22 characters of base64url. For arrays, structures and bytes, the default is "null" or
+nothing.
 
 Flagged:
 
@@ -12,8 +13,8 @@ Instead:
 
     { "name": "Id", "type": "int8", "versions": "0+", "default": "0x7f" }
 
-Source: Kafka's generator, "Invalid default for T field F". It takes "0x-5" and a uuid with hyphens,
-and writes Java that then fails.
+Source: Kafka's generator, "Invalid default for T field F". It accepts "0x-5" and a uuid with
+hyphens, and then writes Java code that fails.
 """
 
 from __future__ import annotations

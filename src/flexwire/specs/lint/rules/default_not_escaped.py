@@ -1,6 +1,6 @@
 r"""The default of a string has a quote, a backslash or a control character.
 
-The text is copied into a Java literal as it is.
+The text is copied into a Java literal unchanged.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
 
     { "name": "Filter", "type": "string", "versions": "0+", "default": "*" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A default is null in versions in which the field cannot be null.
+"""The default is null, but in some versions the field cannot be null.
 
 A field has one default for all versions.
 
@@ -14,7 +14,7 @@ Instead:
       "default": "null" }
 
 Source: Kafka's generator, "null cannot be the default for field F, because not all versions of this
-field are nullable." Records have the default null whatever the spec says.
+field are nullable." The default of records is always null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A version is deprecated that the message does not have.
+"""A deprecated version is not a valid version of the message.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1, "fields": [],
       "validVersions": "2-3", "deprecatedVersions": "2", "flexibleVersions": "0+" }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations

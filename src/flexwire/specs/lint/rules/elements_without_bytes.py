@@ -1,6 +1,6 @@
 """The elements of an array take no bytes in a version.
 
-A count then says nothing about the bytes to come, and four bytes could ask for two billion
+The count then says nothing about the bytes that follow, and four bytes could announce two billion
 elements. In a flexible version each element has a byte for its tagged fields.
 
 Flagged:
@@ -16,7 +16,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "1+" }
     ] }
 
-Source: flexwire, which cannot lay out such a message; Kafka's generator takes it.
+Source: flexwire, which cannot lay out such a message; Kafka's generator accepts it.
 """
 
 from __future__ import annotations

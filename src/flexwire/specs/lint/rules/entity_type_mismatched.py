@@ -1,7 +1,7 @@
-"""A field's entity type is that of another type.
+"""A field's entity type does not fit its type.
 
-A transactionalId, groupId and topicName is a string, a producerId an int64, a brokerId an int32;
-of an array it is the elements.
+A transactionalId, groupId or topicName is a string, a producerId an int64, a brokerId an int32. For
+an array, the elements must have this type.
 
 Flagged:
 

@@ -1,7 +1,7 @@
-"""What is said of a field begins above the valid versions of its message.
+"""The versions of a field begin above the valid versions of its message.
 
-The field, or its null, or its tag, is in no version, although it looks as if it were: most often
-the new version was not added to `validVersions`.
+No version has the field (or its null, or its tag), although the spec looks as if one had. Most
+often the new version was not added to `validVersions`.
 
 Flagged:
 
@@ -12,8 +12,8 @@ Instead:
 
     { "name": "RackId", "type": "string", "versions": "3+", "about": "The rack." }
 
-Source: flexwire; no spec that Kafka released has it, and Kafka's generator does not look. What is
-below the valid versions, because they were removed, is `FIELD_OUTSIDE_VALID`.
+Source: flexwire; no released spec of Kafka does this, and Kafka's generator does not check it.
+Fields of removed versions, below the valid ones, are `FIELD_OUTSIDE_VALID`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A field is there in no version of its structure.
+"""No version of a structure has the field.
 
-Fields of versions that are no longer valid may stand in a spec; those of versions that are not yet
-valid are `FIELD_ABOVE_VALID`.
+A spec may keep fields of versions that are no longer valid. Fields of versions that are not valid
+yet are `FIELD_ABOVE_VALID`.
 
 Flagged:
 
@@ -17,7 +17,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "2+" }
     ] }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
         if field.fields or not structure.versions or structure.versions & field.versions:
             continue
         if field.versions & valid:
-            reason = f"field {field.name} is there in {field.versions}, and structure"
+            reason = f"field {field.name} exists in {field.versions}, but structure"
             yield (
                 message.at(field, "versions"),
                 f"{reason} {structure.name} in {structure.versions}",

@@ -1,6 +1,6 @@
-"""A field is there in no valid version of its message, but was in one that is no longer valid.
+"""No valid version of a message has the field, but a removed version had it.
 
-It is left over where versions are removed, and does no harm.
+The field was left behind when the version was removed. It does no harm.
 
 Flagged:
 
@@ -16,7 +16,7 @@ Instead:
       "flexibleVersions": "2+", "fields": [] }
 
 Source: flexwire; Kafka's ShareFetchRequest.json has a field of version 0, which it had removed.
-What begins above the valid versions is `FIELD_ABOVE_VALID`.
+Fields that begin above the valid versions are `FIELD_ABOVE_VALID`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     valid = message.spec.valid_versions
     for field, _ in message.fields():
         if field.versions and field.versions.highest < valid.lowest:
-            reason = (
-                f"field {field.name} is there in {field.versions}; valid are {valid}; remove it"
-            )
+            reason = f"field {field.name} exists in {field.versions}; valid are {valid}; remove it"
             yield message.at(field, "versions"), reason
 
 

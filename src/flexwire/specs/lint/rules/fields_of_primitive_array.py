@@ -1,6 +1,6 @@
 """An array of a primitive type has fields.
 
-They are read and dropped.
+Nobody reads these fields.
 
 Flagged:
 
@@ -15,7 +15,7 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "0+" }
     ] }
 
-Source: flexwire; Kafka's generator looks only at what is not an array.
+Source: flexwire; Kafka's generator checks only fields that are not arrays.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Instead:
     { "name": "FooRequest", "type": "request", "apiKey": 1,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: flexwire; of Kafka's own files QuorumState.json and ZkMigrationRecord.json hold others.
+Source: flexwire; of Kafka's own files, QuorumState.json and ZkMigrationRecord.json differ.
 """
 
 from __future__ import annotations

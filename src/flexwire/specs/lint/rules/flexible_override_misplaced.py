@@ -1,7 +1,7 @@
 """A field that is neither string nor bytes has flexible versions of its own.
 
-Only a length can be compact or not. Kafka needed this for one field: the request header's ClientId,
-which a broker must be able to read in versions it does not know.
+Only lengths can be compact. Kafka needed this for one field, the request header's ClientId. A
+broker must be able to read that field in versions that it does not know.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """The flexible versions of a message end.
 
-Once a message is flexible it stays so: they are "none", or open-ended as "1+".
+A message that is flexible stays flexible. So write "none", or an open range such as "1+".
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A message that is not a request has listeners.
 
-Listeners say which brokers take a request.
+Listeners tell which brokers accept a request.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A field of the message itself is a map key.
 
-Keys are of the elements of an array.
+Only the elements of an array have keys.
 
 Flagged:
 

@@ -1,6 +1,6 @@
-"""A structure has a map key and is in no array.
+"""A structure has a map key, but no array contains the structure.
 
-Keys make a collection of an array's elements; a single structure has no use for them.
+Keys turn the elements of an array into a collection. A single structure has no use for them.
 
 Flagged:
 
@@ -15,7 +15,7 @@ Instead:
       { "name": "Name", "type": "string", "versions": "0+", "mapKey": true }
     ] }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
     for field, structure in message.fields():
         # At the top it is MAP_KEY_MISPLACED.
         if field.map_key and structure.position != message.top and structure.name not in in_arrays:
-            reason = (
-                f"no array has elements of {structure.name}; {field.name} is the key of nothing"
-            )
+            reason = f"no array contains {structure.name}, so its key {field.name} is unused"
             yield message.at(field, "mapKey"), reason
 
 

@@ -1,4 +1,4 @@
-"""Two files of a directory hold messages of the same name.
+"""Two files of a directory have messages of the same name.
 
 The class of one overwrites that of the other.
 
@@ -21,7 +21,7 @@ Instead:
     { "name": "GooRecord", "type": "metadata", "apiKey": 2,
       "validVersions": "0", "flexibleVersions": "0+", "fields": [] }
 
-Source: flexwire; Kafka's generator does not look.
+Source: flexwire; Kafka's generator does not check this.
 """
 
 from __future__ import annotations

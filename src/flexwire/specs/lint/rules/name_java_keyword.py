@@ -1,6 +1,6 @@
-"""A field's name is a word of the Java language.
+"""A field's name is a reserved word of Java.
 
-Kafka's Java has a member of that name with a small letter first.
+Kafka's Java class has a member of that name, with a small first letter.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
 
     { "name": "DefaultValue", "type": "int32", "versions": "0+" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The name of a message or a field begins with a small letter.
 
-Names are written in camel case with a capital first; JSON and Java make the first letter small.
+Names are in camel case and begin with a capital. JSON and Java make the first letter small.
 
 Flagged:
 

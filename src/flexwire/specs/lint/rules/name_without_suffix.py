@@ -1,6 +1,6 @@
-"""A request's name does not end in "Request", or a response's not in "Response".
+"""The name of a request or response does not end in "Request" or "Response".
 
-The api is named for what stands before it.
+The rest of the name is the name of the API.
 
 Flagged:
 

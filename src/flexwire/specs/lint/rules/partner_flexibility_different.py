@@ -1,6 +1,6 @@
 """A request and its response are flexible in different versions.
 
-Both headers go by one version, and a client that writes compact types reads them too.
+Both headers depend on one version, and a client that writes compact types also reads them.
 
 Flagged:
 

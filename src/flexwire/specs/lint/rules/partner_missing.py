@@ -1,6 +1,6 @@
-"""A request has no response, a coordinator's key no value, or the other way about.
+"""A request has no response, a coordinator's key has no value, or the reverse.
 
-It is looked for only where a whole directory is checked.
+This is checked only if a whole directory is checked.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A request and its response have different valid versions.
 
-A response has the version of its request, so each version of the one needs the other.
+A response has the version of its request, so both need the same versions.
 
 Flagged:
 

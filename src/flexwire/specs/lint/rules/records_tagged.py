@@ -1,4 +1,4 @@
-"""A field of records is tagged.
+"""A field of type records is tagged.
 
 Flagged:
 

@@ -1,8 +1,8 @@
 """A field of a response is missing in its lower versions and is not ignorable.
 
-A broker that sets the field cannot answer in a version without it: writing fails, and the client
-gets no answer. So code has to look at the version before it sets the field. An ignorable field is
-left out instead.
+If a broker sets the field, it cannot write a version without it: writing fails, and the client gets
+no answer. So the code has to check the version before it sets the field. An ignorable field is left
+out instead.
 
 Flagged:
 
@@ -19,12 +19,12 @@ Instead:
         { "name": "ErrorMessage", "type": "string", "versions": "3+", "ignorable": true }
       ] }
 
-Not flagged: a field of a structure that the lower versions do not have either; a field of a common
-structure, which may be used in later versions only; a field that later versions lack, because its
-value has a new place there; a field of a request, where failing tells the client what the broker
-cannot do.
+Not flagged: a field of a structure that the lower versions lack too; a field of a common structure,
+which may be used only in later versions; a field that later versions lack, because its value has a
+new place there; a field of a request, because the failure tells the client what the broker cannot
+do.
 
-Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code looks at the version.
+Source: flexwire. Kafka 4.4.0 has 35 such fields in 22 responses, and its code checks the version.
 """
 
 from __future__ import annotations

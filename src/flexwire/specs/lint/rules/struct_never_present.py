@@ -1,4 +1,4 @@
-"""A structure has no version in common with what it stands in.
+"""A structure has no version in common with what contains it.
 
 Flagged:
 
@@ -13,8 +13,8 @@ Instead:
       { "name": "Id", "type": "uuid", "versions": "3+" }
     ] }
 
-Source: Kafka's generator, "Version ranges A and B have no versions in common." A message whose
-valid versions are "none" is one that a release removed; later generators take it, and so do we.
+Source: Kafka's generator, "Version ranges A and B have no versions in common." A message
+whose valid versions are "none" was removed by a release. Later generators accept it, and so do we.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
 
 
 def _reason(name: str, versions: Versions, around: Versions) -> str:
-    return f"structure {name} is there in {versions}, and what holds it in {around}"
+    return f"structure {name} exists in {versions}, but its surroundings in {around}"
 
 
 RULE = Rule(__name__, __doc__, Category.GENERATOR, message=_check)

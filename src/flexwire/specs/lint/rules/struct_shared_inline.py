@@ -1,6 +1,6 @@
-"""Two fields use the same structure, and it is not a common one.
+"""Two fields use the same structure, and it is not a common structure.
 
-A structure that a field gives its fields inline is that field's own.
+A structure that a field defines inline belongs to that field.
 
 Flagged:
 

@@ -1,6 +1,6 @@
-"""A structure is nowhere given fields.
+"""A structure is never defined.
 
-A slip in a structure's name makes a new, empty structure.
+A typing error in the name of a structure creates a new, empty structure.
 
 Flagged:
 
@@ -27,7 +27,7 @@ Instead:
         ] }
       ] }
 
-Source: flexwire, which cannot lay out such a message; Kafka's generator takes it.
+Source: flexwire, which cannot lay out such a message; Kafka's generator accepts it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _check(message: CheckedMessage) -> Iterator[tuple[Position, str]]:
             and field.type.name not in fields_by_structure
             and not structure.in_common
         ):
-            reason = f"structure {field.type.name} is nowhere given fields"
+            reason = f"structure {field.type.name} is never defined"
             yield message.at(field, "type"), reason
 
 

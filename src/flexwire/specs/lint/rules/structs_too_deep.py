@@ -1,8 +1,8 @@
-"""More than 100 structures stand inside each other.
+"""More than 100 structures are nested.
 
-A reader of such a message needs as many calls inside each other.
+A reader of such a message needs just as many nested calls.
 
-Source: flexwire, which cannot lay out such a message; Kafka's generator does not look.
+Source: flexwire, which cannot lay out such a message; Kafka's generator does not check this.
 """
 
 from __future__ import annotations

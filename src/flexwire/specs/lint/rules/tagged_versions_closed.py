@@ -1,6 +1,6 @@
 """The tagged versions of a field end.
 
-A field that is tagged stays so: a tag cannot be given back.
+A tagged field stays tagged, because a tag cannot be given back.
 
 Flagged:
 

@@ -12,7 +12,7 @@ Instead:
     { "name": "RackId", "type": "string", "versions": "1+", "tag": 0, "taggedVersions": "1+" }
 
 Source: Kafka's generator, "specifies tagged versions that are not a subset of the flexible
-versions"; those of the field itself, where it has them.
+versions"; those of the field itself, if it has them.
 """
 
 from __future__ import annotations

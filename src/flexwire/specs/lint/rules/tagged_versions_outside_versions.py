@@ -1,4 +1,4 @@
-"""A field is tagged in versions in which it is not there.
+"""A field is tagged in versions that do not have it.
 
 Flagged:
 

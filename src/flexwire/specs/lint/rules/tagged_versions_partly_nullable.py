@@ -1,6 +1,6 @@
-"""A tagged field is nullable in some of its tagged versions.
+"""A tagged field is nullable in only some of its tagged versions.
 
-A tagged value would be laid out in two ways under one tag. It is nullable in all or in none.
+One tag would then have two layouts. The field must be nullable in all tagged versions or in none.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A message that is not a request has an unstable latest version.
 
-The request says it for both: brokers then offer that version only if they are configured to.
+The request's word counts for both. Brokers then offer that version only if they are configured to.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """The valid versions of a message do not end.
 
-The highest version is what a client or broker offers, so it must be a number.
+A client or broker offers the highest version, so it must be a number.
 
 Flagged:
 

@@ -1,6 +1,6 @@
 """A number or a boolean is written as a text, or a tag as a fraction.
 
-Jackson reads them all; other readers of specs may not.
+Jackson reads such values. Other readers of specs may not.
 
 Flagged:
 

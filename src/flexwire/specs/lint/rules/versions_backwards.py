@@ -1,6 +1,6 @@
 """A version range is written backwards.
 
-It means no version at all, so that what has it is never there.
+Such a range has no version at all, so its field or message never exists.
 
 Flagged:
 

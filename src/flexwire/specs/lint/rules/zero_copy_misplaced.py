@@ -1,4 +1,4 @@
-"""A field that is not bytes is to be read without a copy.
+"""A field has `zeroCopy` but is not of type bytes.
 
 Flagged:
 

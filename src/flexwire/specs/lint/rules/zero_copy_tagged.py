@@ -1,4 +1,4 @@
-"""A tagged field is to be read without a copy.
+"""A tagged field has `zeroCopy`.
 
 Flagged:
 
@@ -11,7 +11,7 @@ Instead:
     { "name": "Key", "type": "bytes", "versions": "1+",
       "tag": 0, "taggedVersions": "1+" }
 
-Source: the Java that Kafka's generator writes for it does not compile.
+Source: the Java code that Kafka's generator writes does not compile.
 """
 
 from __future__ import annotations

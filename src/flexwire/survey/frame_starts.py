@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from flexwire.capture.files.packets import Direction
-    from flexwire.capture.reassembly.connections import Brokers
+    from flexwire.capture.reassembly.connections import BrokerEnds
     from flexwire.capture.reassembly.segments import SegmentColumns
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.columnar.arrays import NumpyArray
 
 
 _LENGTH = struct.Struct(">i")
@@ -49,7 +48,7 @@ _SEARCHED, _BEFORE = 1 << 20, 1 << 16
 _SEARCHED_FOR_TLS = 1 << 16
 
 
-class Start(NamedTuple):
+class ConnectionGuess(NamedTuple):
     """Where a connection is supposed to stand at the start of a part.
 
     ``firsts`` are the sequence numbers that its ends go on with. If it ``is_hidden``, no frame is
@@ -62,10 +61,10 @@ class Start(NamedTuple):
     is_hidden: bool
 
 
-class Rows:
+class KeySegments:
     """The segments of one key in a chunk."""
 
-    def __init__(self, segments: SegmentColumns, rows: Array, limit: int) -> None:
+    def __init__(self, segments: SegmentColumns, rows: NumpyArray, limit: int) -> None:
         self.segments = segments
         self._limit = limit
         self._rows = rows
@@ -76,7 +75,7 @@ class Rows:
         """The flags of the segment at a place among these."""
         return int(self.segments.flags[self._rows[place]])
 
-    def start(self, key: str, brokers: Brokers) -> Start | None:
+    def start(self, key: str, brokers: BrokerEnds) -> ConnectionGuess | None:
         """Return where a connection is supposed to stand; None if nothing can be supposed."""
         low, high = key.split("|")
         first_low, first_high = self._first(of_high=False), self._first(of_high=True)
@@ -86,10 +85,12 @@ class Rows:
         client, broker = (high, low) if is_high else (low, high)
         sequences = (first_high, first_low) if is_high else (first_low, first_high)
         is_hidden = any(
-            _Stream(self, of_high=of_high, first=first).is_hidden()
+            _SentBytes(self, of_high=of_high, first=first).is_hidden()
             for of_high, first in ((False, first_low), (True, first_high))
         )
-        return Start(client, broker, dict(zip(DIRECTIONS, sequences, strict=True)), is_hidden)
+        return ConnectionGuess(
+            client, broker, dict(zip(DIRECTIONS, sequences, strict=True)), is_hidden
+        )
 
     def before_frames(
         self, direction: Direction, *, client_is_high: bool, first: int, least: int
@@ -99,7 +100,7 @@ class Rows:
         ``first`` is the sequence number of its first byte. At least ``least`` bytes come before.
         """
         is_request = direction == "request"
-        stream = _Stream(self, of_high=client_is_high == is_request, first=first)
+        stream = _SentBytes(self, of_high=client_is_high == is_request, first=first)
         if is_request:
             return stream.first_frame(self._asks, least)
         ids = self._request_ids(of_high=client_is_high)
@@ -118,7 +119,7 @@ class Rows:
         acknowledged = int(self.segments.acknowledgment[first])
         return acknowledged if self.segments.flags[first] & ACK and acknowledged else None
 
-    def _client_is_high(self, key: str, brokers: Brokers) -> bool:
+    def _client_is_high(self, key: str, brokers: BrokerEnds) -> bool:
         segment = self.segments.segment(int(self._rows[0]))
         given = brokers.client(segment)
         low, high = key.split("|")
@@ -172,10 +173,10 @@ class Rows:
         return bool(ids[0] - _IDS_APART <= answers <= ids[1])
 
 
-class _Stream:
+class _SentBytes:
     """What one end sent in a chunk, by the distance from its first byte there."""
 
-    def __init__(self, rows: Rows, *, of_high: bool, first: int) -> None:
+    def __init__(self, rows: KeySegments, *, of_high: bool, first: int) -> None:
         self.rows = rows.with_payload(of_high=of_high)
         self._whole = rows
         positions = (rows.segments.sequence[self.rows] - first) % MODULUS
@@ -270,7 +271,7 @@ class _Stream:
         return found
 
 
-def _lengths(data: Array) -> tuple[Array, Array]:
+def _lengths(data: NumpyArray) -> tuple[NumpyArray, NumpyArray]:
     """The places at which a length may stand that a frame can have, and these lengths."""
     if len(data) < SHORTEST_HEAD:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)

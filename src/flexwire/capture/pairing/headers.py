@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from flexwire.capture.pairing import layout as L  # noqa: N812 - a word in front of some fifty
-from flexwire.capture.pairing.apis import SECRETS, Apis, apis
+from flexwire.capture.pairing.apis import SECRETS, ApiTable, api_table
 from flexwire.capture.pairing.state import FAILED, TOKEN, withheld_tagged_fields
-from flexwire.capture.reassembly.connections import heard
-from flexwire.capture.reassembly.frames import taken
+from flexwire.capture.reassembly.connections import hear
+from flexwire.capture.reassembly.frames import pick_rows
 from flexwire.codec import message
 from flexwire.columnar.program import address
 from flexwire.columnar.types import raw_tagged_fields
@@ -22,11 +22,10 @@ from flexwire.protocol.headers import request_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from flexwire.capture.pairing.state import Clients, Waiting
+    from flexwire.capture.pairing.state import ClientIds, PendingTable
     from flexwire.capture.reassembly.connections import CapturedFrame
     from flexwire.capture.reassembly.frames import FrameColumns
-
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
 
 
 _INT32 = (
@@ -47,7 +46,7 @@ _BYTES = (
 
 
 @dataclass(slots=True, eq=False)
-class Facts:
+class HeaderColumns:
     """What the headers of a chunk's frames say, a row a frame.
 
     ``kind`` is `UNREAD`, `REQUEST` (also of a damaged one whose header can be read), `UNPAIRED` or
@@ -61,30 +60,30 @@ class Facts:
     api key, version, client id and whether it is expected, stand there already.
     """
 
-    kind: Words
-    api_key: Words
-    api_version: Words
-    correlation_id: Words
-    client: Words
-    header_version: Words
-    body_offset: Words
-    request_time: Words
-    is_expected: Words
-    is_guarded: Words
-    flags: Words
-    is_given: Words
+    kind: NumpyArray
+    api_key: NumpyArray
+    api_version: NumpyArray
+    correlation_id: NumpyArray
+    client: NumpyArray
+    header_version: NumpyArray
+    body_offset: NumpyArray
+    request_time: NumpyArray
+    is_expected: NumpyArray
+    is_guarded: NumpyArray
+    flags: NumpyArray
+    is_given: NumpyArray
     clients: list[str]
     odd: dict[int, dict[str, Any]]
 
     @classmethod
-    def fresh(cls, rows: int, clients: list[str]) -> Facts:
+    def fresh(cls, rows: int, clients: list[str]) -> HeaderColumns:
         """Room for so many rows, of which nothing was read."""
         columns: dict[str, Any] = {name: np.zeros(rows, np.int32) for name, _ in _INT32}
         columns |= {name: np.zeros(rows, np.uint8) for name, _ in _BYTES}
         return cls(**columns, request_time=np.zeros(rows, np.int64), clients=clients, odd={})
 
     @classmethod
-    def joined(cls, parts: Sequence[Facts], clients: list[str]) -> Facts:
+    def joined(cls, parts: Sequence[HeaderColumns], clients: list[str]) -> HeaderColumns:
         """Give all rows of the parts, whose clients count in the same; none of them is odd."""
         fresh = cls.fresh(0, clients)
         names = [name for name, _ in (*_INT32, *_BYTES)]
@@ -94,11 +93,11 @@ class Facts:
         }
         return replace(fresh, **columns)
 
-    def take(self, rows: Words) -> Facts:
+    def take(self, rows: NumpyArray) -> HeaderColumns:
         """Give what some of the frames say, in the order of ``rows``."""
         names = [name for name, _ in (*_INT32, *_BYTES)]
         some = {name: getattr(self, name)[rows] for name in (*names, "request_time")}
-        return replace(self, **some, odd=taken(self.odd, rows))
+        return replace(self, **some, odd=pick_rows(self.odd, rows))
 
     def tell(self, row: int, told: dict[str, Any], client: int) -> None:
         """Take in what `FrameReader` told of a request, or of what was not read."""
@@ -111,7 +110,9 @@ class Facts:
             for name in ("api_key", "api_version", *_HEADER):
                 getattr(self, name)[row] = told[name]
 
-    def answer(self, row: int, told: dict[str, Any], said: Said | None, client: int) -> None:
+    def answer(
+        self, row: int, told: dict[str, Any], said: RequestSummary | None, client: int
+    ) -> None:
         """Take in what `FrameReader` told of a response whose header was read, and its request."""
         if "outcome" in told:
             self.odd[row] = told
@@ -126,13 +127,18 @@ class Facts:
 _HEADER = ("correlation_id", "header_version", "body_offset")
 
 
-class Run:
+class PairingRun:
     """The words of a run over one chunk, and the memory that they point to."""
 
     def __init__(
-        self, frames: FrameColumns, numbers: Words, facts: Facts, waiting: Waiting, clients: Clients
+        self,
+        frames: FrameColumns,
+        numbers: NumpyArray,
+        facts: HeaderColumns,
+        waiting: PendingTable,
+        clients: ClientIds,
     ) -> None:
-        self.table: Apis = apis()
+        self.table: ApiTable = api_table()
         self.frames, self.facts, self.waiting = frames, facts, waiting
         rows = len(frames)
         errors = np.zeros(rows, np.uint8)
@@ -141,7 +147,7 @@ class Run:
         self.early = np.empty((rows, L.LATER), np.int64)
         self._secrets = [np.frombuffer(one, np.uint8) for one in SECRETS]
         extents = np.array([(address(one), len(one)) for one in self._secrets], np.int64)
-        columns: dict[str, tuple[Words, type]] = {
+        columns: dict[str, tuple[NumpyArray, type]] = {
             "connection": (frames.connection, np.int32),
             "is_response": (frames.is_response, np.bool_),
             "index": (frames.index, np.int64),
@@ -158,7 +164,7 @@ class Run:
             **{word: (getattr(facts, name), np.int32) for name, word in _INT32},
             **{word: (getattr(facts, name), np.uint8) for name, word in _BYTES},
         }
-        self._held: dict[str, Words] = {
+        self._held: dict[str, NumpyArray] = {
             word: np.ascontiguousarray(values, kind) for word, (values, kind) in columns.items()
         }
         for word, values in self._held.items():
@@ -173,7 +179,7 @@ class Run:
         waiting.words.forgotten_count = waiting.words.early_count = 0
         self.use(clients)
 
-    def use(self, clients: Clients) -> None:
+    def use(self, clients: ClientIds) -> None:
         """Go on with more client ids."""
         self.waiting.words.clients = address(clients.table)
         self.waiting.words.client_mask = len(clients.table) - 1
@@ -198,7 +204,7 @@ class Run:
         self.waiting.words.at = self.waiting.words.at + 1
 
 
-class Said(NamedTuple):
+class RequestSummary(NamedTuple):
     """What a request says of its response: how to read it, whose it is, and from when it waited."""
 
     api_key: int
@@ -207,18 +213,18 @@ class Said(NamedTuple):
     time_us: int
 
 
-class OneConnection:
+class ConnectionReader:
     """A connection whose frames are read as objects, and what waits on it for its counterpart."""
 
     def __init__(self, reader: FrameReader) -> None:
         self._reader = reader
         # By the pair that the conversation gave.
-        self._asked: dict[int, tuple[int, Said]] = {}
+        self._asked: dict[int, tuple[int, RequestSummary]] = {}
         self._early: dict[int, int] = {}
 
     def resume(
-        self, asked: list[tuple[int, int, Said]], early: list[tuple[int, int, int]]
-    ) -> OneConnection:
+        self, asked: list[tuple[int, int, RequestSummary]], early: list[tuple[int, int, int]]
+    ) -> ConnectionReader:
         """Go on where others had come to.
 
         ``asked`` are a correlation id, the request's index, and what it said; ``early`` are a
@@ -232,7 +238,9 @@ class OneConnection:
             self._early[conversation.resume_response(correlation_id, seen)] = index
         return self
 
-    def read(self, frame: CapturedFrame) -> tuple[dict[str, Any], Said | None, int | None]:
+    def read(
+        self, frame: CapturedFrame
+    ) -> tuple[dict[str, Any], RequestSummary | None, int | None]:
         """Give what the frame says, and what the request says that it answers.
 
         Or, of a request, the index of the response that came before it.
@@ -264,12 +272,14 @@ class OneConnection:
         return [index for index, _ in self._asked.values()]
 
 
-def said_by(told: dict[str, Any], frame: CapturedFrame) -> Said:
+def said_by(told: dict[str, Any], frame: CapturedFrame) -> RequestSummary:
     """What a request that was read says of its response."""
-    return Said(told["api_key"], told["api_version"], told["client_id"], frame.timestamp_us)
+    return RequestSummary(
+        told["api_key"], told["api_version"], told["client_id"], frame.timestamp_us
+    )
 
 
-def _request(correlation_id: int, said: Said) -> RequestFrame:
+def _request(correlation_id: int, said: RequestSummary) -> RequestFrame:
     """Make a request that waits, of which no more is asked than its correlation id."""
     return RequestFrame(
         api_key=said.api_key,
@@ -304,7 +314,7 @@ class FrameReader:
 
     def read(self, frame: CapturedFrame) -> dict[str, Any]:
         """The columns of `FRAMES` that the frame's header and its place give."""
-        turn = heard(frame, self.conversation)
+        turn = hear(frame, self.conversation)
         told: dict[str, Any] = {"is_guarded": not self._show_credentials and turn.is_guarded}
         if turn.kind == "token":
             told["outcome"] = TOKEN

@@ -7,7 +7,7 @@ is the first of what follows.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from flexwire.capture.tls.keylog import CLIENT, SERVER
 from flexwire.capture.tls.keys import (
@@ -21,19 +21,19 @@ from flexwire.capture.tls.keys import (
     TLS_1_3,
     VERSION_NAMES,
     Hello,
-    Opener13,
-    openers_12,
+    RecordKeys13,
     parse_client_hello,
     parse_server_hello,
+    record_keys_12,
 )
-from flexwire.capture.tls.records import ALERT, CHANGE_CIPHER, BrokenError, Direction
+from flexwire.capture.tls.records import ALERT, CHANGE_CIPHER, BrokenError, RecordStream
 
 if TYPE_CHECKING:
+    from flexwire.capture.files.packets import Direction
     from flexwire.capture.tls.keylog import KeyLog
-    from flexwire.capture.tls.records import Opened, Record
+    from flexwire.capture.tls.records import OpenedRecord, TlsRecord
 
 
-End = Literal["request", "response"]
 _KEY_UPDATE: Final = 24
 _HELLO_REQUEST: Final = 0
 _MOST_HELLO: Final = 64 * 1024
@@ -46,24 +46,24 @@ NOTHING: Final = "it ended within its handshake, or the secret that the key logs
 RENEGOTIATED: Final = "it was negotiated anew (TLS 1.2), and is not opened from there on"
 
 
-class Plain(NamedTuple):
+class Plaintext(NamedTuple):
     """What an end sent in one record, after ``lost`` bytes that are not in the capture."""
 
-    end: End
+    end: Direction
     data: bytes
     timestamp_us: int
     lost: int = 0
 
 
-class Ending(NamedTuple):
+class TlsClosure(NamedTuple):
     """The alert by which an end stopped sending; ``is_clean``: it was close_notify."""
 
-    end: End
+    end: Direction
     timestamp_us: int
     is_clean: bool
 
 
-class _Messages:
+class _HandshakeMessages:
     """Handshake messages of one direction, in records; what is not a Hello is passed over."""
 
     def __init__(self) -> None:
@@ -98,11 +98,17 @@ class TlsConnection:
     def __init__(self, keys: KeyLog) -> None:
         self.reason: str | None = None
         self._keys = keys
-        self._ends: dict[End, Direction] = {"request": Direction(), "response": Direction()}
-        self._messages: dict[End, _Messages] = {"request": _Messages(), "response": _Messages()}
-        self.ending: Ending | None = None
-        self._ended: set[End] = set()
-        self._ciphered: set[End] = set()  # TLS 1.2: ends that have changed to their keys
+        self._ends: dict[Direction, RecordStream] = {
+            "request": RecordStream(),
+            "response": RecordStream(),
+        }
+        self._messages: dict[Direction, _HandshakeMessages] = {
+            "request": _HandshakeMessages(),
+            "response": _HandshakeMessages(),
+        }
+        self.ending: TlsClosure | None = None
+        self._ended: set[Direction] = set()
+        self._ciphered: set[Direction] = set()  # TLS 1.2: ends that have changed to their keys
         self._client: Hello | None = None
         self._server: Hello | None = None
 
@@ -116,11 +122,11 @@ class TlsConnection:
         """Bytes of TLS that were captured or lost after the last record that opened."""
         return sum(end.unread for end in self._ends.values() if end.has_opened)
 
-    def feed(self, end: End, data: bytes, timestamp_us: int) -> list[Plain]:
+    def feed(self, end: Direction, data: bytes, timestamp_us: int) -> list[Plaintext]:
         """Take in what an end sent next; gives what it, or the other one, said in it."""
         if self.reason is not None or end in self._ended:
             return []
-        found: list[Plain] = []
+        found: list[Plaintext] = []
         try:
             self._ends[end].feed(data, timestamp_us)
             self._read_all(end, found)
@@ -128,7 +134,7 @@ class TlsConnection:
             self.reason = str(broken)
         return found
 
-    def miss(self, end: End, size: int) -> None:
+    def miss(self, end: Direction, size: int) -> None:
         """So many bytes of an end are missing from the capture."""
         if self.reason is not None or end in self._ended:
             return
@@ -147,17 +153,17 @@ class TlsConnection:
     def _version(self) -> int | None:
         return None if self._server is None else self._server.version
 
-    def _hello_of(self, end: End) -> Hello | None:
+    def _hello_of(self, end: Direction) -> Hello | None:
         return self._client if end == "request" else self._server
 
-    def _read_all(self, first: End, found: list[Plain]) -> None:
-        others: list[End] = ["response" if first == "request" else "request"]
+    def _read_all(self, first: Direction, found: list[Plaintext]) -> None:
+        others: list[Direction] = ["response" if first == "request" else "request"]
         self._read(first, found)
         # The ServerHello may have said what opens what the client sent before it was captured.
         for other in others:
             self._read(other, found)
 
-    def _read(self, end: End, found: list[Plain]) -> None:
+    def _read(self, end: Direction, found: list[Plaintext]) -> None:
         side = self._ends[end]
         while end not in self._ended:
             if not self._is_sealed(end):
@@ -175,18 +181,18 @@ class TlsConnection:
                 self._ciphered.add(end)
             self._take_opened(end, opened, found)
 
-    def _is_sealed(self, end: End) -> bool:
+    def _is_sealed(self, end: Direction) -> bool:
         side = self._ends[end]
         if side.is_seeking or end in self._ciphered:
             return True
         return self._version != TLS_1_2 and side.next_kind() == APPLICATION
 
-    def _waits(self, end: End) -> bool:
+    def _waits(self, end: Direction) -> bool:
         """Whether only the ServerHello says what the record is that comes next."""
         is_change = self._ends[end].next_kind() == CHANGE_CIPHER
         return is_change and self._server is None and end == "request"
 
-    def _take_plain(self, end: End, record: Record) -> None:
+    def _take_plain(self, end: Direction, record: TlsRecord) -> None:
         kind = record.header[0]
         if kind == CHANGE_CIPHER and self._version == TLS_1_2:
             self._ciphered.add(end)
@@ -198,7 +204,7 @@ class TlsConnection:
         elif kind == APPLICATION:
             raise BrokenError("what was sent in it is not sealed")
 
-    def _take_hello(self, end: End, number: int, body: bytes) -> None:
+    def _take_hello(self, end: Direction, number: int, body: bytes) -> None:
         if number == CLIENT_HELLO and end == "request":
             self._client = parse_client_hello(body)
             if self._client is None:
@@ -230,30 +236,30 @@ class TlsConnection:
             master = self._keys.master(client.random, server.session)
             if master is None:
                 raise BrokenError(NO_SECRET)
-            near.opener, far.opener = openers_12(suite, master, client.random, server.random)
+            near.opener, far.opener = record_keys_12(suite, master, client.random, server.random)
             return
         secrets = self._keys.secrets_of(client.random)
         if CLIENT not in secrets or SERVER not in secrets:
             raise BrokenError(NO_SECRET)
-        near.opener = Opener13(suite, secrets[CLIENT])
-        far.opener = Opener13(suite, secrets[SERVER])
+        near.opener = RecordKeys13(suite, secrets[CLIENT])
+        far.opener = RecordKeys13(suite, secrets[SERVER])
 
-    def _take_alert(self, end: End, opened: Opened) -> None:
+    def _take_alert(self, end: Direction, opened: OpenedRecord) -> None:
         """The end closes, or something failed: nothing of it follows."""
         self._ended.add(end)
-        ending = Ending(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
+        ending = TlsClosure(end, opened.timestamp_us, opened.content[1:] == _CLOSE_NOTIFY)
         if self.ending is None or ending.timestamp_us < self.ending.timestamp_us:
             self.ending = ending
 
-    def _take_opened(self, end: End, opened: Opened, found: list[Plain]) -> None:
+    def _take_opened(self, end: Direction, opened: OpenedRecord, found: list[Plaintext]) -> None:
         if opened.lost:
-            self._messages[end] = _Messages()
+            self._messages[end] = _HandshakeMessages()
         if opened.kind == APPLICATION:
             if opened.content or opened.lost:
-                found.append(Plain(end, opened.content, opened.timestamp_us, opened.lost))
+                found.append(Plaintext(end, opened.content, opened.timestamp_us, opened.lost))
             return
         if opened.lost:
-            found.append(Plain(end, b"", opened.timestamp_us, opened.lost))
+            found.append(Plaintext(end, b"", opened.timestamp_us, opened.lost))
         if opened.kind == ALERT:
             self._take_alert(end, opened)
         elif opened.kind == HANDSHAKE:

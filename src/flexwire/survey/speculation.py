@@ -13,26 +13,29 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from flexwire.capture.reassembly.assembly import FrameAssembler, key_of_ends
 from flexwire.capture.reassembly.flows import Flows
-from flexwire.capture.reassembly.streams import Lent, Standing
-from flexwire.survey.guessed_frames import DIRECTIONS, Rows
+from flexwire.capture.reassembly.streams import Handoff, SideState
+from flexwire.survey.frame_starts import DIRECTIONS, KeySegments
 from flexwire.wire.limits import INT64_MAX, INT64_MIN
 from flexwire.wire.segment_layout import PREFIX_LENGTH, SYN
 
 if TYPE_CHECKING:
     from flexwire.capture.files.packets import Direction, Segment
-    from flexwire.capture.reassembly.connections import Brokers, CapturedConnection, CapturedFrame
+    from flexwire.capture.reassembly.connections import (
+        BrokerEnds,
+        CapturedConnection,
+        CapturedFrame,
+    )
     from flexwire.capture.reassembly.frames import FrameColumns
     from flexwire.capture.reassembly.segments import SegmentColumns
-    from flexwire.capture.reassembly.streams import Taken, Went
-    from flexwire.survey.guessed_frames import Start
-
-    Array = np.ndarray[Any, np.dtype[Any]]
+    from flexwire.capture.reassembly.streams import HandoffResult, SideResult
+    from flexwire.columnar.arrays import NumpyArray
+    from flexwire.survey.frame_starts import ConnectionGuess
 
 
 MARK_ID: Final = -0x5EEDED
@@ -56,14 +59,14 @@ _MOST_HELD = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FastPathStep:
     """What kernels made of a connection that was lent.
 
     ``is_crossing`` says of requests and of responses whether the frame that was held is made up.
     """
 
-    lent: Lent
-    taken: Taken
+    lent: Handoff
+    taken: HandoffResult
     is_crossing: tuple[bool, bool]
 
     @property
@@ -71,7 +74,7 @@ class Run:
         """How many frames it gave."""
         return self.taken.request.frames + self.taken.response.frames
 
-    def joined(self, after: Run) -> Run:
+    def joined(self, after: FastPathStep) -> FastPathStep:
         """The same with what followed, if this one gave no frame and the other began at its end."""
         own, other = self.taken, after.taken
         taken = replace(
@@ -86,7 +89,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Push:
+class SegmentStep:
     """A segment that was not sure, and how many frames it gave."""
 
     segment: Segment
@@ -94,23 +97,27 @@ class Push:
 
 
 @dataclass(slots=True)
-class Log:
+class StepLog:
     """What became of a connection, in order; unless it is whole, more segments follow."""
 
-    steps: list[Run | Push] = field(default_factory=list)
+    steps: list[FastPathStep | SegmentStep] = field(default_factory=list)
     is_whole: bool = True
 
-    def add(self, run: Run) -> None:
+    def add(self, run: FastPathStep) -> None:
         """Add a run, to the one before it if that gave no frame, and so holds part of the same."""
         last = self.steps[-1] if self.steps else None
-        if isinstance(last, Run) and not last.frames and last.is_crossing == run.is_crossing:
+        if (
+            isinstance(last, FastPathStep)
+            and not last.frames
+            and last.is_crossing == run.is_crossing
+        ):
             self.steps[-1] = last.joined(run)
         else:
             self.steps.append(run)
 
 
 @dataclass(slots=True)
-class _Side:
+class _GuessedSide:
     """One end: what its first segment in the part begins with, and whether frames were found."""
 
     first: int
@@ -118,17 +125,19 @@ class _Side:
     is_made_up: bool = True
 
 
-class Supposed(FrameAssembler):
+class SpeculativeAssembler(FrameAssembler):
     """The assembler of a connection that is supposed to go on, and the log of its steps."""
 
-    def __init__(self, key: str, limit: int, brokers: Brokers, *, is_fresh: bool = False) -> None:
+    def __init__(
+        self, key: str, limit: int, brokers: BrokerEnds, *, is_fresh: bool = False
+    ) -> None:
         super().__init__(limit=limit, brokers=brokers)
         self.key = key
         self.is_fresh = is_fresh  # it begins in the part, and nothing is supposed of it
-        self.log = Log()
-        self.sides: dict[Direction, _Side] = {}
+        self.log = StepLog()
+        self.sides: dict[Direction, _GuessedSide] = {}
         self.client = ""
-        self._lent: Lent | None = None
+        self._lent: Handoff | None = None
         self._pushed = self._pushed_bytes = 0
 
     @property
@@ -153,16 +162,16 @@ class Supposed(FrameAssembler):
         """Suppose nothing more."""
         self.log.is_whole = False
 
-    def begin(self, start: Start) -> None:
+    def begin(self, start: ConnectionGuess) -> None:
         """Suppose who the client is, and the sequence number that each end goes on with."""
         self.client = start.client
         is_open = not start.is_hidden
         self.sides = {
-            direction: _Side(first, is_sought=is_open, is_made_up=is_open)
+            direction: _GuessedSide(first, is_sought=is_open, is_made_up=is_open)
             for direction, first in start.firsts.items()
         }
         ends = [_standing(first, b"") for first in start.firsts.values()]
-        self.resume(Lent(self.name, start.client, *ends), start.broker)
+        self.resume(Handoff(self.name, start.client, *ends), start.broker)
         if start.is_hidden:
             self.seek()
             return
@@ -184,7 +193,7 @@ class Supposed(FrameAssembler):
             side.is_made_up = False
             self.hold(direction, b"", 0, 0)
 
-    def seek_frames(self, rows: Rows) -> int:
+    def seek_frames(self, rows: KeySegments) -> int:
         """Look where frames begin in segments, in the directions in which that is not known.
 
         Return how many bytes are held of those in which it still is not.
@@ -217,12 +226,12 @@ class Supposed(FrameAssembler):
         side = self.sides.get(direction)
         return side is not None and side.is_made_up
 
-    def lend(self) -> Lent | None:
+    def lend(self) -> Handoff | None:
         """See `FrameAssembler.lend`."""
         self._lent = None if self.is_over else super().lend()
         return self._lent
 
-    def take_back(self, taken: Taken) -> None:
+    def take_back(self, taken: HandoffResult) -> None:
         """See `FrameAssembler.take_back`."""
         lent = self._lent
         if taken.segments and lent is not None and self.log.is_whole:
@@ -231,7 +240,7 @@ class Supposed(FrameAssembler):
                 is_supposed and self.is_made_up("request") and not lent.request.next_index,
                 is_supposed and self.is_made_up("response") and not lent.response.next_index,
             )
-            self.log.add(Run(lent, taken, is_crossing))
+            self.log.add(FastPathStep(lent, taken, is_crossing))
         super().take_back(taken)
 
     def push(self, segment: Segment) -> list[CapturedFrame]:
@@ -247,10 +256,10 @@ class Supposed(FrameAssembler):
             return []
         frames = super().push(segment)
         if self.log.is_whole:
-            self.log.steps.append(Push(segment, len(frames)))
+            self.log.steps.append(SegmentStep(segment, len(frames)))
         return frames
 
-    def _side_standing(self, direction: Direction) -> Standing | None:
+    def _side_standing(self, direction: Direction) -> SideState | None:
         lent = super().lend()
         return None if lent is None else getattr(lent, direction)
 
@@ -273,7 +282,7 @@ def key_of(connection: str) -> str:
     return key_of_ends(*connection.partition("#")[0].split(">"))
 
 
-def _joined(own: Went, other: Went) -> Went:
+def _joined(own: SideResult, other: SideResult) -> SideResult:
     first_us, last_us = min(own.first_us, other.first_us), max(own.last_us, other.last_us)
     if other.held or other.frames:
         # Of the frame that is held.
@@ -286,23 +295,23 @@ def _joined(own: Went, other: Went) -> Went:
     )
 
 
-def _standing(sequence: int, held: bytes) -> Standing:
-    return Standing(sequence, held, INT64_MAX, INT64_MIN, 0)
+def _standing(sequence: int, held: bytes) -> SideState:
+    return SideState(sequence, held, INT64_MAX, INT64_MIN, 0)
 
 
-class SupposedFlows(Flows):
+class SpeculativeFlows(Flows):
     """`Flows` of a part of a capture, in which connections go on.
 
     A key whose first segment is a SYN begins in the part, by all that can be known there; the first
     part of a capture supposes nothing.
     """
 
-    def __init__(self, *, brokers: Brokers, is_first: bool) -> None:
+    def __init__(self, *, brokers: BrokerEnds, is_first: bool) -> None:
         super().__init__(brokers=brokers)
         self._is_first = is_first
-        self.supposed: dict[str, Supposed] = {}
-        self.fresh: dict[str, Supposed] = {}
-        self.made_up: dict[int, Supposed] = {}  # by the number of its connection
+        self.supposed: dict[str, SpeculativeAssembler] = {}
+        self.fresh: dict[str, SpeculativeAssembler] = {}
+        self.made_up: dict[int, SpeculativeAssembler] = {}  # by the number of its connection
         self.ended_by_key: dict[str, list[CapturedConnection]] = {}
         self.keys: list[str] = []
         self._seen = 0
@@ -337,7 +346,7 @@ class SupposedFlows(Flows):
             if key not in self.supposed and key not in self.fresh
         }
 
-    def logs(self) -> dict[str, Log]:
+    def logs(self) -> dict[str, StepLog]:
         """Give the logs of all keys, but for the first part, in which nothing goes on."""
         every = self.supposed | self.fresh
         return {key: one.log for key, one in every.items()}
@@ -358,7 +367,7 @@ class SupposedFlows(Flows):
             return segments
         return segments.take(np.flatnonzero(~np.isin(segments.key, list(self._over))))
 
-    def _watch(self, segments: SegmentColumns, watched: Array) -> None:
+    def _watch(self, segments: SegmentColumns, watched: NumpyArray) -> None:
         """Look at the segments of keys that are new, or whose frames were not found yet."""
         held = 0
         rows = np.flatnonzero(np.isin(segments.key, watched))
@@ -369,12 +378,12 @@ class SupposedFlows(Flows):
             watched.tolist(), bounds[:-1].tolist(), bounds[1:].tolist(), strict=True
         ):
             if start < stop:
-                held += self._watch_one(number, Rows(segments, rows[start:stop], self.limit))
+                held += self._watch_one(number, KeySegments(segments, rows[start:stop], self.limit))
         if held > _MOST_HELD:
             for number in self._sought:
                 self.supposed[segments.keys[number]].give_up()
 
-    def _watch_one(self, number: int, rows: Rows) -> int:
+    def _watch_one(self, number: int, rows: KeySegments) -> int:
         """Look at those of one key; gives how many bytes of it are held until frames are found."""
         key = rows.segments.keys[number]
         one = self.supposed.get(key)
@@ -384,7 +393,7 @@ class SupposedFlows(Flows):
             if rows.flags(0) & SYN:
                 self._begin_fresh(key)
                 return 0
-            one = self.supposed[key] = Supposed(key, self.limit, self.brokers)
+            one = self.supposed[key] = SpeculativeAssembler(key, self.limit, self.brokers)
             self._assemblers[key] = one
             self._sought.add(number)
             start = rows.start(key, self.brokers)
@@ -402,7 +411,7 @@ class SupposedFlows(Flows):
         return held
 
     def _begin_fresh(self, key: str) -> None:
-        one = self.fresh[key] = Supposed(key, self.limit, self.brokers, is_fresh=True)
+        one = self.fresh[key] = SpeculativeAssembler(key, self.limit, self.brokers, is_fresh=True)
         self._assemblers[key] = one
         if len(self.fresh) > _MOST_FRESH:
             one.give_up()

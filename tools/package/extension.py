@@ -36,9 +36,9 @@ class Kind(NamedTuple):
     """A kind of build."""
 
     compiled: tuple[str, ...]
-    """What the compiler is told."""
+    """The options of the compiler."""
     linked: tuple[str, ...] = ()
-    """What the linker is told."""
+    """The options of the linker."""
     traced: bool = False
     """Whether Python's tracing, and so a debugger, sees each line of a kernel."""
 
@@ -145,7 +145,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             list(pool.map(self.build_extension, self.extensions))
 
     def _write(self) -> None:
-        """Have Cython write the C of all extensions that are newer than theirs."""
+        """Write the C of all extensions whose sources are newer, by Cython."""
         if not self.extensions:
             return
         # A build without kernels takes no Cython.

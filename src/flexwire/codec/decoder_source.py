@@ -57,7 +57,7 @@ def emit_decoder(
 def emit_decoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
 ) -> GeneratedModule:
-    """Give the source before it is compiled."""
+    """Return the source before it is compiled."""
     return _DecoderEmitter(schema, classes, filename).source
 
 
@@ -111,7 +111,7 @@ class _DecoderEmitter(Emitter):
             self.line(separately)
 
     def _arguments(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
-        """Give what a class is called with, without what it has by default at the end."""
+        """Return what a class is called with, without what it has by default at the end."""
         attributes = self.classes[schema.name].__struct_fields__[:-1]
         last = max((at for at, name in enumerate(attributes, 1) if name in local_names), default=0)
         return self._every_argument(schema, local_names)[:last]
@@ -397,10 +397,10 @@ class _DecoderEmitter(Emitter):
 
 
 def _length_of(kind: _Sized) -> str:
-    """Give the local that holds a length."""
+    """Return the local that holds a length."""
     return "count" if isinstance(kind, ArrayType) else "size"
 
 
 def _after(kind: _Sized) -> str:
-    """Say which local then says where a value ends: what is cut out of the data ends at "end"."""
+    """Return the local that holds where a value ends: a slice of the data ends at "end"."""
     return "position" if isinstance(kind, ArrayType) and not is_number(kind.element) else "end"

@@ -55,7 +55,7 @@ def emit_encoder(
 def emit_encoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
 ) -> GeneratedModule:
-    """Give the source before it is compiled."""
+    """Return the source before it is compiled."""
     return _EncoderEmitter(schema, classes, filename).source
 
 
@@ -95,7 +95,7 @@ class _EncoderEmitter(Emitter):
             self.refuse()
 
     def _value_of(self, field: Field) -> str:
-        """Give the expression of a field's value: a local where it is looked at more than once."""
+        """Return the expression for a field's value: a local if it is used more than once."""
         value = f"message.{field.attribute}"
         if isinstance(field.type, Schema) or fixed_code(field.type) is not None:
             return value
@@ -111,7 +111,7 @@ class _EncoderEmitter(Emitter):
         return self.source.condition("if", options) if options else nullcontext()
 
     def _differences(self, field: Field, value: str) -> list[str]:
-        """Give the ways in which a field may be unlike its default; none where it always is."""
+        """Return the conditions for a field to differ from its default; none if it always does."""
         if field.default is None:
             return [f"{value} is not None"]
         if isinstance(field.type, ArrayType):
@@ -158,13 +158,13 @@ class _EncoderEmitter(Emitter):
             self._refuse_unless(value, cls)
 
     def _class_name(self, kind: Type) -> str:
-        """Give the class that a value must have where `struct` would not tell."""
+        """Return the class that a value must have, if `struct` would accept others."""
         if isinstance(kind, Boolean):
             return "bool"
         return self.source.use("UUID") if isinstance(kind, Uuid) else ""
 
     def _packed(self, kind: Type, value: str) -> _Fixed:
-        """Give the code of a value of fixed width, and the expression to pack."""
+        """Return the code of a value of fixed width, and the expression to pack."""
         packed = f"{value}.int.to_bytes(16)" if isinstance(kind, Uuid) else value
         return str(fixed_code(kind)), packed
 
@@ -290,7 +290,7 @@ class _EncoderEmitter(Emitter):
                 self._write(out, [*row, ("B", "0")] if element.flexible else row)
 
     def _unlike_rows(self, element: Schema) -> list[str]:
-        """Say what keeps an element from being written in place; nothing where all are kept."""
+        """Return the conditions against writing an element in place; none if it never can be."""
         if not is_row(element) or element.tagged:
             return []
         options = [f"item.__class__ is not {self.class_of(element.name)}"]

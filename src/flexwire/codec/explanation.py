@@ -1,4 +1,4 @@
-"""What each byte of a message means: the reference executor, listened to."""
+"""Explains each byte of a message, by a reference executor that keeps what it reads."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def explained(reader: ExplainingReader, error: DecodeError | None) -> Explanatio
 
 
 def _parts(annotation: Annotation) -> Iterator[Annotation]:
-    """What is inside a field of records in its place, where its bytes are batches."""
+    """Yield a field's annotation, or those of the batches in a field of records."""
     meanings = (
         explain_records(annotation.value, annotation.path) if _holds_records(annotation) else None
     )

@@ -30,7 +30,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Give the JSON form of a structure that `Schema.write` takes, leniently.
+    """Return the JSON form of a structure that `Schema.write` takes, leniently.
 
     Tagged fields stand in it only where they are not at their defaults. Nothing is judged here: the
     wire types word every error of a value.
@@ -138,7 +138,7 @@ class _FormReader:
         return plain
 
     def missing_text(self) -> str:
-        """What is said of the fields that are missing, the first of which is the error's path."""
+        """Return the text about missing fields; the first of them is the error's path."""
         reason = "missing, and mandatory in this version"
         if self.count == 1:
             return reason
@@ -187,7 +187,7 @@ def _refuse_unknown(obj: dict[str, Any], schema: Schema, path: list[str]) -> Non
 
 
 def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> dict[str, Any]:
-    """Give an object its fields' names of this release."""
+    """Return an object with the field names of this release."""
     for name in obj:
         if names.get(name) in obj:
             raise _error(f"{name!r} is {names[name]!r} of another release; give one of them", path)

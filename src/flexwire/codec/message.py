@@ -85,7 +85,7 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
-        """Decode the message at ``offset``, whatever follows; gives it and the offset after it."""
+        """Decode the message at ``offset``, whatever follows; return it and the offset after it."""
         raw, version = to_bytes(data), to_version(version)
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
@@ -118,7 +118,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
-        """Give a function that decodes many messages of one version, as fast as there is.
+        """Return a function that decodes many messages of one version, as fast as there is.
 
         It does what ``decode`` does, errors included.
         """
@@ -126,14 +126,14 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
-        """Give a function that encodes many messages of one version, as fast as there is.
+        """Return a function that encodes many messages of one version, as fast as there is.
 
         It does what ``encode`` does, errors included; see ``decoder``.
         """
         return functions_of(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.
+        """Return the JSON form: that of Kafka's converters, with records and unknown tagged fields.
 
         Raises `EncodeError` for what the version cannot carry. What only the lenient reader gives
         is an exception: it has a JSON form, although it cannot be encoded.
@@ -178,7 +178,7 @@ class Message(MessageStruct, gc=False):
 
 
 def message(name: str, release: str | None = None) -> type[Message]:
-    """Give the class of a bundled message, or of the message as one release of Kafka had it.
+    """Return the class of a bundled message, or of the message as one release of Kafka had it.
 
     The same class each time. ``release`` is a name that `Catalog.release` takes: "4.0" is the
     newest 4.0. Raises `UnknownMessageError`, with the nearest names.
@@ -196,7 +196,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
 
 
 def message_of(spec: MessageSpec) -> type[Message]:
-    """Give the class for a message spec of one's own, the same for an equal spec.
+    """Return the class for a message spec of one's own, the same for an equal spec.
 
     Raises `SpecError`.
     """

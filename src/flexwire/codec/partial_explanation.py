@@ -31,7 +31,7 @@ _TAGS: Final = "_taggedFields"
 
 
 class FirstPart(NamedTuple):
-    """What was read of a message before its bytes ended.
+    """The part of a message that was read before its bytes ended.
 
     ``form`` is the JSON form of the fields that were read whole, an array with the elements that
     were. ``is_cut``: the bytes end within a field, and nothing before that is wrong.

@@ -1,4 +1,4 @@
-"""What each byte of a field's records means: batches and message sets, in the words of the format.
+"""Explains each byte of a field's records: batches and message sets, in the words of the format.
 
 The bytes were read as batches before, crcs too, so this only says where what they hold stands. What
 is compressed has no bytes of its own: its records are counted, and `records dump` shows them.
@@ -44,7 +44,7 @@ class Meaning(NamedTuple):
 
 
 def explain_records(data: bytes, path: str) -> list[Meaning] | None:
-    """What the bytes of a field of records mean, in their order; None where they are not batches.
+    """Return what the bytes of a field of records mean, in order; None if they are not batches.
 
     Starts count from the first byte of ``data``. Of a batch of which a fetch gave only the first
     part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted. Once
@@ -111,7 +111,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """What the attributes say, after their type."""
+    """Return the words for a batch's attributes, which stand after their type."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))

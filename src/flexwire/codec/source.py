@@ -72,11 +72,11 @@ class SourceNames:
             self._locals[name] = self._free(name) if name in OWN else name
 
     def local(self, attribute: str) -> str:
-        """Give the local that holds a field."""
+        """Return the local that holds a field."""
         return self._locals[attribute]
 
     def shared(self, kind: str, wanted: str) -> str:
-        """Give the module's name for a thing of one kind, the same each time."""
+        """Return the module's name for a thing of one kind, the same each time."""
         key = (kind, wanted)
         if key not in self._shared:
             self._shared[key] = self._free(wanted)
@@ -193,7 +193,7 @@ class GeneratedModule:
             self.line(text)
 
     def fits(self, text: str) -> bool:
-        """Whether a text is short enough for a line at the present depth."""
+        """Return whether a text is short enough for a line at the present depth."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
     # What statements name.
@@ -224,7 +224,7 @@ class GeneratedModule:
     # The whole.
 
     def text(self) -> str:
-        """Give the whole source."""
+        """Return the whole source."""
         own = sorted(name for name in self._used if "." in HOMES[name])
         python = sorted(self._used.difference(own), key=lambda name: (HOMES[name], name))
         constants = [line for lines in self._constants.values() for line in lines]
@@ -277,7 +277,7 @@ def literal(value: str | bytes | float | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Give a literal in double quotes, unless these need more backslashes than single ones."""
+    """Return a literal in double quotes, unless these need more backslashes than single ones."""
     quote = text[-1]
     prefix, inner = text[: text.index(quote)], text[text.index(quote) + 1 : -1]
     plain = inner.replace("\\'", "'")
@@ -342,7 +342,7 @@ class Emitter(ABC):
 
     @abstractmethod
     def takes_many(self, element: Schema) -> bool:
-        """Whether an array of structures takes the function for many of them."""
+        """Return whether an array of structures takes the function for many of them."""
 
     @abstractmethod
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -351,21 +351,21 @@ class Emitter(ABC):
     # Names.
 
     def function(self, name: str, *, many: bool = False) -> str:
-        """Give the name of a structure's function."""
+        """Return the name of a structure's function."""
         return self.names.shared("function", f"{self.verb}_{'many_' * many}{name}")
 
     def class_of(self, name: str) -> str:
-        """Give the name of a structure's class, which the source is given."""
+        """Return the name of a structure's class, which the source is given."""
         return self.source.bind(self.names.shared("class", name), self.classes[name])
 
     def struct_function(self, method: str, code: str) -> str:
-        """Give the name of a function that packs or unpacks one format: ``unpack_iqi``."""
+        """Return the name of a function that packs or unpacks one format: ``unpack_iqi``."""
         letters = code.replace("?", "o")
         name = self.names.shared("format", f"{method.removesuffix('_from')}_{letters}")
         return self.source.constant(name, f'{self.source.use("Struct")}(">{code}").{method}')
 
     def tags(self, word: str, schema: Schema, tags: frozenset[int]) -> str:
-        """Give the name of a set of a structure's tags."""
+        """Return the name of a set of a structure's tags."""
         return self.source.numbers(self.names.shared("tags", f"{word}_{schema.name}"), tags)
 
     def refuse(self) -> None:
@@ -375,7 +375,7 @@ class Emitter(ABC):
     # Values.
 
     def literal(self, value: Any) -> str:
-        """Give an expression for a default: a literal, or the name of a constant."""
+        """Return an expression for a default: a literal, or the name of a constant."""
         if isinstance(value, UUID):
             name = self.names.shared("uuid", f"uuid_{value.int:x}")
             return self.source.constant(name, f'{self.source.use("UUID")}("{value}")')
@@ -385,7 +385,7 @@ class Emitter(ABC):
         return self.source.bind(self.names.shared(text, "default"), value)
 
     def default(self, field: Field) -> str:
-        """Give an expression that makes a field's default anew."""
+        """Return an expression that makes a field's default anew."""
         if field.default is None:
             return "None"
         if isinstance(field.type, ArrayType):
@@ -395,13 +395,13 @@ class Emitter(ABC):
 
 
 def inner_schemas(schema: Schema) -> list[Schema]:
-    """Give the structures that a structure's present fields hold, without theirs."""
+    """Return the structures that a structure's present fields hold, without theirs."""
     present = (field.type for field in schema.fields if field.presence is not Presence.ABSENT)
     return [inner for inner in map(struct_of, present) if inner is not None]
 
 
 def fixed_code(kind: Type) -> str | None:
-    """Give the `struct` code of a fixed-width type, None for others.
+    """Return the `struct` code of a fixed-width type, None for others.
 
     >>> from flexwire.wire import types
     >>> fixed_code(types.INT32), fixed_code(types.UUID), fixed_code(types.STRING)
@@ -415,24 +415,24 @@ def fixed_code(kind: Type) -> str | None:
 
 
 def is_number(kind: Type) -> bool:
-    """Whether `struct` reads and writes values of a type as they are."""
+    """Return whether `struct` reads and writes values of a type as they are."""
     return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)
 
 
 def width_of(kind: Type) -> int:
-    """Give the number of bytes of a fixed-width type."""
+    """Return the number of bytes of a fixed-width type."""
     return calcsize(f">{fixed_code(kind)}")
 
 
 def length_code(kind: String | Bytes | ArrayType) -> str:
-    """Give the `struct` code of a length; a compact one is this where it takes one byte."""
+    """Return the `struct` code of a length; a compact one is this where it takes one byte."""
     if kind.compact:
         return "B"
     return "h" if isinstance(kind, String) else "i"
 
 
 def is_row(schema: Schema) -> bool:
-    """Whether a structure without tagged fields is always as wide, and can be read with one call.
+    """Return whether a structure without tagged fields has one width, so that one call reads it.
 
     >>> from flexwire.wire import COMPACT_STRING, INT16
     >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))
@@ -443,10 +443,10 @@ def is_row(schema: Schema) -> bool:
 
 
 def row_code(kind: Type) -> str:
-    """Give the `struct` code of a field of a row, where any byte but 0 is a true boolean."""
+    """Return the `struct` code of a field of a row, where any byte but 0 is a true boolean."""
     return "?" if isinstance(kind, Boolean) else str(fixed_code(kind))
 
 
 def row_codes(schema: Schema) -> str:
-    """Give the codes of all fields of a row."""
+    """Return the codes of all fields of a row."""
     return "".join(row_code(field.type) for field in schema.inline)

@@ -35,7 +35,7 @@ class SpecSet:
         return tuple(self._specs)
 
     def spec(self, name: str) -> MessageSpec:
-        """Give a message's spec; raises `UnknownMessageError`, with the nearest names."""
+        """Return a message's spec; raises `UnknownMessageError`, with the nearest names."""
         if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)
             hint = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
@@ -43,7 +43,7 @@ class SpecSet:
         return self._specs[name]
 
     def message(self, name: str) -> type[Message]:
-        """Give a message's class, the same each time.
+        """Return a message's class, the same each time.
 
         Raises `UnknownMessageError`, and `SpecError` for a spec of which no class can be made.
         """

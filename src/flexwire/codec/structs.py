@@ -31,7 +31,7 @@ _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """What a class was made from: it finds the class again, in another process."""
+    """The definition that a class was made from; it finds the class again in another process."""
 
     classes: dict[str, type[MessageStruct]]
     # By structure the fields that `repr` never leaves out, once it was asked for one.
@@ -39,10 +39,10 @@ class Origin(Protocol):
 
     @property
     def fields(self) -> Fields:
-        """What the specs say of each field, by structure and attribute."""
+        """What the specs say about each field, by structure and attribute."""
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
-        """Give a function and its first arguments; a structure's name and values follow."""
+        """Return a function and its first arguments; a structure's name and values follow."""
 
 
 class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
@@ -79,7 +79,7 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         return message
 
     def replace(self, **changes: Any) -> Self:
-        """Give a copy with other values in the fields named.
+        """Return a copy with other values in the fields named.
 
         What is not replaced is shared with the original, as in `copy.copy`; `copy.deepcopy` shares
         nothing. Raises `TypeError` for a name that is not a field.
@@ -169,7 +169,7 @@ class ClassBuilder:
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
-        """Give the classes by structure name; the message's own derives from ``base``."""
+        """Return the classes by structure name; the message's own derives from ``base``."""
         root = self._class(self.message_name, base, ())
         for name in self.fields:
             self._class(name, MessageStruct, ())

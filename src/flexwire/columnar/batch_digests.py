@@ -62,7 +62,7 @@ _OF_RECORDS: Final = (
     "newest",
 )
 DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
-"""What a batch's records come to. A tombstone is a record with a key and a null for its value; of
+"""The sums over a batch's records. A tombstone is a record with a key and a null for its value; of
 timestamps these are the lowest and the highest in milliseconds, those that are -1 left out."""
 # Sizes below _EXACT are a class each; above that there are _HALF classes up to each power of two.
 _HALF: Final = 64
@@ -113,11 +113,11 @@ class BatchDigests:
 
     @property
     def has_room(self) -> bool:
-        """Whether more batches can be held; else the digests are to be taken first."""
+        """Whether more batches can be held. If not, `take` comes first."""
         return self._count < _MOST_BATCHES
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Say which records are digested: lowest and highest offset, then timestamp."""
+        """Set which records are digested: lowest and highest offset, then timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
@@ -129,7 +129,7 @@ class BatchDigests:
         return stopped
 
     def _make_room(self, batch: NumpyArray) -> None:
-        """Have room for the keys of a batch at least."""
+        """Make room for the keys of at least one batch."""
         size = int(batch["end"] - batch["start"])
         count = min(max(0, int(batch["count"])), size // LEAST_RECORD)
         if count > self._run.capacity - self._run.used:
@@ -146,7 +146,7 @@ class BatchDigests:
             self._run.used = self._kept_keys = 0
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Hear that batches of the table, from the ``first`` row on, were done with."""
+        """Take in the digests of batches of the table that are done, from the ``first`` row on."""
         digests = self._digests[first : first + len(batches)]
         is_kept = batches["is_skipped"] == 0
         # Of the others there may be none that is wanted either.
@@ -243,7 +243,7 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Give the digests so far, and begin anew."""
+        """Return the digests so far, and begin again."""
         columns = {
             name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
@@ -256,7 +256,7 @@ class BatchDigests:
 
 
 def class_of(size: int) -> int:
-    """Give the class of a record size: each of its own up to 127, and then 64 up to twice that.
+    """Return the class of a record size: each of its own up to 127, and then 64 up to twice that.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)
@@ -266,7 +266,7 @@ def class_of(size: int) -> int:
 
 
 def least_of(kind: int) -> int:
-    """Give the least size of a class.
+    """Return the least size of a class.
 
     >>> [least_of(class_of(one)) for one in (0, 127, 129, 1001)]
     [0, 127, 128, 1000]
@@ -276,7 +276,7 @@ def least_of(kind: int) -> int:
 
 
 def hash_of(key: bytes, seed: int) -> tuple[int, int]:
-    """Give both halves of a key's hash, as the kernel has them.
+    """Return both halves of a key's hash, as the kernel has them.
 
     >>> hash_of(b"a", 1) == hash_of(b"a", 1), hash_of(b"a", 1) == hash_of(b"a", 2)
     (True, False)

@@ -47,7 +47,7 @@ COUNT_REFUSED: Final = -1
 
 
 class BatchHeaders(NamedTuple):
-    """What some headers of batches say, an array of each; those of messages have no attributes.
+    """The fields of some batch headers, an array of each; those of messages have no attributes.
 
     The count of records is -1 of a message that wraps others, as it does not say how many.
     """
@@ -62,7 +62,7 @@ class BatchHeaders(NamedTuple):
 
 
 def headers_of(table: NumpyArray) -> BatchHeaders:
-    """Give what the headers in a table say."""
+    """Return the header fields in a table."""
     return BatchHeaders(
         table["position"],
         table["size"],
@@ -75,5 +75,5 @@ def headers_of(table: NumpyArray) -> BatchHeaders:
 
 
 def new_table(rows: int) -> NumpyArray:
-    """Give a table in memory that Arrow's pool keeps for the next; it is not cleared."""
+    """Return a table in memory that Arrow's pool keeps for the next; it is not cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

@@ -75,7 +75,7 @@ def versions_of(
 
 
 def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
-    """Give one version, or a column of them."""
+    """Return one version, or a column of them."""
     if isinstance(versions, pa.Array | pa.ChunkedArray):
         if not pa.types.is_integer(versions.type) and not pa.types.is_null(versions.type):
             raise refuse("versions", "a column of integers", str(versions.type))
@@ -97,7 +97,7 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
 
 
 def column_names(columns: object) -> tuple[str, ...]:
-    """Give the columns of records that are asked for."""
+    """Return the names of record columns that are asked for, checked."""
     names = to_list(columns, "columns", "a list of names")
     if not names:
         raise refuse("columns", "one at least", columns)
@@ -108,7 +108,7 @@ def column_names(columns: object) -> tuple[str, ...]:
 
 
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
-    """Give the ends of a range, each an int64 or None."""
+    """Return the ends of a range, each an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
         raise refuse(name, "a pair of the first and the last, or None for no end", ends)
     low, high = (None if end is None else to_int(end, name) for end in ends)
@@ -116,7 +116,7 @@ def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Give a type with the fields that are wanted, in its own order; all where none is named.
+    """Return a type with the fields that are wanted, in its own order; all where none is named.
 
     A name of a field in a structure has dots, ``topics.partitions.leader_id``, whether the
     structure stands alone or in an array. Raises `ArgumentError` for a name that there is not.
@@ -149,7 +149,7 @@ def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
 
 
 def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a column as a type that `pruned_type` gave; what it keeps is not copied."""
+    """Return a column as a type that `pruned_type` gave; what it keeps is not copied."""
     if values.type == kind:
         return values
     mask = values.is_null() if values.null_count else None
@@ -292,7 +292,7 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Take back the row that a column is too full for, and end there; gives the next row.
+        """Take back the row that a column is too full for, and end there; return the next row.
 
         The row begins the next chunk. One that begins this chunk fits in none.
         """
@@ -307,7 +307,7 @@ class _DecodedRows(MessageRows):
 
 
 def _binary(data: pa.Array) -> tuple[NumpyArray, int, int]:
-    """Give the offsets of the rows, and where and how large their bytes are."""
+    """Return the offsets of the rows, and where and how large their bytes are."""
     width = {pa.binary(): np.int32, pa.large_binary(): np.int64}.get(data.type)
     if width is None:
         raise TypeError(f"messages are binary or large_binary, not {data.type}")

@@ -1,4 +1,4 @@
-"""What stands in a column where a message says nothing: a field's default, or null.
+"""The values of a column where a message has none: a field's default, or null.
 
 A default is a list of rows, one for each column of the field: reading fills the columns with them,
 writing compares the columns with them.
@@ -33,13 +33,13 @@ class ColumnDefaults:
         self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Put rows into the program; gives where, in bytes, and how many."""
+        """Put rows into the program; return where, in bytes, and how many."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)
 
     def words(self) -> NumpyArray:
-        """Give all rows kept."""
+        """Return all rows kept."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 
     # Which columns are read at all, and which can be null.
@@ -93,7 +93,7 @@ class ColumnDefaults:
     # Rows.
 
     def absent(self, schema: Schema, node: ColumnNode) -> Rows:
-        """Give what is read of the fields that a version does not have.
+        """Return the values that are read for the fields that a version does not have.
 
         Or, when writing, what their columns must be, lest their values be lost.
         """
@@ -120,7 +120,7 @@ class ColumnDefaults:
         return rows
 
     def of(self, field: Field, node: ColumnNode) -> Rows:
-        """Give the default of a field, for its column and those of the structure that it is."""
+        """Return the default of a field, for its column and those of the structure that it is."""
         if not (node.used or self.writing):
             return []
         if field.default is None:
@@ -157,7 +157,7 @@ class ColumnDefaults:
         return _row(L.TEXT, node, int(text.ctypes.data), len(raw))
 
     def null(self, node: ColumnNode) -> Rows:
-        """Give a null; where it is a structure's, what is below it is blank when it is read."""
+        """Return a null. Below the null of a structure, reading fills in blanks."""
         if not (node.used or self.writing):
             return []
         if node.is_struct:

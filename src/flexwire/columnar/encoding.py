@@ -120,7 +120,7 @@ def message_sizes(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.Int64Array | PermissiveResult:
-    """Give how many bytes `encode_messages` would make of each row, without making them.
+    """Return how many bytes `encode_messages` would make of each row, without making them.
 
     >>> from flexwire.messages import RequestHeader
     >>> from flexwire.columnar import decode_messages
@@ -165,7 +165,7 @@ class _WrittenRows(MessageRows):
         return run
 
     def missing(self, first: int, after: int) -> NumpyArray | None:
-        """Say which rows have no value, null ones and those that were refused, if any."""
+        """Return which rows have no value, null or refused; None if all have one."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
             refused |= np.asarray(self.data.slice(first, after - first).is_null())
@@ -177,7 +177,7 @@ class _WrittenRows(MessageRows):
 
 
 def _put_out(run: KernelRun, size: int) -> NumpyArray:
-    """Give memory that a run writes into from now on."""
+    """Return memory that a run writes into from now on."""
     out = allocate(size)
     run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})
     return out

@@ -95,7 +95,7 @@ class ColumnProgram:
         self._finish()
 
     def entry(self, version: int | None) -> int:
-        """Give where the operations of a version begin; those of one it does not have refuse."""
+        """Return where the operations of a version begin; those of an unknown version refuse."""
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
     def _entry(self, schema: Schema) -> int:
@@ -121,7 +121,7 @@ class ColumnProgram:
         return self._operations[number][word // 8]
 
     def _here(self) -> int:
-        """Give where the next operation stands, which may be gone to."""
+        """Return where the next operation stands, so that another can jump to it."""
         self._numbers = -1
         return len(self._operations) * L.OPERATION
 
@@ -215,7 +215,7 @@ class ColumnProgram:
                     self._emit(code, {L.O_COLUMN: column})
 
     def _number(self, code: int, width: int, column: int) -> None:
-        """Have a number done with those that it stands beside."""
+        """Add a number to the numbers that stand beside it on the wire."""
         number = self._numbers
         if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
             number = self._emit(W.NUMBERS)
@@ -248,7 +248,7 @@ class ColumnProgram:
             self._patch(array, {L.O_AFTER: self._here()})
 
     def _make_table(self, array: int) -> None:
-        """Have an array read and written column by column if its elements are but numbers."""
+        """Make an array a TABLE, handled column by column, if its elements have only numbers."""
         codes = [operation[L.O_CODE // 8] for operation in self._operations[array + 1 :]]
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
@@ -277,7 +277,7 @@ class ColumnProgram:
     # The words, once all of them are there.
 
     def _number_rows(self) -> NumpyArray:
-        """Give the rows of all numbers, those of one operation by their types."""
+        """Return the rows of all numbers, those of one operation by their types."""
         number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
             for word, kinds in _ROWS.items():
@@ -324,7 +324,7 @@ class ColumnProgram:
 
 
 def address(array: NumpyArray) -> int:
-    """Give where the values of an array without gaps begin; numpy takes three times as long."""
+    """Return where the values of an array without gaps begin; numpy takes three times as long."""
     return int(pa.py_buffer(array).address)
 
 
@@ -378,7 +378,7 @@ class ColumnBinding:
 
 
 def _fitted(node: ColumnNode, array: pa.Array, path: str) -> pa.Array:
-    """Give a column as the type of its node, with offsets that the kernels can rely on."""
+    """Return a column as the type of its node, with offsets that the kernels can rely on."""
     if node.is_struct:
         if not pa.types.is_struct(array.type):
             raise EncodeError(f"a column of structs, not of {array.type}", path=path)
@@ -408,7 +408,7 @@ class ColumnFullError(Exception):
 
 
 def allocate(size: int) -> NumpyArray:
-    """Give memory that Arrow's pool keeps for the next batch once it is free.
+    """Return memory that Arrow's pool keeps for the next batch once it is free.
 
     Memory fresh from the system costs as much again as filling it, and threads wait for it.
     """
@@ -500,11 +500,11 @@ class ColumnBuffers:
         return int(self._offsets[node.number][4 * count : 4 * count + 4].view(np.int32)[0])
 
     def to_arrow(self, rows: int) -> pa.StructArray:
-        """Give the first ``rows`` rows."""
+        """Return the first ``rows`` rows."""
         return self._array(self.program.tree.root, rows, None)
 
     def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
-        """Give a column; ``within`` says where the structure that it belongs to is null, if it is.
+        """Return a column; ``within`` says where the structure around it is null, if anywhere.
 
         A null's fields are null, although Arrow would not need it: so a field taken alone is right.
         """
@@ -550,17 +550,17 @@ def _unused(node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array
 
 
 def buffer(array: NumpyArray, size: int) -> pa.Buffer:
-    """Give the first ``size`` bytes of an array."""
+    """Return the first ``size`` bytes of an array."""
     return trimmed(pa.py_buffer(array), size)
 
 
 def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
-    """Give the first ``size`` bytes of a room."""
+    """Return the first ``size`` bytes of a room."""
     part = room.slice(0, size)
     # A buffer that is mostly air would be kept as long as the column.
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 
 def bits(flags: NumpyArray) -> pa.Buffer:
-    """Give a bit for each flag, as Arrow has them."""
+    """Return a bit for each flag, as Arrow has them."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -56,7 +56,7 @@ class RepeatedTexts:
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
     def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
-        """Give a column with each text as often as its count says, chunked if one cannot hold it.
+        """Return a column with each text as often as its count says, chunked if one cannot hold it.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
@@ -107,7 +107,7 @@ RECORD_COLUMNS = {
     # Keys are bytes, because nothing on the wire makes them UTF-8: cast to string at will.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
-"""What a record has. A timestamp is null where there is none, and where it is in no year from 1 to
+"""The columns of a record. A timestamp is null where there is none, and outside of the years 1 to
 9999, which is as far as the timestamps of Spark and the dates of Python go."""
 BATCH_COLUMNS = {
     "batch_position": pa.int64(),
@@ -125,11 +125,11 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""What a record has of its batch, where it is asked for; as `RecordBatch` says, -1 included."""
+"""The columns that a record has from its batch, if asked for; as in `RecordBatch`, -1 included."""
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Give the schema of the columns named, in their order; `KeyError` for one there is not."""
+    """Return the schema of the columns named, in their order; `KeyError` for one there is not."""
     return _schema_of(tuple(columns))
 
 
@@ -140,7 +140,7 @@ def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
 
 
 def moment(milliseconds: int) -> int | None:
-    """Give a timestamp of the wire as a value of `MOMENT`.
+    """Return a timestamp of the wire as a value of `MOMENT`.
 
     >>> moment(1700000000000), moment(-1), moment(2**62)
     (1700000000000000, None, None)
@@ -212,14 +212,14 @@ allocate_room = pa.allocate_buffer
 
 
 class SizeHints:
-    """What the records of earlier batches took, for each byte that they had on the wire."""
+    """How much room the records of earlier batches took, for each of their bytes on the wire."""
 
     def __init__(self) -> None:
         # Before anything is known, each column could take it all.
         self.share = dict.fromkeys((*_BYTES, _HEADERS), 1.0)
 
     def room(self, column: str, size: int, largest: int) -> int:
-        """Give how much room to make: what is likely, and for one batch more whatever it holds."""
+        """Return how much room to make: the likely size, and one batch more whatever it holds."""
         return min(MOST, int(self.share[column] * _MARGIN * size) + largest, size + largest)
 
 
@@ -274,7 +274,7 @@ class RecordColumnBuilder:
         return rows
 
     def to_arrow(self, batches: NumpyArray) -> Iterator[pa.RecordBatch]:
-        """Give the records so far, those of the batches given: nearly always as one batch."""
+        """Return the records so far, those of the batches given: nearly always as one batch."""
         self._learn(load_kernel("batches").bounds(batches)[1])
         columns = [self._column(name, batches) for name in self._columns]
         schema = schema_of(self._columns)
@@ -330,7 +330,7 @@ def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
 
 
 def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Array:
-    """Give a fact of the batches for each of their records."""
+    """Return a fact of the batches for each of their records."""
     attributes = batches["attributes"]
     if name == "timestamp_type":
         is_append = attributes & TIMESTAMP_TYPE_MASK != 0
@@ -353,14 +353,14 @@ def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Arra
 
 
 def batch_fact(name: str, batches: NumpyArray) -> pa.Array:
-    """Give a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
+    """Return a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
     return _batch_column(name, batches, np.ones(len(batches), np.int64))
 
 
 def from_batch(
     batch: RecordBatch, records: Sequence[Record], columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Give the columns of records that were read into objects, all of one batch."""
+    """Return the columns of records that were read into objects, all of one batch."""
     schema = schema_of(columns)
     arrays = [
         pa.array([OF_RECORD[name](record) for record in records], kind)

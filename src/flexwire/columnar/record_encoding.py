@@ -174,7 +174,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Have the kernel put the crcs into the headers; whether it can."""
+        """Put the crcs into the headers by the kernel; return whether there is one."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -191,7 +191,7 @@ class _BatchGroup:
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
-        """Give the batches one by one, compressed as the attributes say. Raises `EncodeError`."""
+        """Return the batches one by one, compressed as the attributes say. Raises `EncodeError`."""
         fields = self._fields()
         for row, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             body = self.out[start + HEADER_SIZE : end].tobytes()
@@ -241,7 +241,7 @@ class _ChunkColumns:
         )
 
     def _run(self, first: int, last: int) -> _BatchGroup | None:
-        """Have the kernel write batches; None where it refuses the first."""
+        """Write batches by the kernel; return None if it refuses the first."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None
@@ -251,7 +251,7 @@ class _ChunkColumns:
         return self._group(room, extents[:written], first, last) if written else None
 
     def _most(self, first: int, last: int) -> int | None:
-        """Give how many bytes the records of some rows take at most; None if offsets are wrong."""
+        """Return the most bytes that the records of some rows take; None if offsets are wrong."""
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
         if self.headers is not None:
@@ -310,7 +310,7 @@ def _size(array: pa.Array, first: int, last: int) -> int:
 
 
 def _column(chunk: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Give a column by its name; None where there is no such column."""
+    """Return a column by its name; None where there is no such column."""
     places = chunk.schema.get_all_field_indices(name)
     if len(places) > 1:
         raise EncodeError(f"{len(places)} columns have this name", path=name)
@@ -327,7 +327,7 @@ def _binary(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
-    """Give the record headers, as lists of which none is null; None where no record has any."""
+    """Return the record headers, as lists of which none is null; None where no record has any."""
     array = _column(chunk, "headers")
     if array is None or pa.types.is_null(array.type):
         return None
@@ -363,7 +363,7 @@ def _check_fields(names: list[str]) -> None:
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
-    """Give the keys and the values of record headers, both null where the header is."""
+    """Return the keys and the values of record headers, both null where the header is."""
     if items.null_count:
         parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
         return [parts[field.name] for field in _PAIR]
@@ -393,7 +393,7 @@ def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
 
 
 def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
-    """Do what the cast would, in less than half its time; None where it would refuse."""
+    """Return what the cast would, in less than half its time; None if the cast would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
     milliseconds = allocate(microseconds.nbytes).view(np.int64)
     np.floor_divide(microseconds, 1000, out=milliseconds)
@@ -406,7 +406,7 @@ def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
 
 
 def _numbers(array: pa.Array, instead: int = 0) -> NumpyArray:
-    """Give the numbers of a column, and a number instead of each null."""
+    """Return the numbers of a column, and a number instead of each null."""
     # Arrow copies even what has none.
     array = pc.fill_null(array, instead) if array.null_count else array
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))

@@ -50,7 +50,7 @@ class PieceGroup:
     records: pa.RecordBatch
 
     def refused(self) -> Iterator[RefusedPiece]:
-        """Give what is not in ``records``; what is side by side in a piece is one of them."""
+        """Yield the bytes that are not in ``records``; neighbours in a piece are joined."""
         rows = np.flatnonzero(self.batches["rows"] == 0)
         pieces, starts = self.batches["piece"][rows], self.batches["position"][rows]
         stops = starts + self.batches["size"][rows]
@@ -61,7 +61,7 @@ class PieceGroup:
 
 
 class PieceReader:
-    """Gives the batches in pieces of data in order, with their records, in groups.
+    """Yields the batches in pieces of data in order, with their records, in groups.
 
     The pieces are ``data[starts[0]:ends[0]]`` and so on, and none is empty. A group has about as
     many bytes as a cache holds, or one batch. ``hints`` say what earlier pieces took, of a reader
@@ -95,7 +95,7 @@ class PieceReader:
                 batches = batches[last:]
 
     def _unread(self) -> NumpyArray:
-        """Give a table that says of each piece as a whole that it is not for the kernels."""
+        """Return a table that leaves each piece as a whole to `flexwire.records`."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
         table["size"] = self._ends - self._starts

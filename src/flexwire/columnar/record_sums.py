@@ -49,26 +49,26 @@ are, and the bytes of their keys and values."""
 
 
 class RecordCounter(Protocol):
-    """What a `RecordReader` counts records into, instead of giving them."""
+    """Anything that a `RecordReader` counts records into, instead of yielding them."""
 
     @property
     def has_room(self) -> bool:
-        """Whether more can be counted before what was is taken."""
+        """Whether more can be counted. If not, `take` comes first."""
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Say which records are counted: lowest and highest offset, then timestamp."""
+        """Set which records are counted: lowest and highest offset, then timestamp."""
 
     def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Hear which batches of the table were done with, and in which row they begin."""
+        """Take in which batches of the table are done, from the ``first`` row on."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
         """Take in a batch that the kernel refused; False where its records are to be given."""
 
     def take(self) -> pa.RecordBatch:
-        """Give what was counted, and begin anew."""
+        """Return what was counted, and begin again."""
 
 
 class RecordSizeSums:
@@ -92,11 +92,11 @@ class RecordSizeSums:
 
     @property
     def has_room(self) -> bool:
-        """Whether more kinds of batches can be told apart; else the sums are to be taken first."""
+        """Whether more kinds of batches can be told apart. If not, `take` comes first."""
         return len(self._batches) < _MOST_FACTS
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Say which records are counted: lowest and highest offset, then timestamp."""
+        """Set which records are counted: lowest and highest offset, then timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
@@ -128,14 +128,14 @@ class RecordSizeSums:
         return number
 
     def counted(self, batches: NumpyArray, first: int) -> None:
-        """Do nothing: all is in the sums."""
+        """Do nothing, because the sums have it all."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - as `RecordCounter`
         """Take nothing in."""
         return False
 
     def take(self) -> pa.RecordBatch:
-        """Give the sums so far, and begin anew: the groups, `RECORDS` and the sums of bytes."""
+        """Return the sums so far, and begin again: the groups, `RECORDS` and the sums of bytes."""
         sums = self._sums[: 0 if self._run is None else self._run.used]
         columns = self._columns(sums[sums[RECORDS] != 0])
         if self._run is not None:
@@ -159,12 +159,12 @@ class RecordSizeSums:
 
 
 def is_sums(batch: pa.RecordBatch) -> bool:
-    """Whether a reader gave sums, and not records."""
+    """Return whether a batch of a reader has sums, not records."""
     return RECORDS in batch.schema.names
 
 
 def _sizes(raw: NumpyArray) -> pa.Array:
-    """Give sizes from what stands on the wire: twice the size, or 1 for null."""
+    """Return sizes from their form on the wire: twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)
     valid = bits(~is_null) if is_null.any() else None

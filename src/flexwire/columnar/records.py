@@ -61,7 +61,7 @@ _FACTS = ("position", "size", "is_skipped")
 
 @dataclass(slots=True)
 class _InflatedBatches:
-    """What is known of each batch of a group, and what became of those that codecs were asked for.
+    """The batches of a group that were inflated, and those that were refused.
 
     Lists, because single items of an array are slow to take and to set.
     """
@@ -135,7 +135,7 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
-        """Inflate one batch; gives how many bytes it has then, 0 where it is refused."""
+        """Inflate one batch; return how many bytes it has then, 0 where it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
             return 0
@@ -223,17 +223,17 @@ class RecordSelection:
 
     @property
     def has_ranges(self) -> bool:
-        """Whether there is a record that is not in the ranges."""
+        """Return whether there is a record that is not in the ranges."""
         return self.limits != (INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
 
     def keeps(self, record: Record) -> bool:
-        """Whether a record is in the ranges."""
+        """Return whether a record is in the ranges."""
         low, high, first, last = self.limits
         return low <= record.offset <= high and first <= record.timestamp <= last
 
 
 class RecordReader:
-    """Gives the records in data as Arrow record batches, in order; see `decode_records`.
+    """Yields the records in data as Arrow record batches, in order; see `decode_records`.
 
     A caller that lets go of each batch before the next needs no more memory than the first took.
 
@@ -290,7 +290,7 @@ class RecordReader:
         self._group = _FIRST_GROUP if hints is None else _GROUP
 
     def count_into(self, sums: RecordCounter) -> None:
-        """Have records counted, and not given: all but those of batches that kernels refuse.
+        """Count records instead of yielding them, but for those of batches that kernels refuse.
 
         What is given besides these are sums for which there was no more room.
         """
@@ -434,7 +434,7 @@ class RecordReader:
 
 
 def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
-    """Give room for what is wanted of the records of batches, which a kernel will fill."""
+    """Return room for the wanted columns of the records of batches; a kernel fills it."""
     bounds = load_kernel("batches").bounds(batches)
     return RecordColumnBuilder(
         wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc
@@ -449,7 +449,7 @@ class _ReaderData:
         self.size = len(data)
 
     def read(self, position: int, size: int) -> bytes:
-        """Give ``size`` bytes, or as many as there are."""
+        """Return ``size`` bytes, or as many as there are."""
         return self._data[position : position + size].tobytes()
 
 

@@ -152,7 +152,7 @@ REFUSED, TOO_LARGE = 1, 2
 
 
 class PermissiveResult(NamedTuple):
-    """What came of all rows: the values, and for each row of an error what it was."""
+    """The values of all rows, and the error of each row that has one."""
 
     values: Any
     errors: Any
@@ -178,14 +178,14 @@ class RowVersions:
         self.which = encoded.indices.to_numpy().astype(np.int32)
 
     def slice(self, begin: int, rows: int) -> RowVersions:
-        """Give the versions of some of the rows."""
+        """Return the versions of some of the rows."""
         part = RowVersions(0, rows)
         part.each = self.each
         part.which = None if self.which is None else self.which[begin : begin + rows]
         return part
 
     def of(self, row: int) -> int | None:
-        """Give the version of a row."""
+        """Return the version of a row."""
         return self.each[0 if self.which is None else self.which[row]]
 
 
@@ -214,7 +214,7 @@ class MessageRows(ABC):
         self.valid_versions = tuple(sorted(valid_versions))
 
     def _checked_version(self, version: int | None) -> int:
-        """Give a version that there is; raises `UnknownMessageError`."""
+        """Return a version that the message has; raise `UnknownMessageError` for others."""
         if version is None:
             raise UnknownMessageError("no version is given")
         self.served.schema(version, self.encoding)
@@ -222,14 +222,17 @@ class MessageRows(ABC):
 
     @abstractmethod
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
-        """Do rows from ``first`` on, as many as one array can hold; gives the row to go on with."""
+        """Run the kernel over rows from ``first`` on, as many as one array can hold.
+
+        Return the array and the row to go on with.
+        """
 
     @abstractmethod
     def reference(self, schema: Schema, row: int) -> Any:
-        """Do one row with the reference executor; raises what is wrong with it."""
+        """Return one row by the reference executor; raise the error that it has."""
 
     def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
-        """Do all rows; raises the first error where ``mode`` says so."""
+        """Yield all rows in arrays; raise the first error in mode FAILFAST."""
         compiled, rows, first = self._kernel(), len(self.data), 0
         while first < rows:
             if compiled is None:
@@ -245,7 +248,7 @@ class MessageRows(ABC):
         return None if room is None else getattr(room, self.name)
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
-        """Have the reference executor do the rows that were refused, or say what is wrong."""
+        """Put in the rows that the kernel refused, by the reference executor, or their errors."""
         these = self.refused[first : first + len(values)]
         # To look for the highest takes a tenth of the time that it takes to look for all.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
@@ -303,11 +306,11 @@ class KernelRun:
             self._words[word // 8] = value
 
     def get(self, word: int) -> int:
-        """Give a word, which the kernel may have set."""
+        """Return a word of the run, which the kernel may have set."""
         return int(self._words[word // 8])
 
     def go(self, kernel: Kernel) -> int:
-        """Have the kernel begin, or go on; gives what it stopped for, 0 at the end."""
+        """Start the kernel, or let it go on; return why it stopped, 0 at the end."""
         return kernel(address(self._words))
 
 
@@ -318,7 +321,7 @@ def _refuse_too_large() -> NoReturn:
 def gather(
     data: Any, rows: Callable[[pa.Array, int], MessageRows], kind: pa.DataType, mode: Mode
 ) -> Any:
-    """Do an array or a chunked array; as it is, so is what becomes of it."""
+    """Convert an array into an array, or a chunked array into a chunked array."""
     results: list[PermissiveResult] = []
     begin = 0
     for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:

@@ -95,7 +95,7 @@ def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - the KIP's class na
 
 
 def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N802 - as above
-    """The same in the draft of KIP-482 that has this name for it, with interleaved tag headers."""
+    """A section of tagged fields by the name of KIP-482's draft, with interleaved tag headers."""
     return TaggedFieldsSection(fields, TagForm.INTERLEAVED)
 
 

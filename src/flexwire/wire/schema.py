@@ -67,7 +67,7 @@ class Field:
         )
 
     def is_default(self, value: Any) -> bool:
-        """Whether the field is left out with this value, where it is tagged or absent."""
+        """Return whether the field is left out with this value, where it is tagged or absent."""
         return self.default is not NO_DEFAULT and self.type.is_default(value, self.default)
 
 
@@ -148,7 +148,7 @@ class Schema(Type):
 
     @property
     def tags_lead(self) -> bool:
-        """Whether the structure begins with its tagged fields, rather than end with them."""
+        """Return whether the structure begins with its tagged fields, rather than end with them."""
         return self.flexible and self.form is TagForm.BUFFER
 
     @cached_property
@@ -178,7 +178,7 @@ class Schema(Type):
 
     @cached_property
     def attributes(self) -> frozenset[str]:
-        """What a value's mapping may hold."""
+        """The keys that a value's mapping may have."""
         return frozenset(self.by_attribute) | {UNKNOWN_TAGGED_FIELDS}
 
     @cached_property
@@ -196,7 +196,7 @@ class Schema(Type):
     def decode(
         self, data: bytes | bytearray | memoryview, *, lenient: bool = False
     ) -> dict[str, Any]:
-        """Give the mapping that bytes are; raises `DecodeError`, for bytes left over too.
+        """Return the mapping that bytes stand for; raise `DecodeError`, also for bytes left over.
 
         Optional fields that are not there are not in the mapping.
         """
@@ -243,7 +243,7 @@ class Schema(Type):
 
     @cached_property
     def _skipped(self) -> tuple[tuple[int, Type | None], ...]:
-        """What to skip: bytes of fixed size together, then a field that is none of them, if any."""
+        """The steps of skipping: a number of bytes, then a field without a fixed size, if any."""
         steps: list[tuple[int, Type | None]] = []
         together = 0
         for field in self.inline:
@@ -258,7 +258,7 @@ class Schema(Type):
     # Writing.
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Give the bytes of a mapping; raises `EncodeError`."""
+        """Return the bytes of a mapping; raise `EncodeError` if there are none."""
         writer = Writer()
         try:
             self.write(writer, value)
@@ -322,7 +322,7 @@ class Schema(Type):
         write_tagged_fields(writer, self.form, payloads, unknown, taken)
 
     def is_default(self, value: Any, default: Any) -> bool:
-        """Whether ``value`` equals ``default``: None, or a structure that is all defaults."""
+        """Return whether ``value`` equals ``default``: None, or a structure of defaults."""
         if default is None or value is None:
             return value is default
         if not isinstance(value, Mapping) or value.get(UNKNOWN_TAGGED_FIELDS):
@@ -335,7 +335,7 @@ class Schema(Type):
 
 
 def tagged_fields(fields: Mapping[int, Field] | None, name: str) -> dict[int, Field]:
-    """Give an argument that must be a mapping of tags to fields, with each field tagged."""
+    """Return an argument that must be a mapping of tags to fields, with each field tagged."""
     if fields is not None and not isinstance(fields, Mapping):
         raise refuse(name, "a mapping of tags to fields", fields)
     return {tag: _tagged(tag, field) for tag, field in (fields or {}).items()}
@@ -396,7 +396,7 @@ class NullableStruct(Type):
 
 
 def struct_of(kind: Type) -> Schema | None:
-    """Give the structure that a type is, marks as nullable, or has as elements."""
+    """Return the structure that a type is, marks as nullable, or has as elements."""
     if isinstance(kind, ArrayType):
         kind = kind.element
     if isinstance(kind, NullableStruct):

@@ -58,7 +58,7 @@ class TagHeader(NamedTuple):
 
 
 class TaggedFieldType(Protocol):
-    """What a reader knows of a tag."""
+    """A tagged field, as a reader of tag sections needs it."""
 
     @property
     def json_name(self) -> str:
@@ -79,7 +79,7 @@ def interleave(tag: int, length: int) -> int:
 
 
 def separate(header: int) -> tuple[int, int]:
-    """Give the tag and the length of an interleaved header.
+    """Return the tag and the length of an interleaved header.
 
     >>> separate(0b110010)
     (5, 4)
@@ -101,7 +101,7 @@ def _gather(value: int) -> int:
 
 
 def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None:
-    """Say why a tagged field has no place in a form; None where it has one."""
+    """Return why a form cannot hold a tagged field; None if it can."""
     if form is not TagForm.BUFFER:
         return None
     if tag > HIGHEST_TAG_IN_BUFFER:
@@ -114,7 +114,7 @@ def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None
 
 
 def join(form: TagForm, payloads: Mapping[int, bytes | bytearray]) -> bytes:
-    """Give the tagged fields of one structure as bytes, in ascending order of their tags.
+    """Return the tagged fields of one structure as bytes, in ascending order of their tags.
 
     >>> for form in TagForm:
     ...     print(join(form, {5: b"data"}).hex(" "))

@@ -86,13 +86,13 @@ def _normal(archive: bytes, time: int) -> bytes:
     """Return the same archive without who packed it and when, in the order of its names."""
     packed = io.BytesIO()
     with (
-        tarfile.open(fileobj=io.BytesIO(archive)) as given,
+        tarfile.open(fileobj=io.BytesIO(archive)) as packed_archive,
         gzip.GzipFile(fileobj=packed, mode="wb", mtime=time) as zipped,
         tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as taken,
     ):
-        for member in sorted(given.getmembers(), key=lambda one: one.name):
+        for member in sorted(packed_archive.getmembers(), key=lambda member: member.name):
             member.mtime, member.uid, member.gid, member.uname, member.gname = time, 0, 0, "", ""
             member.mode = 0o755 if member.mode & 0o100 else 0o644
             member.pax_headers = {}
-            taken.addfile(member, given.extractfile(member) if member.isfile() else None)
+            taken.addfile(member, packed_archive.extractfile(member) if member.isfile() else None)
     return packed.getvalue()

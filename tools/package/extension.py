@@ -36,9 +36,9 @@ class Kind(NamedTuple):
     """A kind of build."""
 
     compiled: tuple[str, ...]
-    """What the compiler is told."""
+    """The options of the compiler."""
     linked: tuple[str, ...] = ()
-    """What the linker is told."""
+    """The options of the linker."""
     traced: bool = False
     """Whether Python's tracing, and so a debugger, sees each line of a kernel."""
 
@@ -51,13 +51,26 @@ _SANITIZERS = (
     "-fno-sanitize=alignment",
     "-fno-sanitize-recover=undefined",
 )
-# No `-march`: what a processor may lack is asked for when the kernels run.
+# No `-march`: the kernels ask when they run whether the processor has an instruction.
 KINDS = {
     # What is read and written is short: to set up vectors takes longer than they save.
     "release": Kind(("-O3", "-fno-tree-vectorize", "-g0")),
     "trace": Kind(("-O0", "-g"), traced=True),
     "sanitized": Kind(("-O0", "-g", "-fno-omit-frame-pointer", *_SANITIZERS), _SANITIZERS),
 }
+
+
+# How Cython compiles the kernels. They compare lengths and indices themselves, so Cython compares
+# none. Numbers wrap and divide as in C. Functions are those of C, without attributes of Python's.
+_DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": False,
+    "wraparound": False,
+    "cdivision": True,
+    "initializedcheck": False,
+    "binding": False,
+}
+_TRACING = {"linetrace": True, "binding": True}
 
 
 def kind() -> Kind:
@@ -80,14 +93,14 @@ def extensions() -> list[Extension]:
     chosen = kind()
     sources = [*sorted(KERNELS.rglob("*.pyx")), KERNELS / f"{SHARED}.c"]
     # A change of what the compiler is told compiles all again.
-    depends = sorted(str(one) for one in (*KERNELS.rglob("*.h"), Path(__file__)))
+    depends = sorted(str(path) for path in (*KERNELS.rglob("*.h"), Path(__file__)))
     return [
         Extension(
             ".".join(source.relative_to("src").with_suffix("").parts),
             [str(source)],
             include_dirs=[str(KERNELS), "src"],
             define_macros=[("CYTHON_TRACE_NOGIL", "1")] if chosen.traced else [],
-            extra_compile_args=[*chosen.compiled, *_QUIET],
+            extra_compile_args=_options(*chosen.compiled, *_QUIET),
             extra_link_args=list(chosen.linked),
             depends=depends,
         )
@@ -95,11 +108,17 @@ def extensions() -> list[Extension]:
     ]
 
 
+def _options(*options: str) -> list[str]:
+    """Return options of gcc and clang as this platform's compiler takes them."""
+    # clang-cl reads options as Microsoft's compiler does, unless told that one is clang's.
+    return [f"/clang:{option}" if sys.platform == "win32" else option for option in options]
+
+
 def has_compiler() -> bool:
     """Return whether the machine itself has a C compiler."""
     if sys.platform == "win32":
         return shutil.which("clang-cl") is not None
-    return "CC" in os.environ or any(shutil.which(one) for one in ("cc", "gcc", "clang"))
+    return "CC" in os.environ or any(shutil.which(name) for name in ("cc", "gcc", "clang"))
 
 
 class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
@@ -126,7 +145,7 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             list(pool.map(self.build_extension, self.extensions))
 
     def _write(self) -> None:
-        """Have Cython write the C of all extensions that are newer than theirs."""
+        """Write the C of all extensions whose sources are newer, by Cython."""
         if not self.extensions:
             return
         # A build without kernels takes no Cython.
@@ -141,10 +160,10 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
             shared_utility_qualified_name=f"flexwire.kernels.{SHARED}",
             # Apart from the sources.
             build_dir=self.build_temp,
-            compiler_directives={"linetrace": True, "binding": True} if chosen.traced else {},
+            compiler_directives=_DIRECTIVES | (_TRACING if chosen.traced else {}),
         )
-        for extension, one in zip(self.extensions, written, strict=True):
-            extension.sources, extension.depends = one.sources, one.depends
+        for extension, cythonized in zip(self.extensions, written, strict=True):
+            extension.sources, extension.depends = cythonized.sources, cythonized.depends
 
     def _lacking(self) -> str | None:
         """Return what is missing to build an extension; None if nothing is."""
@@ -157,8 +176,8 @@ class Kernels(build_ext):  # type: ignore[misc]  # setuptools has no types
                     return "on Windows they are compiled by clang-cl, which is not in PATH"
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, "probe.c").write_text(_PROBE, encoding="utf-8")
-                made = compiler.compile([f"{folder}/probe.c"], output_dir=folder)
-                compiler.link_shared_object(made, f"{folder}/probe.so")
+                objects = compiler.compile([f"{folder}/probe.c"], output_dir=folder)
+                compiler.link_shared_object(objects, f"{folder}/probe.so")
         except (CCompilerError, ExecError, PlatformError) as error:
             return f"they need a C compiler and Python's headers ({error})"
         return None

@@ -57,7 +57,7 @@ def emit_decoder(
 def emit_decoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
 ) -> GeneratedModule:
-    """Give the source before it is compiled."""
+    """Return the source before it is compiled."""
     return _DecoderEmitter(schema, classes, filename).source
 
 
@@ -85,7 +85,7 @@ class _DecoderEmitter(Emitter):
         """Read all fields of a structure into their locals."""
         if schema.tags_lead:
             self._tagged_fields(schema)
-        values = [(one.type, self.names.local(one.attribute)) for one in schema.inline]
+        values = [(field.type, self.names.local(field.attribute)) for field in schema.inline]
         tags_follow = schema.flexible and not schema.tags_lead
         self._fields(values, "limit", tags=tags_follow)
         if tags_follow:
@@ -95,30 +95,30 @@ class _DecoderEmitter(Emitter):
 
     def _give(self, schema: Schema, head: str, tail: str, separately: str) -> None:
         """Make the object and give it, ``separately`` where a line cannot hold both."""
-        given = {
-            one.attribute: self.names.local(one.attribute)
-            for one in schema.fields
-            if one.presence is not Presence.ABSENT
+        local_names = {
+            field.attribute: self.names.local(field.attribute)
+            for field in schema.fields
+            if field.presence is not Presence.ABSENT
         }
-        made, arguments = self.class_of(schema.name), self._arguments(schema, given)
+        call, arguments = self.class_of(schema.name), self._arguments(schema, local_names)
         if schema.flexible:
-            arguments = [*self._every_argument(schema, given), "unknown"]
-        flat = f"{head}{made}({', '.join(arguments)}){tail}"
+            arguments = [*self._every_argument(schema, local_names), "unknown"]
+        flat = f"{head}{call}({', '.join(arguments)}){tail}"
         if self.source.fits(flat):
             self.line(flat)
         else:
-            self.source.call(made, *arguments, before="message = ")
+            self.source.call(call, *arguments, before="message = ")
             self.line(separately)
 
-    def _arguments(self, schema: Schema, given: Mapping[str, str]) -> list[str]:
-        """Give what a class is called with, without what it has by default at the end."""
+    def _arguments(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
+        """Return what a class is called with, without what it has by default at the end."""
         attributes = self.classes[schema.name].__struct_fields__[:-1]
-        last = max((at for at, name in enumerate(attributes, 1) if name in given), default=0)
-        return self._every_argument(schema, given)[:last]
+        last = max((at for at, name in enumerate(attributes, 1) if name in local_names), default=0)
+        return self._every_argument(schema, local_names)[:last]
 
-    def _every_argument(self, schema: Schema, given: Mapping[str, str]) -> list[str]:
+    def _every_argument(self, schema: Schema, local_names: Mapping[str, str]) -> list[str]:
         attributes = self.classes[schema.name].__struct_fields__[:-1]
-        return [given.get(name) or self._absent(schema.name, name) for name in attributes]
+        return [local_names.get(name) or self._absent(schema.name, name) for name in attributes]
 
     def _absent(self, struct_name: str, attribute: str) -> str:
         # A fresh object says it, for a field that only another revision of the spec has too.
@@ -268,8 +268,8 @@ class _DecoderEmitter(Emitter):
     def _numbers(self, element: Type, less: int, name: str) -> None:
         code, width = fixed_code(element), width_of(element)
         table = self.names.shared("format", f"unpack_{'compact' if less else 'many'}_{code}")
-        given = f'"{code}", {less}' if less else f'"{code}"'
-        self.source.constant(table, f"{self.source.use('unpackers_of_many')}({given})")
+        arguments = f'"{code}", {less}' if less else f'"{code}"'
+        self.source.constant(table, f"{self.source.use('unpackers_of_many')}({arguments})")
         self.source.listing(name, f"*{table}[count](data, position)")
         size = "count" if width == 1 else f"count * {width}"
         self.line(f"end = position + {size}{f' - {width}' * less}")
@@ -283,9 +283,9 @@ class _DecoderEmitter(Emitter):
     def _loop(self, element: Type, name: str, limit: str) -> None:
         if isinstance(element, Schema):
             many = self.function(element.name, many=True)
-            given = ("data", "position", limit, "count")
+            arguments = ("data", "position", limit, "count")
             fits = self.source.fits(f"{name}, position = {many}(")
-            self.source.call(many, *given, before=f"{name if fits else 'item'}, position = ")
+            self.source.call(many, *arguments, before=f"{name if fits else 'item'}, position = ")
             if not fits:
                 self.line(f"{name} = item")
             return
@@ -314,36 +314,38 @@ class _DecoderEmitter(Emitter):
 
     def _row_objects(self, row: Schema, name: str, width: int) -> None:
         at = 0
-        for one in row.inline:
-            code = row_code(one.type)
+        for field in row.inline:
+            code = row_code(field.type)
             if code == "?":
                 with self.block(f'if rows[{at}::{width}].strip(b"\\x00\\x01"):'):
                     self.refuse()
             at += struct.calcsize(">" + code)
         unpack = self.struct_function("iter_unpack", row_codes(row) + "x" * row.flexible)
         self.line(f"rows = {unpack}(rows)")
-        made, arguments = self.class_of(row.name), self._row_arguments(row)
-        names = [self.names.local(one.attribute) for one in row.inline]
+        call, arguments = self.class_of(row.name), self._row_arguments(row)
+        names = [self.names.local(field.attribute) for field in row.inline]
         if arguments == names:
-            values = f"{self.source.use('starmap')}({made}, rows)"
+            values = f"{self.source.use('starmap')}({call}, rows)"
             self.source.call("list", values, before=f"{name} = ")
         else:
-            self.source.comprehension(name, (made, arguments), names, "rows")
+            self.source.comprehension(name, (call, arguments), names, "rows")
         self.line("position = end")
 
     def _row_arguments(self, row: Schema) -> list[str]:
-        given = {one.attribute: self.default(one) for one in row.tagged.values()}
-        for one in row.inline:
-            local = self.names.local(one.attribute)
-            is_uuid = isinstance(one.type, Uuid)
-            given[one.attribute] = f"{self.source.use('to_uuid')}({local})" if is_uuid else local
-        return self._arguments(row, given)
+        defaults = {field.attribute: self.default(field) for field in row.tagged.values()}
+        for field in row.inline:
+            local = self.names.local(field.attribute)
+            is_uuid = isinstance(field.type, Uuid)
+            defaults[field.attribute] = (
+                f"{self.source.use('to_uuid')}({local})" if is_uuid else local
+            )
+        return self._arguments(row, defaults)
 
     # Tagged fields.
 
     def _tagged_fields(self, schema: Schema) -> None:
-        for one in schema.tagged.values():
-            self.line(f"{self.names.local(one.attribute)} = {self.default(one)}")
+        for field in schema.tagged.values():
+            self.line(f"{self.names.local(field.attribute)} = {self.default(field)}")
         if not schema.tagged:
             self._unknown_tags(schema)
             return
@@ -381,9 +383,9 @@ class _DecoderEmitter(Emitter):
                 self.refuse()
         # A chain of thousands of branches would be too deep for Python's compiler.
         with self.block("match tag:"):
-            for tag, one in schema.tagged.items():
+            for tag, field in schema.tagged.items():
                 with self.block(f"case {tag}:"):
-                    self._fields([(one.type, self.names.local(one.attribute))], "stop")
+                    self._fields([(field.type, self.names.local(field.attribute))], "stop")
             with self.block("case _:"):
                 self.line("unknown[tag] = data[position:stop]")
                 self.line("position = stop")
@@ -395,10 +397,10 @@ class _DecoderEmitter(Emitter):
 
 
 def _length_of(kind: _Sized) -> str:
-    """Give the local that holds a length."""
+    """Return the local that holds a length."""
     return "count" if isinstance(kind, ArrayType) else "size"
 
 
 def _after(kind: _Sized) -> str:
-    """Say which local then says where a value ends: what is cut out of the data ends at "end"."""
+    """Return the local that holds where a value ends: a slice of the data ends at "end"."""
     return "position" if isinstance(kind, ArrayType) and not is_number(kind.element) else "end"

@@ -45,13 +45,13 @@ class FirstUseWork:
         self._done: dict[Key, int] = {}
 
     def take(self, key: Key, work: int) -> bool:
-        """Whether this much more is left to the reference."""
+        """Add work; return whether the reference still does it, rather than generated code."""
         done = self._done[key] = self._done.get(key, 0) + work + _EACH
         return done < PAYS
 
 
 def weight_of(message: object) -> int:
-    """Say how much work an object is to encode, or more than pays, if it is that.
+    """Return how much work it is to encode an object, up to a number above `PAYS`.
 
     >>> from flexwire.messages import MetadataRequest
     >>> Topic = MetadataRequest.MetadataRequestTopic
@@ -81,11 +81,13 @@ def functions_of(definition: Definition, version: int) -> Functions:
     They do what the class's methods do, errors included. They are made once for each version and
     kept as long as the process. Raises `UnknownMessageError` for a version that no release has.
     """
-    made = definition.functions.get(version)
-    if made is None:
+    functions = definition.functions.get(version)
+    if functions is None:
         python = python_functions(definition, version)
-        made = definition.functions[version] = _on_kernels(definition, version, python) or python
-    return made
+        functions = definition.functions[version] = (
+            _on_kernels(definition, version, python) or python
+        )
+    return functions
 
 
 def python_functions(definition: Definition, version: int) -> Functions:
@@ -156,8 +158,8 @@ class Definition:
         self._restore = restore
         self.classes = ClassBuilder(served, module).build(base)
         self.root = self.classes[served.name]
-        for made in self.classes.values():
-            made.definition = self
+        for cls in self.classes.values():
+            cls.definition = self
         self.shown: dict[str, frozenset[str]] = {}
         # What `functions_of` made for a version.
         self.functions: dict[int, Functions] = {}
@@ -169,21 +171,21 @@ class Definition:
 
     @property
     def fields(self) -> Fields:
-        """What the specs say of each field; see `Served.fields`."""
+        """What the specs say about each field."""
         return self.served.fields
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
-        """Say how another process finds this message's classes."""
+        """Return a function and arguments that find this message's classes in another process."""
         return self._restore
 
     def schema(self, version: int, encoding: Encoding = Encoding.KAFKA) -> Schema:
-        """Give the resolved schema of a version; see `Served.schema`."""
+        """Return the resolved schema of a version; see `Served.schema`."""
         return self.served.schema(version, encoding)
 
     def _filename(self, version: int, encoding: Encoding, what: str) -> str:
-        told = [self.name, f"v{version}", self.served.release]
-        told += [encoding.value if encoding is not Encoding.KAFKA else None, what]
-        return f"<flexwire {' '.join(word for word in told if word)}>"
+        words = [self.name, f"v{version}", self.served.release]
+        words += [encoding.value if encoding is not Encoding.KAFKA else None, what]
+        return f"<flexwire {' '.join(word for word in words if word)}>"
 
     # The generated executor.
 
@@ -226,7 +228,7 @@ class Definition:
         lenient: bool,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Any, int]:
-        """Decode the message at ``offset``; gives it and the position after it."""
+        """Decode the message at ``offset``; return it and the position after it."""
         if lenient:
             return self.decode_reference(data, version, offset, lenient=True, encoding=encoding)
         key = version if encoding is _KAFKA else (version, encoding)

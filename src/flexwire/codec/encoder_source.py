@@ -55,7 +55,7 @@ def emit_encoder(
 def emit_encoder_source(
     schema: Schema, classes: Mapping[str, type[MessageStruct]], filename: str
 ) -> GeneratedModule:
-    """Give the source before it is compiled."""
+    """Return the source before it is compiled."""
     return _EncoderEmitter(schema, classes, filename).source
 
 
@@ -78,9 +78,9 @@ class _EncoderEmitter(Emitter):
     def _body(self, schema: Schema) -> None:
         """Write all fields of a structure."""
         self._refuse_unless("message", self.class_of(schema.name))
-        for one in schema.absent:
-            if not one.ignorable:
-                self._absent(one)
+        for field in schema.absent:
+            if not field.ignorable:
+                self._absent(field)
         if schema.tags_lead:
             self._tagged_fields(schema, [])
         tags_follow = schema.flexible and not schema.tags_lead
@@ -90,61 +90,61 @@ class _EncoderEmitter(Emitter):
             with self.block(f"if {_ANY_UNKNOWN}:"):
                 self.refuse()
 
-    def _absent(self, one: Field) -> None:
-        with self._where_it_differs(one, f"message.{one.attribute}"):
+    def _absent(self, field: Field) -> None:
+        with self._where_it_differs(field, f"message.{field.attribute}"):
             self.refuse()
 
-    def _given(self, one: Field) -> str:
-        """Give the expression of a field's value: a local where it is looked at more than once."""
-        value = f"message.{one.attribute}"
-        if isinstance(one.type, Schema) or fixed_code(one.type) is not None:
+    def _value_of(self, field: Field) -> str:
+        """Return the expression for a field's value: a local if it is used more than once."""
+        value = f"message.{field.attribute}"
+        if isinstance(field.type, Schema) or fixed_code(field.type) is not None:
             return value
-        local = self.names.local(one.attribute)
+        local = self.names.local(field.attribute)
         self.line(f"{local} = {value}")
         return local
 
     # Defaults.
 
-    def _where_it_differs(self, one: Field, value: str) -> AbstractContextManager[None]:
+    def _where_it_differs(self, field: Field, value: str) -> AbstractContextManager[None]:
         """Indent what is for a tagged or absent field that is not at its default."""
-        options = self._differences(one, value)
+        options = self._differences(field, value)
         return self.source.condition("if", options) if options else nullcontext()
 
-    def _differences(self, one: Field, value: str) -> list[str]:
-        """Give the ways in which a field may be unlike its default; none where it always is."""
-        if one.default is None:
+    def _differences(self, field: Field, value: str) -> list[str]:
+        """Return the conditions for a field to differ from its default; none if it always does."""
+        if field.default is None:
             return [f"{value} is not None"]
-        if isinstance(one.type, ArrayType):
+        if isinstance(field.type, ArrayType):
             return [f"{value}.__class__ is not list", value]
-        inner = struct_of(one.type)
+        inner = struct_of(field.type)
         if inner is None:
-            unlike = "is not" if isinstance(one.type, Boolean) else "!="
-            return [f"{value} {unlike} {self.default(one)}"]
-        if not one.is_default(to_plain(self.classes[inner.name](), inner)):
+            unlike = "is not" if isinstance(field.type, Boolean) else "!="
+            return [f"{value} {unlike} {self.default(field)}"]
+        if not field.is_default(to_plain(self.classes[inner.name](), inner)):
             # NaN is unlike itself, and a structure that has it by default unlike its default.
             return []
         name = self.names.shared("default", f"default_{inner.name}")
-        return [f"{value} != {self.source.constant(name, self.default(one))}"]
+        return [f"{value} != {self.source.constant(name, self.default(field))}"]
 
     # Values.
 
-    def _refuse_unless(self, value: str, made: str, word: str = "if") -> None:
+    def _refuse_unless(self, value: str, cls: str, word: str = "if") -> None:
         """Refuse a value that is not just of a class."""
-        with self.block(f"{word} {value}.__class__ is not {made}:"):
+        with self.block(f"{word} {value}.__class__ is not {cls}:"):
             self.refuse()
 
     def _fields(self, fields: Sequence[Field], tagged: Schema | None) -> None:
         """Write fields, and what has tagged fields after them."""
         fixed: list[_Fixed] = []
-        for one in fields:
-            if fixed_code(one.type) is not None:
+        for field in fields:
+            if fixed_code(field.type) is not None:
                 if len(fixed) == LONGEST_RUN:
                     self._write("out", fixed)
                     fixed = []
-                self._check(one.type, f"message.{one.attribute}")
-                fixed.append(self._packed(one.type, f"message.{one.attribute}"))
+                self._check(field.type, f"message.{field.attribute}")
+                fixed.append(self._packed(field.type, f"message.{field.attribute}"))
             else:
-                self._value(one.type, self._given(one), "out", fixed)
+                self._value(field.type, self._value_of(field), "out", fixed)
                 fixed = []
         if tagged is None:
             self._write("out", fixed)
@@ -153,18 +153,18 @@ class _EncoderEmitter(Emitter):
 
     def _check(self, kind: Type, value: str) -> None:
         """Refuse what `struct` would let pass."""
-        made = self._made(kind)
-        if made:
-            self._refuse_unless(value, made)
+        cls = self._class_name(kind)
+        if cls:
+            self._refuse_unless(value, cls)
 
-    def _made(self, kind: Type) -> str:
-        """Give the class that a value must have where `struct` would not tell."""
+    def _class_name(self, kind: Type) -> str:
+        """Return the class that a value must have, if `struct` would accept others."""
         if isinstance(kind, Boolean):
             return "bool"
         return self.source.use("UUID") if isinstance(kind, Uuid) else ""
 
     def _packed(self, kind: Type, value: str) -> _Fixed:
-        """Give the code of a value of fixed width, and the expression to pack."""
+        """Return the code of a value of fixed width, and the expression to pack."""
         packed = f"{value}.int.to_bytes(16)" if isinstance(kind, Uuid) else value
         return str(fixed_code(kind)), packed
 
@@ -213,8 +213,8 @@ class _EncoderEmitter(Emitter):
         if null:
             with self.block(f"if {value} is None:"):
                 self._write(out, [*fixed, (length_code(kind), "0" if kind.compact else "-1")])
-        made = "str" if isinstance(kind, String) else "bytes" if isinstance(kind, Bytes) else "list"
-        self._refuse_unless(value, made, "elif" if null else "if")
+        cls = "str" if isinstance(kind, String) else "bytes" if isinstance(kind, Bytes) else "list"
+        self._refuse_unless(value, cls, "elif" if null else "if")
         with self.block("else:") if null else nullcontext():
             self._content(kind, value, out, fixed)
 
@@ -257,8 +257,8 @@ class _EncoderEmitter(Emitter):
         code = str(fixed_code(kind.element))
         before = "".join(code for code, _ in fixed) + length_code(kind)
         table = self.names.shared("format", f"pack_{before}_many_{code}")
-        made = f'{self.source.use("packers_of_many")}("{before}", "{code}")'
-        self.source.constant(table, made)
+        call = f'{self.source.use("packers_of_many")}("{before}", "{code}")'
+        self.source.constant(table, call)
         values = [value for _, value in fixed]
         if not kind.compact:
             self.source.call(f"{table}[count]", *values, "count", f"*{value}", before=f"{out} += ")
@@ -284,23 +284,25 @@ class _EncoderEmitter(Emitter):
                 # It refuses what is wrong, and writes tagged fields.
                 self.source.call(self.function(element.name), out, "item")
             with self.block("else:"):
-                row = [self._packed(one.type, f"item.{one.attribute}") for one in element.inline]
+                row = [
+                    self._packed(field.type, f"item.{field.attribute}") for field in element.inline
+                ]
                 self._write(out, [*row, ("B", "0")] if element.flexible else row)
 
     def _unlike_rows(self, element: Schema) -> list[str]:
-        """Say what keeps an element from being written in place; nothing where all are kept."""
+        """Return the conditions against writing an element in place; none if it never can be."""
         if not is_row(element) or element.tagged:
             return []
         options = [f"item.__class__ is not {self.class_of(element.name)}"]
         options.append("item.unknown_tagged_fields")
-        for one in element.absent:
-            if not one.ignorable:
-                ways = self._differences(one, f"item.{one.attribute}")
+        for field in element.absent:
+            if not field.ignorable:
+                ways = self._differences(field, f"item.{field.attribute}")
                 if not ways:
                     return []
                 options += ways
-        checked = [(self._made(one.type), one.attribute) for one in element.inline]
-        options += [f"item.{name}.__class__ is not {made}" for made, name in checked if made]
+        checked = [(self._class_name(field.type), field.attribute) for field in element.inline]
+        options += [f"item.{name}.__class__ is not {cls}" for cls, name in checked if cls]
         return options
 
     # Tagged fields.
@@ -309,8 +311,8 @@ class _EncoderEmitter(Emitter):
         """Write what is of fixed width before them, and the tagged fields."""
         if schema.tagged:
             self.line("known = {}")
-        for tag, one in schema.tagged.items():
-            self._tagged_field(tag, one)
+        for tag, field in schema.tagged.items():
+            self._tagged_field(tag, field)
         self.line("unknown = message.unknown_tagged_fields")
         taken = schema.refused_tags.union(schema.tagged)
         arguments = ["out", "known" if schema.tagged else "{}", "unknown"]
@@ -322,14 +324,14 @@ class _EncoderEmitter(Emitter):
             # No tagged fields are one zero byte in every form.
             self._write("out", [*fixed, ("B", "0")])
 
-    def _tagged_field(self, tag: int, one: Field) -> None:
-        value, kind = self._given(one), one.type
-        if isinstance(kind, ArrayType) and not kind.nullable and one.default is not None:
+    def _tagged_field(self, tag: int, field: Field) -> None:
+        value, kind = self._value_of(field), field.type
+        if isinstance(kind, ArrayType) and not kind.nullable and field.default is not None:
             self._refuse_unless(value, "list")
             with self.block(f"if {value}:"):
                 self.line(f"known[{tag}] = payload = bytearray()")
                 self._content(kind, value, "payload", [])
             return
-        with self._where_it_differs(one, value):
+        with self._where_it_differs(field, value):
             self.line(f"known[{tag}] = payload = bytearray()")
-            self._value(kind, value, "payload", [], null=one.default is not None)
+            self._value(kind, value, "payload", [], null=field.default is not None)

@@ -1,4 +1,4 @@
-"""What each byte of a message means: the reference executor, listened to."""
+"""Explains each byte of a message, by a reference executor that keeps what it reads."""
 
 from __future__ import annotations
 
@@ -87,26 +87,38 @@ def explain(
 
 def explained(reader: ExplainingReader, error: DecodeError | None) -> Explanation:
     """Return the explanation of what a reader read, with the batches within fields of records."""
-    covered = max((one.offset + one.length for one in reader.annotations), default=0)
-    found = tuple(part for one in reader.annotations for part in _parts(one))
-    return Explanation(found, covered, error)
+    covered = max(
+        (annotation.offset + annotation.length for annotation in reader.annotations), default=0
+    )
+    parts = tuple(part for annotation in reader.annotations for part in _parts(annotation))
+    return Explanation(parts, covered, error)
 
 
-def _parts(one: Annotation) -> Iterator[Annotation]:
-    """What is inside a field of records in its place, where its bytes are batches."""
-    meanings = explain_records(one.value, one.path) if _holds_records(one) else None
+def _parts(annotation: Annotation) -> Iterator[Annotation]:
+    """Yield a field's annotation, or those of the batches in a field of records."""
+    meanings = (
+        explain_records(annotation.value, annotation.path) if _holds_records(annotation) else None
+    )
     if not meanings:
-        yield one
+        yield annotation
         return
-    data, rest = one.offset + one.length - len(one.value), meanings[-1]
-    yield Annotation(one.offset, data - one.offset, one.path, f"{one.type} length", len(one.value))
+    data, rest = annotation.offset + annotation.length - len(annotation.value), meanings[-1]
+    yield Annotation(
+        annotation.offset,
+        data - annotation.offset,
+        annotation.path,
+        f"{annotation.type} length",
+        len(annotation.value),
+    )
     for part in meanings:
         yield Annotation(data + part.start, part.size, part.path, part.type, part.value)
     explained = rest.start + rest.size
-    if explained < len(one.value):
-        left = one.value[explained:]
-        yield Annotation(data + explained, len(left), one.path, "the first part of a batch", left)
+    if explained < len(annotation.value):
+        left = annotation.value[explained:]
+        yield Annotation(
+            data + explained, len(left), annotation.path, "the first part of a batch", left
+        )
 
 
-def _holds_records(one: Annotation) -> bool:
-    return bool(one.value) and one.type.endswith(RECORDS.name)
+def _holds_records(annotation: Annotation) -> bool:
+    return bool(annotation.value) and annotation.type.endswith(RECORDS.name)

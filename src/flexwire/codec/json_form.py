@@ -8,11 +8,12 @@ Kafka's converters lose both.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import difflib
 import math
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flexwire.errors import JsonFormError, MissingFieldsError, short
@@ -29,25 +30,25 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def write_json(plain: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """Give the JSON form of a structure that `Schema.write` takes, leniently.
+    """Return the JSON form of a structure that `Schema.write` takes, leniently.
 
     Tagged fields stand in it only where they are not at their defaults. Nothing is judged here: the
     wire types word every error of a value.
     """
-    made: dict[str, Any] = {}
-    for one in schema.fields:
-        value = plain.get(one.attribute, one.default)
-        if one.presence is Presence.INLINE or not (
-            one.presence is Presence.ABSENT or one.type.is_default(value, one.default)
+    values: dict[str, Any] = {}
+    for field in schema.fields:
+        value = plain.get(field.attribute, field.default)
+        if field.presence is Presence.INLINE or not (
+            field.presence is Presence.ABSENT or field.type.is_default(value, field.default)
         ):
-            made[one.json_name] = _write_value(value, one.type)
+            values[field.json_name] = _write_value(value, field.type)
     unknown = plain.get(UNKNOWN_TAGGED_FIELDS)
     if unknown:
-        made[UNKNOWN] = [
+        values[UNKNOWN] = [
             {"tag": tag, "data": base64.b64encode(data).decode()}
             for tag, data in sorted(unknown.items())
         ]
-    return made
+    return values
 
 
 def _write_value(value: Any, kind: Type) -> Any:
@@ -77,7 +78,7 @@ def double_form(number: float) -> float | str:
     """Return the JSON form of a double; NaN and the infinities are words."""
     if math.isfinite(number):
         return number
-    return next(text for text, known in _NOT_FINITE.items() if str(known) == str(number))
+    return next(text for text, special in _NOT_FINITE.items() if str(special) == str(number))
 
 
 # What fields are called in other releases: by structure, the name there to the name here.
@@ -101,7 +102,7 @@ def read_json(
     form = _FormReader(names, defaults)
     plain = form.read_struct(obj, schema, [])
     if form.count:
-        raise MissingFieldsError(form.told(), path=form.missing[0])
+        raise MissingFieldsError(form.missing_text(), path=form.missing[0])
     return plain
 
 
@@ -113,7 +114,7 @@ class _FormReader:
     defaults: bool
     count: int = 0
     # The first of them: a form may have as many structures as it likes.
-    missing: list[str] = field(default_factory=list)
+    missing: list[str] = dataclasses.field(default_factory=list)
 
     def read_struct(self, obj: Any, schema: Schema, path: list[str]) -> dict[str, Any]:
         if not isinstance(obj, dict):
@@ -122,13 +123,13 @@ class _FormReader:
             obj = _renamed(obj, self.names[schema.name], path)
         _refuse_unknown(obj, schema, path)
         plain: dict[str, Any] = {}
-        for one in schema.fields:
-            here = [*path, one.json_name]
-            if one.json_name in obj:
-                plain[one.attribute] = self._read_value(obj[one.json_name], one, here)
-            elif one.presence is Presence.INLINE and self.defaults:
-                plain[one.attribute] = self._default(one, here)
-            elif one.presence is Presence.INLINE:
+        for field in schema.fields:
+            here = [*path, field.json_name]
+            if field.json_name in obj:
+                plain[field.attribute] = self._read_value(obj[field.json_name], field, here)
+            elif field.presence is Presence.INLINE and self.defaults:
+                plain[field.attribute] = self._default(field, here)
+            elif field.presence is Presence.INLINE:
                 self.count += 1
                 if len(self.missing) < _MOST_TOLD:
                     self.missing.append(format_path(here))
@@ -136,25 +137,25 @@ class _FormReader:
             plain[UNKNOWN_TAGGED_FIELDS] = _read_unknown(obj[UNKNOWN], [*path, UNKNOWN])
         return plain
 
-    def told(self) -> str:
-        """What is said of the fields that are missing, the first of which is the error's path."""
+    def missing_text(self) -> str:
+        """Return the text about missing fields; the first of them is the error's path."""
         reason = "missing, and mandatory in this version"
         if self.count == 1:
             return reason
         others, more = self.missing[1:], self.count - len(self.missing)
-        told = ", ".join(others) + (f" and {more:,} more" if more else "")
-        return f"{reason}, as {'is' if self.count == len('ab') else 'are'} {told}"
+        names = ", ".join(others) + (f" and {more:,} more" if more else "")
+        return f"{reason}, as {'is' if self.count == len('ab') else 'are'} {names}"
 
-    def _default(self, one: Field, path: list[str]) -> Any:
-        kind = one.type.schema if isinstance(one.type, NullableStruct) else one.type
-        if isinstance(kind, Schema) and one.default is not None:
+    def _default(self, field: Field, path: list[str]) -> Any:
+        kind = field.type.schema if isinstance(field.type, NullableStruct) else field.type
+        if isinstance(kind, Schema) and field.default is not None:
             return self.read_struct({}, kind, path)
-        return list(one.default) if isinstance(one.default, tuple) else one.default
+        return list(field.default) if isinstance(field.default, tuple) else field.default
 
-    def _read_value(self, obj: Any, one: Field, path: list[str]) -> Any:
+    def _read_value(self, obj: Any, field: Field, path: list[str]) -> Any:
         if obj is None:
             return None
-        kind = one.type
+        kind = field.type
         if isinstance(kind, _STRUCTS):
             return self._read_element(obj, kind, path)
         if not isinstance(kind, ArrayType):
@@ -176,17 +177,17 @@ class _FormReader:
 
 
 def _refuse_unknown(obj: dict[str, Any], schema: Schema, path: list[str]) -> None:
-    known = {one.json_name for one in schema.fields}
-    known.add(UNKNOWN)
-    for name in () if known.issuperset(obj) else obj:
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, 1)
+    json_names = {field.json_name for field in schema.fields}
+    json_names.add(UNKNOWN)
+    for name in () if json_names.issuperset(obj) else obj:
+        if name not in json_names:
+            near = difflib.get_close_matches(str(name), json_names, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise _error(f"{schema.name} has no field {name!r} in any version{hint}", path)
 
 
 def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> dict[str, Any]:
-    """Give an object its fields' names of this release."""
+    """Return an object with the field names of this release."""
     for name in obj:
         if names.get(name) in obj:
             raise _error(f"{name!r} is {names[name]!r} of another release; give one of them", path)
@@ -196,7 +197,7 @@ def _renamed(obj: dict[str, Any], names: Mapping[str, str], path: list[str]) -> 
 def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
     if not isinstance(obj, list):
         raise _error(f"expected an array, got {short(obj)}", path)
-    found: dict[int, bytes] = {}
+    values: dict[int, bytes] = {}
     for index, item in enumerate(obj):
         here = [*path, f"[{index}]"]
         if not isinstance(item, dict) or set(item) != {"tag", "data"}:
@@ -204,10 +205,10 @@ def _read_unknown(obj: Any, path: list[str]) -> dict[int, bytes]:
         tag = item["tag"]
         if type(tag) is not int:
             raise _error(f"a tag is an integer, not {short(tag)}", here)
-        if tag in found:
+        if tag in values:
             raise _error(f"tag {tag} stands twice", here)
-        found[tag] = _base64(item["data"], here)
-    return found
+        values[tag] = _base64(item["data"], here)
+    return values
 
 
 def _read_scalar(obj: Any, kind: Type, path: list[str]) -> Any:

@@ -26,10 +26,12 @@ def to_plain(value: Any, kind: Type) -> Any:
     if not (isinstance(kind, Schema) and isinstance(value, MessageStruct)):
         return value
     fields = kind.by_attribute
-    given = {name: _attribute(value, name, fields.get(name)) for name in value.__struct_fields__}
+    values = {name: _attribute(value, name, fields.get(name)) for name in value.__struct_fields__}
     return {
-        name: _within(fields[name].json_name, one, fields[name].type) if name in fields else one
-        for name, one in given.items()
+        name: _within(fields[name].json_name, member, fields[name].type)
+        if name in fields
+        else member
+        for name, member in values.items()
     }
 
 
@@ -55,9 +57,9 @@ def from_plain(
 ) -> MessageStruct:
     """Build the object of ``schema`` from what `Schema.read` gave; what is missing is default."""
     values = {
-        one.attribute: _build(plain[one.attribute], one.type, classes)
-        for one in schema.fields
-        if one.attribute in plain
+        field.attribute: _build(plain[field.attribute], field.type, classes)
+        for field in schema.fields
+        if field.attribute in plain
     }
     if plain.get(UNKNOWN_TAGGED_FIELDS):
         values[UNKNOWN_TAGGED_FIELDS] = dict(plain[UNKNOWN_TAGGED_FIELDS])

@@ -85,7 +85,7 @@ class Message(MessageStruct, gc=False):
         lenient: bool = False,
         encoding: Encoding = Encoding.KAFKA,
     ) -> tuple[Self, int]:
-        """Decode the message at ``offset``, whatever follows; gives it and the offset after it."""
+        """Decode the message at ``offset``, whatever follows; return it and the offset after it."""
         raw, version = to_bytes(data), to_version(version)
         offset = to_int(offset, "offset")
         if not 0 <= offset <= len(raw):
@@ -118,7 +118,7 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def decoder(cls, version: int) -> Callable[[bytes], Self]:
-        """Give a function that decodes many messages of one version, as fast as there is.
+        """Return a function that decodes many messages of one version, as fast as there is.
 
         It does what ``decode`` does, errors included.
         """
@@ -126,14 +126,14 @@ class Message(MessageStruct, gc=False):
 
     @classmethod
     def encoder(cls, version: int) -> Callable[[Self], bytes]:
-        """Give a function that encodes many messages of one version, as fast as there is.
+        """Return a function that encodes many messages of one version, as fast as there is.
 
         It does what ``encode`` does, errors included; see ``decoder``.
         """
         return functions_of(cls.definition, to_version(version))[1]
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """Give the JSON form: that of Kafka's converters, with records and unknown tagged fields.
+        """Return the JSON form: that of Kafka's converters, with records and unknown tagged fields.
 
         Raises `EncodeError` for what the version cannot carry. What only the lenient reader gives
         is an exception: it has a JSON form, although it cannot be encoded.
@@ -172,13 +172,13 @@ class Message(MessageStruct, gc=False):
             if isinstance(error, MissingFieldsError):
                 error.add_note("with defaults=True they have the defaults of the spec")
             raise error.within(cls.entry.name, version) from None
-        made = from_plain(plain, schema, cls.definition.classes)
-        assert isinstance(made, cls)  # noqa: S101 - the definition is this class's
-        return made
+        decoded = from_plain(plain, schema, cls.definition.classes)
+        assert isinstance(decoded, cls)  # noqa: S101 - the definition is this class's
+        return decoded
 
 
 def message(name: str, release: str | None = None) -> type[Message]:
-    """Give the class of a bundled message, or of the message as one release of Kafka had it.
+    """Return the class of a bundled message, or of the message as one release of Kafka had it.
 
     The same class each time. ``release`` is a name that `Catalog.release` takes: "4.0" is the
     newest 4.0. Raises `UnknownMessageError`, with the nearest names.
@@ -196,7 +196,7 @@ def message(name: str, release: str | None = None) -> type[Message]:
 
 
 def message_of(spec: MessageSpec) -> type[Message]:
-    """Give the class for a message spec of one's own, the same for an equal spec.
+    """Return the class for a message spec of one's own, the same for an equal spec.
 
     Raises `SpecError`.
     """
@@ -222,10 +222,10 @@ def _define(
     restore: tuple[Callable[..., MessageStruct], tuple[Any, ...]],
 ) -> type[Message]:
     definition = Definition(served, Message, module=module, restore=restore)
-    made = definition.root
-    assert issubclass(made, Message)  # noqa: S101 - Message was the base given
-    made.entry = served.entry
-    return made
+    root = definition.root
+    assert issubclass(root, Message)  # noqa: S101 - Message was the base given
+    root.entry = served.entry
+    return root
 
 
 def _restore(name: str, release: str | None, struct: str, values: tuple[Any, ...]) -> MessageStruct:

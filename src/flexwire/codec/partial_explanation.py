@@ -31,7 +31,7 @@ _TAGS: Final = "_taggedFields"
 
 
 class FirstPart(NamedTuple):
-    """What was read of a message before its bytes ended.
+    """The part of a message that was read before its bytes ended.
 
     ``form`` is the JSON form of the fields that were read whole, an array with the elements that
     were. ``is_cut``: the bytes end within a field, and nothing before that is wrong.
@@ -91,7 +91,7 @@ class _CutReader(ExplainingReader):
 
     def read_unsigned_varint(self) -> int:
         begun = self.data[self.position : self.position + VARINT_BYTES]
-        if len(begun) < min(VARINT_BYTES, self.remaining) and all(one & 0x80 for one in begun):
+        if len(begun) < min(VARINT_BYTES, self.remaining) and all(byte & 0x80 for byte in begun):
             raise self._cut_off()
         return super().read_unsigned_varint()
 
@@ -108,16 +108,18 @@ class _CutReader(ExplainingReader):
 def _form(annotations: Sequence[Annotation]) -> dict[str, Any]:
     """Build the JSON form from the values that were read, in the order of their bytes."""
     form: dict[str, Any] = {}
-    for one in annotations:
-        steps = _STEP.findall(one.path)
+    for annotation in annotations:
+        steps = _STEP.findall(annotation.path)
         if _TAGS in steps:
             at = steps.index(_TAGS)
             holder = _place(form, steps[:at])
             if len(steps) > at + 1:
                 tag = int(steps[at + 1].strip("[]"))
-                holder.setdefault(UNKNOWN, []).append({"tag": tag, "data": _scalar(one.value)})
+                holder.setdefault(UNKNOWN, []).append(
+                    {"tag": tag, "data": _scalar(annotation.value)}
+                )
         else:
-            _put(_place(form, steps[:-1]), steps[-1], _value(one))
+            _put(_place(form, steps[:-1]), steps[-1], _value(annotation))
     return form
 
 
@@ -144,12 +146,12 @@ def _put(place: Any, step: str, value: Any) -> None:
         place[-1] = value
 
 
-def _value(one: Annotation) -> Any:
-    if one.type.endswith("ARRAY length"):
-        return None if one.value is None else []
-    if one.type == "null marker":
-        return None if one.value else {}
-    return _scalar(one.value)
+def _value(annotation: Annotation) -> Any:
+    if annotation.type.endswith("ARRAY length"):
+        return None if annotation.value is None else []
+    if annotation.type == "null marker":
+        return None if annotation.value else {}
+    return _scalar(annotation.value)
 
 
 def _scalar(value: Any) -> Any:

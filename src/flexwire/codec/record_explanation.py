@@ -1,4 +1,4 @@
-"""What each byte of a field's records means: batches and message sets, in the words of the format.
+"""Explains each byte of a field's records: batches and message sets, in the words of the format.
 
 The bytes were read as batches before, crcs too, so this only says where what they hold stands. What
 is compressed has no bytes of its own: its records are counted, and `records dump` shows them.
@@ -44,26 +44,26 @@ class Meaning(NamedTuple):
 
 
 def explain_records(data: bytes, path: str) -> list[Meaning] | None:
-    """What the bytes of a field of records mean, in their order; None where they are not batches.
+    """Return what the bytes of a field of records mean, in order; None if they are not batches.
 
     Starts count from the first byte of ``data``. Of a batch of which a fetch gave only the first
     part nothing is said. Of more than `MOST_RECORDS` the last of each batch are counted. Once
     compressed records took more than `MOST_COUNTED` bytes, other compressed batches are not read.
     """
-    found: list[Meaning] = []
+    meanings: list[Meaning] = []
     left, room = MOST_RECORDS, MOST_COUNTED
     try:
         for index, batch in enumerate(decode_batches(data)):
             is_packed = batch.compression is not Compression.NONE
             # What cannot be read is not explained.
             records = None if is_packed and room < 0 else batch.records
-            found += _batch(batch, records, f"{path}[{index}]", left)
+            meanings += _batch(batch, records, f"{path}[{index}]", left)
             if records is not None:
                 left = max(0, left - len(records))
                 room -= count_bytes(records) if is_packed else 0
     except (RecordError, DecodeError):
         return None
-    return found
+    return meanings
 
 
 def _batch(
@@ -90,12 +90,12 @@ def _batch(
         return
     at = body
     for index in range(min(len(records), most)):
-        found = _RecordWalk(batch, at, f"{path}.records[{index}]")
-        yield from found.meanings()
-        at = found.at
+        walk = _RecordWalk(batch, at, f"{path}.records[{index}]")
+        yield from walk.meanings()
+        at = walk.at
     if len(records) > most:
-        rest, told = batch.data[at:], f"{len(records) - most:,} more"
-        yield Meaning(batch.position + at, len(rest), f"{path}.records", told, rest)
+        rest, label = batch.data[at:], f"{len(records) - most:,} more"
+        yield Meaning(batch.position + at, len(rest), f"{path}.records", label, rest)
 
 
 def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[Meaning]:
@@ -111,7 +111,7 @@ def _fields(fields: dict[str, str], batch: RecordBatch, path: str) -> Iterator[M
 
 
 def _attributes(batch: RecordBatch) -> str:
-    """What the attributes say, after their type."""
+    """Return the words for a batch's attributes, which stand after their type."""
     words = [] if batch.compression is Compression.NONE else [str(batch.compression)]
     if batch.magic:
         words.append(str(batch.timestamp_type))

@@ -1,4 +1,4 @@
-"""What generated source calls for what is rare: long lengths, and tagged fields with a header each.
+"""The functions that generated source calls in rare cases: long lengths, and tagged fields.
 
 These functions read and write as `flexwire.wire` does, and where that words an error they refuse:
 the reference executor then says what is wrong.
@@ -67,7 +67,7 @@ class Refusal(Exception):  # noqa: N818 - never leaves the codec: the reference 
 
 
 def read_count(data: bytes, position: int) -> tuple[int, int]:
-    """Read an unsigned varint; gives it and the position after it."""
+    """Read an unsigned varint; return it and the position after it."""
     low = data[position]
     # Nearly all are of one byte or two, and a call takes longer than all of this.
     if low < _MORE:
@@ -86,7 +86,7 @@ def read_count(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of bytes or of an array that is not null; gives the length + 1."""
+    """Read the compact length of bytes or of an array that is not null; return the length + 1."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST + 1:
         raise Refusal
@@ -94,7 +94,7 @@ def read_length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def read_string_length(data: bytes, position: int) -> tuple[int, int]:
-    """Read the compact length of a string that is not null; gives the length + 1."""
+    """Read the compact length of a string that is not null; return the length + 1."""
     count, position = read_count(data, position)
     if not 0 < count <= LONGEST_STRING + 1:
         raise Refusal
@@ -102,14 +102,14 @@ def read_string_length(data: bytes, position: int) -> tuple[int, int]:
 
 
 def write_length(length: int) -> bytes:
-    """Give the compact length of bytes or of an array."""
+    """Return the compact length of bytes or of an array."""
     if length > LONGEST:
         raise Refusal
     return _write_count(length + 1)
 
 
 def write_string_length(length: int) -> bytes:
-    """Give the compact length of a string."""
+    """Return the compact length of a string."""
     if length > LONGEST_STRING:
         raise Refusal
     return _write_count(length + 1)
@@ -128,11 +128,11 @@ def _write_count(count: int) -> bytes:
 
 
 def to_uuid(raw: bytes) -> UUID:
-    """Do what ``UUID(bytes=raw)`` does for 16 bytes, without the checks of its other forms."""
-    made = _new(UUID)
-    _set_int(made, _from_bytes(raw))
-    _set_safe(made, SafeUUID.unknown)
-    return made
+    """Return ``UUID(bytes=raw)`` for 16 bytes, without the checks of its other forms."""
+    uuid = _new(UUID)
+    _set_int(uuid, _from_bytes(raw))
+    _set_safe(uuid, SafeUUID.unknown)
+    return uuid
 
 
 class _NumberFunctions(dict[int, "Callable[..., Any]"]):
@@ -151,15 +151,15 @@ class _NumberFunctions(dict[int, "Callable[..., Any]"]):
         count = key - self._less
         if count < 0:
             raise Refusal
-        made: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
+        function: Callable[..., Any] = getattr(Struct(self._format.format(count)), self._method)
         if count < _MOST_KEPT:
-            self[key] = made
-        return made
+            self[key] = function
+        return function
 
 
 @cache
 def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
-    """Give the functions that read numbers of a `struct` code.
+    """Return the functions that read numbers of a `struct` code.
 
     They stand by what was read as the length, which is ``less`` more than their number.
 
@@ -171,7 +171,7 @@ def unpackers_of_many(code: str, less: int = 0) -> _NumberFunctions:
 
 @cache
 def packers_of_many(before: str, code: str) -> _NumberFunctions:
-    """Give the functions that write values of fixed width, and then so many numbers."""
+    """Return the functions that write values of fixed width, and then so many numbers."""
     return _NumberFunctions("pack", before, code, 0)
 
 
@@ -272,7 +272,7 @@ def _write_tags(
         if not isinstance(data, bytes):
             raise Refusal
         payloads[tag] = data
-    if form is TagForm.BUFFER and any(objection(form, *one) for one in payloads.items()):
+    if form is TagForm.BUFFER and any(objection(form, *item) for item in payloads.items()):
         raise Refusal
     out += join(form, payloads)
 

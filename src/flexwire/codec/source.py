@@ -72,11 +72,11 @@ class SourceNames:
             self._locals[name] = self._free(name) if name in OWN else name
 
     def local(self, attribute: str) -> str:
-        """Give the local that holds a field."""
+        """Return the local that holds a field."""
         return self._locals[attribute]
 
     def shared(self, kind: str, wanted: str) -> str:
-        """Give the module's name for a thing of one kind, the same each time."""
+        """Return the module's name for a thing of one kind, the same each time."""
         key = (kind, wanted)
         if key not in self._shared:
             self._shared[key] = self._free(wanted)
@@ -132,8 +132,8 @@ class GeneratedModule:
         head = f"{word} {' or '.join(options)}:"
         if not self.fits(head):
             with self.block(f"{word} ("):
-                for place, one in enumerate(options):
-                    self.line(f"or {one}" if place else one)
+                for place, option in enumerate(options):
+                    self.line(f"or {option}" if place else option)
             head = "):"
         with self.block(head):
             yield
@@ -162,10 +162,10 @@ class GeneratedModule:
         self, name: str, call: tuple[str, Sequence[str]], targets: Sequence[str], values: str
     ) -> None:
         """Add ``name = [call for targets in values]``; the call is a function and its arguments."""
-        made, arguments = call
+        line, arguments = call
         joined = f"({', '.join(targets)}{',' * (len(targets) == 1)})"
         loop = f"for {joined} in {values}"
-        whole = f"{made}({', '.join(arguments)}) {loop}"
+        whole = f"{line}({', '.join(arguments)}) {loop}"
         if self.fits(f"{name} = [{whole}]"):
             self.line(f"{name} = [{whole}]")
             return
@@ -173,7 +173,7 @@ class GeneratedModule:
             if self.fits(whole):
                 self.line(whole)
             else:
-                self.call(made, *arguments)
+                self.call(line, *arguments)
                 if self.fits(loop):
                     self.line(loop)
                 else:
@@ -193,7 +193,7 @@ class GeneratedModule:
             self.line(text)
 
     def fits(self, text: str) -> bool:
-        """Whether a text is short enough for a line at the present depth."""
+        """Return whether a text is short enough for a line at the present depth."""
         return len(_INDENT) * self._depth + len(text) <= LONGEST_LINE
 
     # What statements name.
@@ -216,7 +216,7 @@ class GeneratedModule:
         self._constants[name] = [flat] if len(flat) <= LONGEST_LINE else exploded
         return name
 
-    def given(self, name: str, value: Any) -> str:
+    def bind(self, name: str, value: Any) -> str:
         """Put what no text can say into the namespace, and give its name."""
         self.namespace[name] = value
         return name
@@ -224,7 +224,7 @@ class GeneratedModule:
     # The whole.
 
     def text(self) -> str:
-        """Give the whole source."""
+        """Return the whole source."""
         own = sorted(name for name in self._used if "." in HOMES[name])
         python = sorted(self._used.difference(own), key=lambda name: (HOMES[name], name))
         constants = [line for lines in self._constants.values() for line in lines]
@@ -242,8 +242,8 @@ class GeneratedModule:
             self.filename,
         )
         exec(compile(text, self.filename, "exec"), self.namespace)  # noqa: S102 - our own source
-        made: Callable[..., Any] = self.namespace[function]
-        return made
+        compiled: Callable[..., Any] = self.namespace[function]
+        return compiled
 
 
 def _imports(names: Sequence[str]) -> list[str]:
@@ -277,7 +277,7 @@ def literal(value: str | bytes | float | None) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Give a literal in double quotes, unless these need more backslashes than single ones."""
+    """Return a literal in double quotes, unless these need more backslashes than single ones."""
     quote = text[-1]
     prefix, inner = text[: text.index(quote)], text[text.index(quote) + 1 : -1]
     plain = inner.replace("\\'", "'")
@@ -310,7 +310,7 @@ class Emitter(ABC):
         self.source = GeneratedModule(filename, about)
         self.line, self.block = self.source.line, self.source.block
         self.classes = classes
-        attributes = {name for one in classes.values() for name in one.__struct_fields__}
+        attributes = {name for cls in classes.values() for name in cls.__struct_fields__}
         self.names = SourceNames(attributes)
         self.form = _FORMS[message.form]
         self._done: set[str] = set()
@@ -329,20 +329,20 @@ class Emitter(ABC):
         if schema.name in self._arrays:
             self.emit_function(schema, many=True)
 
-    def _find_uses(self, schema: Schema, found: set[str]) -> None:
-        found.add(schema.name)
-        for one in schema.fields:
-            inner = struct_of(one.type)
-            if inner is None or one.presence is Presence.ABSENT:
+    def _find_uses(self, schema: Schema, seen: set[str]) -> None:
+        seen.add(schema.name)
+        for field in schema.fields:
+            inner = struct_of(field.type)
+            if inner is None or field.presence is Presence.ABSENT:
                 continue
-            is_many = isinstance(one.type, ArrayType) and self.takes_many(inner)
+            is_many = isinstance(field.type, ArrayType) and self.takes_many(inner)
             (self._arrays if is_many else self._singles).add(inner.name)
-            if inner.name not in found:
-                self._find_uses(inner, found)
+            if inner.name not in seen:
+                self._find_uses(inner, seen)
 
     @abstractmethod
     def takes_many(self, element: Schema) -> bool:
-        """Whether an array of structures takes the function for many of them."""
+        """Return whether an array of structures takes the function for many of them."""
 
     @abstractmethod
     def emit_function(self, schema: Schema, *, many: bool) -> None:
@@ -351,21 +351,21 @@ class Emitter(ABC):
     # Names.
 
     def function(self, name: str, *, many: bool = False) -> str:
-        """Give the name of a structure's function."""
+        """Return the name of a structure's function."""
         return self.names.shared("function", f"{self.verb}_{'many_' * many}{name}")
 
     def class_of(self, name: str) -> str:
-        """Give the name of a structure's class, which the source is given."""
-        return self.source.given(self.names.shared("class", name), self.classes[name])
+        """Return the name of a structure's class, which the source is given."""
+        return self.source.bind(self.names.shared("class", name), self.classes[name])
 
     def struct_function(self, method: str, code: str) -> str:
-        """Give the name of a function that packs or unpacks one format: ``unpack_iqi``."""
+        """Return the name of a function that packs or unpacks one format: ``unpack_iqi``."""
         letters = code.replace("?", "o")
         name = self.names.shared("format", f"{method.removesuffix('_from')}_{letters}")
         return self.source.constant(name, f'{self.source.use("Struct")}(">{code}").{method}')
 
     def tags(self, word: str, schema: Schema, tags: frozenset[int]) -> str:
-        """Give the name of a set of a structure's tags."""
+        """Return the name of a set of a structure's tags."""
         return self.source.numbers(self.names.shared("tags", f"{word}_{schema.name}"), tags)
 
     def refuse(self) -> None:
@@ -375,33 +375,33 @@ class Emitter(ABC):
     # Values.
 
     def literal(self, value: Any) -> str:
-        """Give an expression for a default: a literal, or the name of a constant."""
+        """Return an expression for a default: a literal, or the name of a constant."""
         if isinstance(value, UUID):
             name = self.names.shared("uuid", f"uuid_{value.int:x}")
             return self.source.constant(name, f'{self.source.use("UUID")}("{value}")')
         text = literal(value)
         if len(text) <= _LONGEST_LITERAL:
             return text
-        return self.source.given(self.names.shared(text, "default"), value)
+        return self.source.bind(self.names.shared(text, "default"), value)
 
-    def default(self, one: Field) -> str:
-        """Give an expression that makes a field's default anew."""
-        if one.default is None:
+    def default(self, field: Field) -> str:
+        """Return an expression that makes a field's default anew."""
+        if field.default is None:
             return "None"
-        if isinstance(one.type, ArrayType):
+        if isinstance(field.type, ArrayType):
             return "[]"
-        inner = struct_of(one.type)
-        return self.literal(one.default) if inner is None else f"{self.class_of(inner.name)}()"
+        inner = struct_of(field.type)
+        return self.literal(field.default) if inner is None else f"{self.class_of(inner.name)}()"
 
 
 def inner_schemas(schema: Schema) -> list[Schema]:
-    """Give the structures that a structure's present fields hold, without theirs."""
-    present = (one.type for one in schema.fields if one.presence is not Presence.ABSENT)
+    """Return the structures that a structure's present fields hold, without theirs."""
+    present = (field.type for field in schema.fields if field.presence is not Presence.ABSENT)
     return [inner for inner in map(struct_of, present) if inner is not None]
 
 
 def fixed_code(kind: Type) -> str | None:
-    """Give the `struct` code of a fixed-width type, None for others.
+    """Return the `struct` code of a fixed-width type, None for others.
 
     >>> from flexwire.wire import types
     >>> fixed_code(types.INT32), fixed_code(types.UUID), fixed_code(types.STRING)
@@ -415,38 +415,38 @@ def fixed_code(kind: Type) -> str | None:
 
 
 def is_number(kind: Type) -> bool:
-    """Whether `struct` reads and writes values of a type as they are."""
+    """Return whether `struct` reads and writes values of a type as they are."""
     return fixed_code(kind) is not None and not isinstance(kind, Boolean | Uuid)
 
 
 def width_of(kind: Type) -> int:
-    """Give the number of bytes of a fixed-width type."""
+    """Return the number of bytes of a fixed-width type."""
     return calcsize(f">{fixed_code(kind)}")
 
 
 def length_code(kind: String | Bytes | ArrayType) -> str:
-    """Give the `struct` code of a length; a compact one is this where it takes one byte."""
+    """Return the `struct` code of a length; a compact one is this where it takes one byte."""
     if kind.compact:
         return "B"
     return "h" if isinstance(kind, String) else "i"
 
 
 def is_row(schema: Schema) -> bool:
-    """Whether a structure without tagged fields is always as wide, and can be read with one call.
+    """Return whether a structure without tagged fields has one width, so that one call reads it.
 
     >>> from flexwire.wire import COMPACT_STRING, INT16
     >>> is_row(Schema(Field("a", INT16))), is_row(Schema(Field("a", COMPACT_STRING)))
     (True, False)
     """
-    fixed = all(fixed_code(one.type) for one in schema.inline)
+    fixed = all(fixed_code(field.type) for field in schema.inline)
     return fixed and 0 < len(schema.inline) <= LONGEST_RUN and not schema.tags_lead
 
 
 def row_code(kind: Type) -> str:
-    """Give the `struct` code of a field of a row, where any byte but 0 is a true boolean."""
+    """Return the `struct` code of a field of a row, where any byte but 0 is a true boolean."""
     return "?" if isinstance(kind, Boolean) else str(fixed_code(kind))
 
 
 def row_codes(schema: Schema) -> str:
-    """Give the codes of all fields of a row."""
-    return "".join(row_code(one.type) for one in schema.inline)
+    """Return the codes of all fields of a row."""
+    return "".join(row_code(field.type) for field in schema.inline)

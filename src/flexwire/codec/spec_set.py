@@ -35,15 +35,15 @@ class SpecSet:
         return tuple(self._specs)
 
     def spec(self, name: str) -> MessageSpec:
-        """Give a message's spec; raises `UnknownMessageError`, with the nearest names."""
+        """Return a message's spec; raises `UnknownMessageError`, with the nearest names."""
         if to_text(name, "name") not in self._specs:
             near = get_close_matches(name, self._specs, n=3)
-            told = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
-            raise UnknownMessageError(f"no message {name!r} in these specs; {told}")
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {self._some(20)}"
+            raise UnknownMessageError(f"no message {name!r} in these specs; {hint}")
         return self._specs[name]
 
     def message(self, name: str) -> type[Message]:
-        """Give a message's class, the same each time.
+        """Return a message's class, the same each time.
 
         Raises `UnknownMessageError`, and `SpecError` for a spec of which no class can be made.
         """

@@ -31,7 +31,7 @@ _MOST_BY_DEFAULT = 10_000
 
 
 class Origin(Protocol):
-    """What a class was made from: it finds the class again, in another process."""
+    """The definition that a class was made from; it finds the class again in another process."""
 
     classes: dict[str, type[MessageStruct]]
     # By structure the fields that `repr` never leaves out, once it was asked for one.
@@ -39,10 +39,10 @@ class Origin(Protocol):
 
     @property
     def fields(self) -> Fields:
-        """What the specs say of each field, by structure and attribute."""
+        """What the specs say about each field, by structure and attribute."""
 
     def restore(self) -> tuple[Callable[..., MessageStruct], tuple[Any, ...]]:
-        """Give a function and its first arguments; a structure's name and values follow."""
+        """Return a function and its first arguments; a structure's name and values follow."""
 
 
 class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
@@ -75,11 +75,11 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         >>> message("MetadataRequest").of(topics=[{"name": "orders"}]).topics[0].name
         'orders'
         """
-        made: Self = _made(cls, fields, "")
-        return made
+        message: Self = _object_of(cls, fields, "")
+        return message
 
     def replace(self, **changes: Any) -> Self:
-        """Give a copy with other values in the fields named.
+        """Return a copy with other values in the fields named.
 
         What is not replaced is shared with the original, as in `copy.copy`; `copy.deepcopy` shares
         nothing. Raises `TypeError` for a name that is not a field.
@@ -111,24 +111,26 @@ class MessageStruct(msgspec.Struct, gc=False, kw_only=True):
         return restore, (*arguments, type(self).__name__, values)
 
 
-def _made(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
+def _object_of(cls: type[MessageStruct], fields: Mapping[Any, Any], path: str) -> Any:
     """Make an object of a class, and objects of the mappings in it; ``path`` is where it stands."""
-    known = cls.definition.fields[cls.__name__]
-    made = {}
+    attributes = cls.definition.fields[cls.__name__]
+    values = {}
     for name, value in fields.items():
-        if name not in known and name != UNKNOWN_TAGGED_FIELDS:
-            near = difflib.get_close_matches(str(name), known, 1)
+        if name not in attributes and name != UNKNOWN_TAGGED_FIELDS:
+            near = difflib.get_close_matches(str(name), attributes, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
             where = f" at {path}" if path else ""
             raise ArgumentError(f"{cls.__qualname__}{where} has no field {short(name)}{hint}")
         here = f"{path}.{name}" if path else name
-        made[name] = (
-            _plain_made(cls, known[name][0][0].type, value, here) if name in known else value
+        values[name] = (
+            _field_value(cls, attributes[name][0][0].type, value, here)
+            if name in attributes
+            else value
         )
-    return cls(**made)
+    return cls(**values)
 
 
-def _plain_made(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
+def _field_value(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
     """Make a field's value: what is neither a mapping nor a list of some stays as it is."""
     if not kind.is_array:
         return _structure(cls, kind, value, path)
@@ -139,7 +141,7 @@ def _plain_made(cls: type[MessageStruct], kind: FieldType, value: Any, path: str
 
 def _structure(cls: type[MessageStruct], kind: FieldType, value: Any, path: str) -> Any:
     if kind.is_struct and isinstance(value, Mapping):
-        return _made(cls.definition.classes[kind.name], value, path)
+        return _object_of(cls.definition.classes[kind.name], value, path)
     return value
 
 
@@ -167,13 +169,13 @@ class ClassBuilder:
         self.sizes: dict[str, int] = {}
 
     def build(self, base: type[MessageStruct]) -> dict[str, type[MessageStruct]]:
-        """Give the classes by structure name; the message's own derives from ``base``."""
+        """Return the classes by structure name; the message's own derives from ``base``."""
         root = self._class(self.message_name, base, ())
         for name in self.fields:
             self._class(name, MessageStruct, ())
-        for name, one in self.classes.items():
-            if one is not root:
-                setattr(root, name, one)
+        for name, cls in self.classes.items():
+            if cls is not root:
+                setattr(root, name, cls)
         return self.classes
 
     def _class(
@@ -189,30 +191,30 @@ class ClassBuilder:
             )
         self.sizes[name] = 1
         newest = [mentions[0][0] for mentions in self.fields[name].values()]
-        fields = [self._field(name, one, open_) for one in newest]
+        fields = [self._field(name, field, open_) for field in newest]
         fields.append((UNKNOWN_TAGGED_FIELDS, Any, {}))
-        made: type[Any] = msgspec.defstruct(
+        cls: type[Any] = msgspec.defstruct(
             name, fields, bases=(base,), module=self.module, gc=False
         )
         if name != self.message_name:
-            made.__qualname__ = f"{self.message_name}.{name}"
-        self.classes[name] = made
-        return made
+            cls.__qualname__ = f"{self.message_name}.{name}"
+        self.classes[name] = cls
+        return cls
 
-    def _field(self, struct: str, one: FieldSpec, open_: tuple[str, ...]) -> tuple[str, Any, Any]:
-        default = parse_default(one, self.source)
-        if default == () and one.type.is_array:
-            return (one.attribute, Any, [])
-        if one.type.is_struct:
-            if one.type.name not in self.fields:
-                raise SpecError(f"structure {one.type.name} is never defined", source=self.source)
-            inner = self._class(one.type.name, MessageStruct, (*open_, struct))
+    def _field(self, struct: str, field: FieldSpec, open_: tuple[str, ...]) -> tuple[str, Any, Any]:
+        default = parse_default(field, self.source)
+        if default == () and field.type.is_array:
+            return (field.attribute, Any, [])
+        if field.type.is_struct:
+            if field.type.name not in self.fields:
+                raise SpecError(f"structure {field.type.name} is never defined", source=self.source)
+            inner = self._class(field.type.name, MessageStruct, (*open_, struct))
             if default is not None:
-                self.sizes[struct] += self.sizes[one.type.name]
+                self.sizes[struct] += self.sizes[field.type.name]
                 if self.sizes[struct] > _MOST_BY_DEFAULT:
                     raise SpecError(
                         f"structure {struct} holds more than {_MOST_BY_DEFAULT} others by default",
                         source=self.source,
                     )
-                return (one.attribute, Any, msgspec.field(default_factory=inner))
-        return (one.attribute, Any, default)
+                return (field.attribute, Any, msgspec.field(default_factory=inner))
+        return (field.attribute, Any, default)

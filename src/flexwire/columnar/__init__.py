@@ -2,9 +2,21 @@
 
 One column holds messages of every version, so its type is the union of a message's fields. A
 program made from the schemas (`program`) says where each field stands on the wire and in which
-column it goes; the kernels of `flexwire.kernels` run it over many rows. What they refuse, the
-reference reads again row by row (`reference`), and words the error or gives the row. Reading files,
-and knowing which bytes are messages, is left to `flexwire.capture` and `flexwire.spark`.
+column it goes. The kernels of `flexwire.kernels` run the program over many rows. The reference
+executor reads again, row by row, what they refuse (`reference`); it words the error or returns the
+row. Files, and which bytes are messages, are left to `flexwire.capture`, `flexwire.logs` and
+`flexwire.spark`.
+
+Laws of this room:
+
+- An operation of a program changes nothing before it has all that it needs. Reason: it runs again
+  after a column has grown. Test: `tests/columnar/test_plain.py`.
+- The schema of records stands in `record_columns`, for the ``records`` table too. Reason: Spark
+  joins the two. Test: `tests/spark/test_record_schema.py`.
+- A batch counts once and whole, however its rows are cut. Reason: facts are sums over batches.
+  Tests: `tests/columnar/test_record_sums.py`, `tests/columnar/test_batch_digests.py`.
+- An offset of an array is compared before it is followed. Reason: Arrow itself compares only the
+  first and the last. Test: `tests/columnar/test_bounds.py`.
 """
 
 from flexwire.extras import needed_by

@@ -6,7 +6,7 @@ batch, and what the kernel refuses as the object that was read instead; both bec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,9 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
 
-    Words = np.ndarray[Any, Any]
 
 MOST_KEYS: Final = 1 << 20
 """So many keys are handed over at once, 32 MB of them; of one batch more, where it has more."""
@@ -62,7 +62,7 @@ _OF_RECORDS: Final = (
     "newest",
 )
 DIGEST: Final = np.dtype([(name, np.int64) for name in _OF_RECORDS])
-"""What a batch's records come to. A tombstone is a record with a key and a null for its value; of
+"""The sums over a batch's records. A tombstone is a record with a key and a null for its value; of
 timestamps these are the lowest and the highest in milliseconds, those that are -1 left out."""
 # Sizes below _EXACT are a class each; above that there are _HALF classes up to each power of two.
 _HALF: Final = 64
@@ -86,16 +86,16 @@ class BatchDigests:
 
     def __init__(
         self,
-        keys: Callable[[Words], None],
+        keys: Callable[[NumpyArray], None],
         seed: int = 0,
-        outcomes: Callable[[Words, Words, Words], Words] | None = None,
+        outcomes: Callable[[NumpyArray, NumpyArray, NumpyArray], NumpyArray] | None = None,
         settled: Sequence[int] = (0,),
-        heard: Callable[[dict[str, Words]], None] | None = None,
+        heard: Callable[[dict[str, NumpyArray]], None] | None = None,
     ) -> None:
         self.at = 0
-        self.sizes: Words = np.zeros(SIZES, np.int64)
+        self.sizes: NumpyArray = np.zeros(SIZES, np.int64)
         """How many records there are of each class of sizes."""
-        self.skipped: list[Words] = []
+        self.skipped: list[NumpyArray] = []
         """Where batches stand that have no record that is wanted, and how many bytes they have."""
         self._keys_done = keys
         self._seed = seed
@@ -104,32 +104,32 @@ class BatchDigests:
         self._heard = heard
         # So many of the keys that are held are known to be of settled batches.
         self._kept_keys = 0
-        self._rows: list[dict[str, Words]] = []
+        self._rows: list[dict[str, NumpyArray]] = []
         self._count = 0
-        self._digests: Words = np.zeros(0, DIGEST)
-        self._keys: Words = np.zeros(0, KEYS_DTYPE)
+        self._digests: NumpyArray = np.zeros(0, DIGEST)
+        self._keys: NumpyArray = np.zeros(0, KEYS_DTYPE)
         room = load_kernel("record_sums")
         self._run = room and room.BatchDigester(self.sizes, seed)
 
     @property
     def has_room(self) -> bool:
-        """Whether more batches can be held; else the digests are to be taken first."""
+        """Whether more batches can be held. If not, `take` comes first."""
         return self._count < _MOST_BATCHES
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Say which records are digested: lowest and highest offset, then timestamp."""
+        """Set which records are digested: lowest and highest offset, then timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Digest batches of a table from the first on, as `RecordColumnBuilder.read` reads them."""
         self._make_room(batches[first])
         self._digests = np.zeros(len(batches), DIGEST)
-        found: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
-        return found
+        stopped: tuple[int, bool] = self._run.read(batches, first, data, self._digests)
+        return stopped
 
-    def _make_room(self, batch: Words) -> None:
-        """Have room for the keys of a batch at least."""
+    def _make_room(self, batch: NumpyArray) -> None:
+        """Make room for the keys of at least one batch."""
         size = int(batch["end"] - batch["start"])
         count = min(max(0, int(batch["count"])), size // LEAST_RECORD)
         if count > self._run.capacity - self._run.used:
@@ -145,15 +145,15 @@ class BatchDigests:
             self._keys_done(self._keys[: self._run.used])
             self._run.used = self._kept_keys = 0
 
-    def counted(self, batches: Words, first: int) -> None:
-        """Hear that batches of the table, from the ``first`` row on, were done with."""
+    def counted(self, batches: NumpyArray, first: int) -> None:
+        """Take in the digests of batches of the table that are done, from the ``first`` row on."""
         digests = self._digests[first : first + len(batches)]
-        kept = batches["is_skipped"] == 0
+        is_kept = batches["is_skipped"] == 0
         # Of the others there may be none that is wanted either.
-        kept &= (digests["records"] > 0) | (batches["count"] == 0)
-        if not kept.all():
-            self._skip(batches["position"][~kept], batches["size"][~kept])
-        batches, digests = batches[kept], digests[kept]
+        is_kept &= (digests["records"] > 0) | (batches["count"] == 0)
+        if not is_kept.all():
+            self._skip(batches["position"][~is_kept], batches["size"][~is_kept])
+        batches, digests = batches[is_kept], digests[is_kept]
         rows = {name: batches[name].copy() for name in _OF_HEADER}
         rows |= {name: digests[name].copy() for name in _OF_RECORDS}
         rows["position"] = batches["position"] + self.at
@@ -165,14 +165,14 @@ class BatchDigests:
         self._keep_settled(rows)
         self._hold(rows, len(batches))
 
-    def _outcome(self, rows: dict[str, Words]) -> Words:
+    def _outcome(self, rows: dict[str, NumpyArray]) -> NumpyArray:
         if self._outcomes is None:
             return np.zeros(len(rows[_MAGIC]), np.int64)
         # In the attributes of messages these bits have no meaning.
         attributes = np.where(rows[_MAGIC] == RECORD_BATCH, rows["attributes"], 0)
         return self._outcomes(attributes, rows["producer_id"], rows["base_offset"])
 
-    def _keep_settled(self, rows: dict[str, Words]) -> None:
+    def _keep_settled(self, rows: dict[str, NumpyArray]) -> None:
         """Drop the keys of batches that are not settled; those of these rows came last."""
         is_settled = np.isin(rows[_OUTCOME], self._settled)
         used = self._run.used
@@ -181,16 +181,16 @@ class BatchDigests:
                 rows["attributes"] & CONTROL_MASK == 0, rows["records"] - rows["null_keys"], 0
             )
             own = self._keys[self._kept_keys : used]
-            kept = own[np.repeat(is_settled, counts)]
-            own[: len(kept)] = kept
-            used = self._kept_keys + len(kept)
+            settled_keys = own[np.repeat(is_settled, counts)]
+            own[: len(settled_keys)] = settled_keys
+            used = self._kept_keys + len(settled_keys)
             self._run.used = used
         self._kept_keys = used
 
-    def _skip(self, positions: Words, sizes: Words) -> None:
+    def _skip(self, positions: NumpyArray, sizes: NumpyArray) -> None:
         self.skipped.append(np.stack([positions + self.at, sizes]))
 
-    def _hold(self, rows: dict[str, Words], count: int) -> None:
+    def _hold(self, rows: dict[str, NumpyArray], count: int) -> None:
         if count:
             self._rows.append(rows)
             self._count += count
@@ -203,9 +203,13 @@ class BatchDigests:
             self._skip(np.array([batch.position]), np.array([batch.size]))
             return True
         size, each = extents(batch)
-        kept = {*map(id, records)}
-        sizes = [one for one, record in zip(each, batch.records, strict=True) if id(record) in kept]
-        times = [one.timestamp for one in records if one.timestamp != NO_VALUE]
+        wanted_ids = {*map(id, records)}
+        sizes = [
+            extent
+            for extent, record in zip(each, batch.records, strict=True)
+            if id(record) in wanted_ids
+        ]
+        times = [record.timestamp for record in records if record.timestamp != NO_VALUE]
         facts = {name: getattr(batch, name) for name in _OF_HEADER}
         facts |= {
             "position": batch.position + self.at,
@@ -213,11 +217,11 @@ class BatchDigests:
             "last_offset": batch.last_offset,
             "uncompressed_size": size,
             "records": len(records),
-            "key_bytes": sum(len(one.key or b"") for one in records),
-            "value_bytes": sum(len(one.value or b"") for one in records),
-            "null_keys": sum(one.key is None for one in records),
+            "key_bytes": sum(len(record.key or b"") for record in records),
+            "value_bytes": sum(len(record.value or b"") for record in records),
+            "null_keys": sum(record.key is None for record in records),
             "tombstones": 0,
-            "record_headers": sum(len(one.headers) for one in records),
+            "record_headers": sum(len(record.headers) for record in records),
             "oldest": min(times, default=INT64_MAX),
             "newest": max(times, default=INT64_MIN),
         }
@@ -225,13 +229,13 @@ class BatchDigests:
         rows[_OUTCOME] = self._outcome(rows)
         if not batch.is_control:
             rows["tombstones"][0] = sum(
-                one.key is not None and one.value is None for one in records
+                record.key is not None and record.value is None for record in records
             )
-            np.add.at(self.sizes, [class_of(one) for one in sizes], 1)
+            np.add.at(self.sizes, [class_of(extent) for extent in sizes], 1)
             keys = [
-                (*hash_of(one.key, self._seed), one.offset, bytes_of)
-                for one, bytes_of in zip(records, sizes, strict=True)
-                if one.key is not None
+                (*hash_of(record.key, self._seed), record.offset, bytes_of)
+                for record, bytes_of in zip(records, sizes, strict=True)
+                if record.key is not None
             ]
             if keys and int(rows[_OUTCOME][0]) in self._settled:
                 self._keys_done(np.array(keys, KEYS_DTYPE))
@@ -239,18 +243,20 @@ class BatchDigests:
         return True
 
     def take(self) -> pa.RecordBatch:
-        """Give the digests so far, and begin anew."""
-        found = {
-            name: np.concatenate([np.zeros(0, np.int64), *(one[name] for one in self._rows)])
+        """Return the digests so far, and begin again."""
+        columns = {
+            name: np.concatenate([np.zeros(0, np.int64), *(row[name] for row in self._rows)])
             for name in _FACTS
         }
         self._rows.clear()
         self._count = 0
-        return pa.RecordBatch.from_pydict({name: pa.array(one) for name, one in found.items()})
+        return pa.RecordBatch.from_pydict(
+            {name: pa.array(values) for name, values in columns.items()}
+        )
 
 
 def class_of(size: int) -> int:
-    """Give the class of a record size: each of its own up to 127, and then 64 up to twice that.
+    """Return the class of a record size: each of its own up to 127, and then 64 up to twice that.
 
     >>> class_of(127), class_of(128), class_of(129), class_of(130)
     (127, 128, 128, 129)
@@ -260,7 +266,7 @@ def class_of(size: int) -> int:
 
 
 def least_of(kind: int) -> int:
-    """Give the least size of a class.
+    """Return the least size of a class.
 
     >>> [least_of(class_of(one)) for one in (0, 127, 129, 1001)]
     [0, 127, 128, 1000]
@@ -270,20 +276,20 @@ def least_of(kind: int) -> int:
 
 
 def hash_of(key: bytes, seed: int) -> tuple[int, int]:
-    """Give both halves of a key's hash, as the kernel has them.
+    """Return both halves of a key's hash, as the kernel has them.
 
     >>> hash_of(b"a", 1) == hash_of(b"a", 1), hash_of(b"a", 1) == hash_of(b"a", 2)
     (True, False)
     """
-    one = seed ^ (len(key) * H.TAKE & _MASK)
+    first = seed ^ (len(key) * H.TAKE & _MASK)
     other = (seed * H.SECOND_MIX + len(key)) & _MASK
     for place in range(0, len(key), 8):
         word = int.from_bytes(key[place : place + 8], "little")
-        one = (one ^ word) * H.TAKE & _MASK
-        one ^= one >> H.TAKE_SHIFT
+        first = (first ^ word) * H.TAKE & _MASK
+        first ^= first >> H.TAKE_SHIFT
         other = (other ^ word) * H.FIRST_MIX & _MASK
         other ^= other >> H.MIX_SHIFT
-    return _mixed(one), _mixed(other)
+    return _mixed(first), _mixed(other)
 
 
 def _mixed(code: int) -> int:

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    Array = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
 
 BATCH: Final = np.dtype(
     [
@@ -47,22 +47,22 @@ COUNT_REFUSED: Final = -1
 
 
 class BatchHeaders(NamedTuple):
-    """What some headers of batches say, an array of each; those of messages have no attributes.
+    """The fields of some batch headers, an array of each; those of messages have no attributes.
 
     The count of records is -1 of a message that wraps others, as it does not say how many.
     """
 
-    positions: Array
-    sizes: Array
-    base_offsets: Array
-    last_offsets: Array
-    attributes: Array
-    producer_ids: Array
-    counts: Array
+    positions: NumpyArray
+    sizes: NumpyArray
+    base_offsets: NumpyArray
+    last_offsets: NumpyArray
+    attributes: NumpyArray
+    producer_ids: NumpyArray
+    counts: NumpyArray
 
 
-def headers_of(table: Array) -> BatchHeaders:
-    """Give what the headers in a table say."""
+def headers_of(table: NumpyArray) -> BatchHeaders:
+    """Return the header fields in a table."""
     return BatchHeaders(
         table["position"],
         table["size"],
@@ -74,6 +74,6 @@ def headers_of(table: Array) -> BatchHeaders:
     )
 
 
-def new_table(rows: int) -> Array:
-    """Give a table in memory that Arrow's pool keeps for the next; it is not cleared."""
+def new_table(rows: int) -> NumpyArray:
+    """Return a table in memory that Arrow's pool keeps for the next; it is not cleared."""
     return np.frombuffer(pa.allocate_buffer(rows * BATCH.itemsize), BATCH)

@@ -35,12 +35,12 @@ from flexwire.wire.encoding import Encoding
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.reference import Kernel
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
     Path: TypeAlias = tuple[str, ...]
-    Words = np.ndarray[Any, Any]
 
 
 _ENDS = 2
@@ -68,14 +68,14 @@ def versions_of(
         raise refuse("data", "a column of binary or large_binary", str(data.type))
     if not is_read and not pa.types.is_struct(data.type):
         raise refuse("structs", "a column of structs", str(data.type))
-    given = _numbers(versions)
-    if not isinstance(given, int) and len(given) != len(data):
-        raise refuse("versions", f"one for each of {len(data)} rows", f"{len(given)} of them")
-    return RowVersions(given, len(data))
+    numbers = _numbers(versions)
+    if not isinstance(numbers, int) and len(numbers) != len(data):
+        raise refuse("versions", f"one for each of {len(data)} rows", f"{len(numbers)} of them")
+    return RowVersions(numbers, len(data))
 
 
 def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
-    """Give one version, or a column of them."""
+    """Return one version, or a column of them."""
     if isinstance(versions, pa.Array | pa.ChunkedArray):
         if not pa.types.is_integer(versions.type) and not pa.types.is_null(versions.type):
             raise refuse("versions", "a column of integers", str(versions.type))
@@ -91,11 +91,13 @@ def _numbers(versions: Any) -> int | pa.Array | pa.ChunkedArray:
         return to_version(versions)
     several = to_list(versions, "versions", "a version, or one for each row")
     # Arrow follows a list that contains itself until the process ends.
-    return pa.array([None if one is None else to_version(one) for one in several], pa.int64())
+    return pa.array(
+        [None if version is None else to_version(version) for version in several], pa.int64()
+    )
 
 
 def column_names(columns: object) -> tuple[str, ...]:
-    """Give the columns of records that are asked for."""
+    """Return the names of record columns that are asked for, checked."""
     names = to_list(columns, "columns", "a list of names")
     if not names:
         raise refuse("columns", "one at least", columns)
@@ -106,15 +108,15 @@ def column_names(columns: object) -> tuple[str, ...]:
 
 
 def range_of(ends: object, name: str) -> tuple[int | None, int | None]:
-    """Give the ends of a range, each an int64 or None."""
+    """Return the ends of a range, each an int64 or None."""
     if not isinstance(ends, tuple | list) or len(ends) != _ENDS:
         raise refuse(name, "a pair of the first and the last, or None for no end", ends)
-    low, high = (None if one is None else to_int(one, name) for one in ends)
+    low, high = (None if end is None else to_int(end, name) for end in ends)
     return low, high
 
 
 def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
-    """Give a type with the fields that are wanted, in its own order; all where none is named.
+    """Return a type with the fields that are wanted, in its own order; all where none is named.
 
     A name of a field in a structure has dots, ``topics.partitions.leader_id``, whether the
     structure stands alone or in an array. Raises `ArgumentError` for a name that there is not.
@@ -123,9 +125,9 @@ def pruned_type(kind: pa.StructType, wanted: Iterable[str]) -> pa.StructType:
     >>> pruned_type(pa.struct({"a": pa.int8(), "b": pa.list_(inner)}), ["b.d"])
     StructType(struct<b: list<item: struct<d: int8>>>)
     """
-    paths = {tuple(one.split(".")) for one in wanted}
-    made: pa.StructType = _pruned(kind, paths, "a message") if paths else kind
-    return made
+    paths = {tuple(name.split(".")) for name in wanted}
+    kind_pruned: pa.StructType = _pruned(kind, paths, "a message") if paths else kind
+    return kind_pruned
 
 
 def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
@@ -134,20 +136,20 @@ def _pruned(kind: pa.DataType, paths: set[Path], within: str) -> pa.DataType:
     if pa.types.is_list(kind):
         element = kind.value_field
         return pa.list_(element.with_type(_pruned(element.type, paths, within)))
-    there = [one.name for one in kind] if pa.types.is_struct(kind) else []
+    there = [field.name for field in kind] if pa.types.is_struct(kind) else []
     for path in sorted(paths):
         if path[0] not in there:
-            known = f"fields of {within} ({', '.join(there) or 'it has none'})"
-            raise refuse("fields", known, path[0])
+            expected = f"fields of {within} ({', '.join(there) or 'it has none'})"
+            raise refuse("fields", expected, path[0])
     inner = {name: {path[1:] for path in paths if path[0] == name} for name in there}
-    fields = [one for one in kind if inner[one.name]]
+    fields = [field for field in kind if inner[field.name]]
     return pa.struct(
-        [one.with_type(_pruned(one.type, inner[one.name], one.name)) for one in fields]
+        [field.with_type(_pruned(field.type, inner[field.name], field.name)) for field in fields]
     )
 
 
 def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Give a column as a type that `pruned_type` gave; what it keeps is not copied."""
+    """Return a column as a type that `pruned_type` gave; what it keeps is not copied."""
     if values.type == kind:
         return values
     mask = values.is_null() if values.null_count else None
@@ -156,7 +158,7 @@ def pruned(values: pa.Array, kind: pa.DataType) -> pa.Array:
             values = pa.concat_arrays([values])
         inner = pruned(values.values, kind.value_type)
         return pa.ListArray.from_arrays(values.offsets, inner, type=kind, mask=mask)
-    children = [pruned(values.field(one.name), one.type) for one in kind]
+    children = [pruned(values.field(field.name), field.type) for field in kind]
     return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
 
 
@@ -217,13 +219,13 @@ def decode_messages(
     ['ping', None]
     """
     to_choice(absent, "absent", get_args(Absent))
-    given = versions_of(message, data, versions, encoding, mode, is_read=True)
+    row_versions = versions_of(message, data, versions, encoding, mode, is_read=True)
 
     def rows(chunk: pa.Array, begin: int) -> MessageRows:
-        return _DecodedRows(message, chunk, given.slice(begin, len(chunk)), encoding, absent)
+        return _DecodedRows(message, chunk, row_versions.slice(begin, len(chunk)), encoding, absent)
 
-    made: pa.StructArray | PermissiveResult = gather(data, rows, message_type(message), mode)
-    return made
+    column: pa.StructArray | PermissiveResult = gather(data, rows, message_type(message), mode)
+    return column
 
 
 @per_catalog
@@ -255,7 +257,7 @@ class _DecodedRows(MessageRows):
     ) -> None:
         super().__init__(message, data, versions, encoding)
         self.absent_are_null = absent == "null"
-        self.program = _program(message, self.known, encoding, absent)
+        self.program = _program(message, self.valid_versions, encoding, absent)
         self.kind = self.program.kind
         self.offsets, self.place, self.size = _binary(data)
 
@@ -290,7 +292,7 @@ class _DecodedRows(MessageRows):
         }
 
     def _end_before(self, run: KernelRun, kernel: Kernel) -> int:
-        """Take back the row that a column is too full for, and end there; gives the next row.
+        """Take back the row that a column is too full for, and end there; return the next row.
 
         The row begins the next chunk. One that begins this chunk fits in none.
         """
@@ -304,8 +306,8 @@ class _DecodedRows(MessageRows):
         return read_row(schema, self.data[row].as_py(), absent_are_null=self.absent_are_null)
 
 
-def _binary(data: pa.Array) -> tuple[Words, int, int]:
-    """Give the offsets of the rows, and where and how large their bytes are."""
+def _binary(data: pa.Array) -> tuple[NumpyArray, int, int]:
+    """Return the offsets of the rows, and where and how large their bytes are."""
     width = {pa.binary(): np.int32, pa.large_binary(): np.int64}.get(data.type)
     if width is None:
         raise TypeError(f"messages are binary or large_binary, not {data.type}")

@@ -1,4 +1,4 @@
-"""What stands in a column where a message says nothing: a field's default, or null.
+"""The values of a column where a message has none: a field's default, or null.
 
 A default is a list of rows, one for each column of the field: reading fills the columns with them,
 writing compares the columns with them.
@@ -7,7 +7,7 @@ writing compares the columns with them.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from flexwire.columnar.types import in_column
 from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, Presence, struct_of
 
 if TYPE_CHECKING:
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.types import ColumnNode
     from flexwire.wire.schema import Field, Schema
 
@@ -29,16 +30,16 @@ class ColumnDefaults:
         self.absent_are_null = absent_are_null
         self.writing = writing
         self._rows: Rows = []
-        self._texts: dict[bytes, np.ndarray[Any, Any]] = {}
+        self._texts: dict[bytes, NumpyArray] = {}
 
     def keep(self, rows: Rows) -> tuple[int, int]:
-        """Put rows into the program; gives where, in bytes, and how many."""
+        """Put rows into the program; return where, in bytes, and how many."""
         at = len(self._rows) * L.DEFAULT
         self._rows += rows
         return at, len(rows)
 
-    def words(self) -> np.ndarray[Any, Any]:
-        """Give all rows kept."""
+    def words(self) -> NumpyArray:
+        """Return all rows kept."""
         return np.array(self._rows or [[0] * (L.DEFAULT // 8)], np.int64)
 
     # Which columns are read at all, and which can be null.
@@ -47,41 +48,41 @@ class ColumnDefaults:
         """Mark the columns that a version has, and those that it leaves null."""
         fields = schema.by_attribute
         for name, child in node.fields.items():
-            one = fields.get(name)
+            field = fields.get(name)
             if name == UNKNOWN_TAGGED_FIELDS:
                 if schema.flexible:
                     child.use()
-            elif one is None:
+            elif field is None:
                 child.nullable = True
-            elif one.presence is Presence.ABSENT:
-                self._survey_absent(one, child)
+            elif field.presence is Presence.ABSENT:
+                self._survey_absent(field, child)
             else:
-                self._survey_present(one, child)
+                self._survey_present(field, child)
 
-    def _survey_present(self, one: Field, node: ColumnNode) -> None:
+    def _survey_present(self, field: Field, node: ColumnNode) -> None:
         node.used = True
-        node.nullable |= one.nullable
-        if one.presence is Presence.TAGGED:
-            self._survey_default(one, node)
-        inner = struct_of(one.type)
+        node.nullable |= field.nullable
+        if field.presence is Presence.TAGGED:
+            self._survey_default(field, node)
+        inner = struct_of(field.type)
         if node.is_list:
             node = node.element
             node.used = True
         if inner is not None:
             self.survey(inner, node)
 
-    def _survey_absent(self, one: Field, node: ColumnNode) -> None:
+    def _survey_absent(self, field: Field, node: ColumnNode) -> None:
         if self.absent_are_null:
             node.nullable = True
         else:
             node.used = True
-            self._survey_default(one, node)
+            self._survey_default(field, node)
 
-    def _survey_default(self, one: Field, node: ColumnNode) -> None:
-        if one.default is None:
+    def _survey_default(self, field: Field, node: ColumnNode) -> None:
+        if field.default is None:
             node.nullable = True
         elif node.is_struct:
-            for each in _fields(one):
+            for each in _fields(field):
                 child = node.fields[each.attribute]
                 if each.presence is Presence.ABSENT:
                     self._survey_absent(each, child)
@@ -92,44 +93,44 @@ class ColumnDefaults:
     # Rows.
 
     def absent(self, schema: Schema, node: ColumnNode) -> Rows:
-        """Give what is read of the fields that a version does not have.
+        """Return the values that are read for the fields that a version does not have.
 
         Or, when writing, what their columns must be, lest their values be lost.
         """
         fields = schema.by_attribute
         rows: Rows = []
         for name, child in node.fields.items():
-            one = fields.get(name)
+            field = fields.get(name)
             if name == UNKNOWN_TAGGED_FIELDS:
                 if not schema.flexible and (child.used or self.writing):
                     rows.append(_row(L.NO_ITEMS, child, loose=self.writing))
-            elif one is None:
+            elif field is None:
                 rows += self.null(child)
-            elif one.presence is Presence.ABSENT and not (one.ignorable and self.writing):
-                rows += self._absent(one, child)
+            elif field.presence is Presence.ABSENT and not (field.ignorable and self.writing):
+                rows += self._absent(field, child)
         return rows
 
-    def _absent(self, one: Field, node: ColumnNode) -> Rows:
+    def _absent(self, field: Field, node: ColumnNode) -> Rows:
         if self.absent_are_null and not self.writing:
             return self.null(node)
-        rows = self.of(one, node)
+        rows = self.of(field, node)
         if rows:
             # Null is as good as the default: a version that has no such field gives no value.
             rows[0][-1] = 1
         return rows
 
-    def of(self, one: Field, node: ColumnNode) -> Rows:
-        """Give the default of a field, for its column and those of the structure that it is."""
+    def of(self, field: Field, node: ColumnNode) -> Rows:
+        """Return the default of a field, for its column and those of the structure that it is."""
         if not (node.used or self.writing):
             return []
-        if one.default is None:
+        if field.default is None:
             return self.null(node)
         if node.is_list:
             return [_row(L.NO_ITEMS, node)]
         if not node.is_struct:
-            return [self._scalar(one.default, node)]
+            return [self._scalar(field.default, node)]
         rows: Rows = []
-        for each in _fields(one):
+        for each in _fields(field):
             child = node.fields[each.attribute]
             absent = each.presence is Presence.ABSENT
             rows += self._absent(each, child) if absent else self.of(each, child)
@@ -156,7 +157,7 @@ class ColumnDefaults:
         return _row(L.TEXT, node, int(text.ctypes.data), len(raw))
 
     def null(self, node: ColumnNode) -> Rows:
-        """Give a null; where it is a structure's, what is below it is blank when it is read."""
+        """Return a null. Below the null of a structure, reading fills in blanks."""
         if not (node.used or self.writing):
             return []
         if node.is_struct:
@@ -182,8 +183,8 @@ class ColumnDefaults:
         return [_row(L.TEXT if node.is_text else L.NUMBER, node)]
 
 
-def _fields(one: Field) -> tuple[Field, ...]:
-    inner = struct_of(one.type)
+def _fields(field: Field) -> tuple[Field, ...]:
+    inner = struct_of(field.type)
     assert inner is not None  # noqa: S101 - the field's column is a struct
     return inner.fields
 

@@ -28,11 +28,11 @@ from flexwire.schema.message_schemas import schemas_of
 from flexwire.wire.encoding import Encoding
 
 if TYPE_CHECKING:
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.reference import Kernel
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.schema import Schema
 
-    Words = np.ndarray[Any, Any]
 
 _MARGIN = 1.1
 _LEAST = 4096
@@ -81,13 +81,13 @@ def encode_messages(
     >>> encode_messages("RequestHeader", structs, 2)[0].as_py().hex()
     '0003000000000007000470696e6700'
     """
-    given = versions_of(message, structs, versions, encoding, mode, is_read=False)
+    row_versions = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
     def rows(chunk: pa.Array, begin: int) -> MessageRows:
-        return _EncodedRows(message, chunk, given.slice(begin, len(chunk)), encoding)
+        return _EncodedRows(message, chunk, row_versions.slice(begin, len(chunk)), encoding)
 
-    made: pa.BinaryArray | PermissiveResult = gather(structs, rows, pa.binary(), mode)
-    return made
+    column: pa.BinaryArray | PermissiveResult = gather(structs, rows, pa.binary(), mode)
+    return column
 
 
 @overload
@@ -120,7 +120,7 @@ def message_sizes(
     encoding: Encoding = Encoding.KAFKA,
     mode: Mode = "FAILFAST",
 ) -> pa.Int64Array | PermissiveResult:
-    """Give how many bytes `encode_messages` would make of each row, without making them.
+    """Return how many bytes `encode_messages` would make of each row, without making them.
 
     >>> from flexwire.messages import RequestHeader
     >>> from flexwire.columnar import decode_messages
@@ -128,13 +128,13 @@ def message_sizes(
     >>> [message_sizes("RequestHeader", structs, 2, encoding=one).to_pylist() for one in Encoding]
     [[11], [11], [11], [10], [11]]
     """
-    given = versions_of(message, structs, versions, encoding, mode, is_read=False)
+    row_versions = versions_of(message, structs, versions, encoding, mode, is_read=False)
 
     def rows(chunk: pa.Array, begin: int) -> MessageRows:
-        return _MeasuredRows(message, chunk, given.slice(begin, len(chunk)), encoding)
+        return _MeasuredRows(message, chunk, row_versions.slice(begin, len(chunk)), encoding)
 
-    made: pa.Int64Array | PermissiveResult = gather(structs, rows, pa.int64(), mode)
-    return made
+    column: pa.Int64Array | PermissiveResult = gather(structs, rows, pa.int64(), mode)
+    return column
 
 
 @per_catalog
@@ -155,17 +155,17 @@ class _WrittenRows(MessageRows):
         self, message: MessageLike, data: pa.Array, versions: RowVersions, encoding: Encoding
     ) -> None:
         super().__init__(message, data, versions, encoding)
-        self.program = _program(message, self.known, encoding)
+        self.program = _program(message, self.valid_versions, encoding)
         self.binding = ColumnBinding(self.program, data)
 
-    def start(self, first: int, ends: Words) -> KernelRun:
+    def start(self, first: int, ends: NumpyArray) -> KernelRun:
         """Begin a run that puts the rows' ends into ``ends``."""
         run = KernelRun(self, self.program, first)
         run.put({L.C_COLUMNS: address(self.binding.columns), L.C_ENDS: address(ends)})
         return run
 
-    def missing(self, first: int, after: int) -> Words | None:
-        """Say which rows have no value, null ones and those that were refused, if any."""
+    def missing(self, first: int, after: int) -> NumpyArray | None:
+        """Return which rows have no value, null or refused; None if all have one."""
         refused = self.refused[first:after] != 0
         if self.data.null_count:
             refused |= np.asarray(self.data.slice(first, after - first).is_null())
@@ -176,8 +176,8 @@ class _WrittenRows(MessageRows):
         return write_row(schema, self.data[row].as_py())
 
 
-def _put_out(run: KernelRun, size: int) -> Words:
-    """Give memory that a run writes into from now on."""
+def _put_out(run: KernelRun, size: int) -> NumpyArray:
+    """Return memory that a run writes into from now on."""
     out = allocate(size)
     run.put({L.C_OUT: address(out), L.C_LIMIT: address(out) + size})
     return out

@@ -28,15 +28,15 @@ def message_column(
     fields = schema.by_attribute
     columns = []
     for column in kind:
-        one = fields.get(column.name)
+        field = fields.get(column.name)
         if column.name == UNKNOWN_TAGGED_FIELDS:
             raw = ({} if each is None else each.unknown_tagged_fields for each in messages)
             columns.append(pa.array(map(raw_tagged_fields, raw), RAW_TAGGED_FIELDS))
-        elif one is None or one.presence is Presence.ABSENT:
+        elif field is None or field.presence is Presence.ABSENT:
             columns.append(pa.nulls(len(messages), column.type))
         else:
             values = [None if each is None else getattr(each, column.name) for each in messages]
-            columns.append(_column(one.type, column.type, values))
+            columns.append(_column(field.type, column.type, values))
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=_nulls(messages))
 
 
@@ -56,9 +56,9 @@ def _column(wire: types.Type, kind: pa.DataType, values: Sequence[Any]) -> pa.Ar
         case Schema():
             return message_column(wire, kind, values)
         case types.Uuid():
-            return pa.array([in_column(one) for one in values], kind)
+            return pa.array([in_column(value) for value in values], kind)
     return pa.array(values, kind)
 
 
 def _nulls(values: Sequence[Any]) -> pa.BooleanArray:
-    return pa.array([one is None for one in values], pa.bool_())
+    return pa.array([value is None for value in values], pa.bool_())

@@ -1,4 +1,4 @@
-"""What a field is on the wire, as a number that the kernels of columns know; and the forms of tags.
+"""The operations of a columnar program as numbers, and the forms of tagged fields.
 
 The order is part of the meaning: what has a fixed width comes before `STRING`, from one byte to
 sixteen, so that a kernel finds the width by a comparison; and what a kernel meets often stands side
@@ -47,7 +47,7 @@ _INTEGERS = {
 
 
 def operation_of(kind: Type) -> int:
-    """Give the number for a type of the wire."""
+    """Return the number for a type of the wire."""
     match kind:
         case Integer():
             return _INTEGERS[kind.name]

@@ -20,7 +20,7 @@ from flexwire.wire.schema import UNKNOWN_TAGGED_FIELDS, NullableStruct, Schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
 
 
 # The bytes of a number in its column, by its operation.
@@ -73,11 +73,11 @@ class ColumnProgram:
         self.defaults = ColumnDefaults(absent_are_null=absent_are_null, writing=writing)
         self.depth = 1
         # What a run learns for the next: elements of each level and bytes of each column, by row.
-        self.level_hints: np.ndarray[Any, Any] = np.zeros(self.tree.levels)
-        self.data_hints: np.ndarray[Any, Any] = np.zeros(len(self.tree.nodes))
+        self.level_hints: NumpyArray = np.zeros(self.tree.levels)
+        self.data_hints: NumpyArray = np.zeros(len(self.tree.nodes))
         self._operations: list[list[int]] = []
         self._later: list[Callable[[], None]] = []
-        self._known: list[int] = []
+        self._tag_rows: list[int] = []
         self._refused: list[int] = []
         self._rows: dict[int, list[list[int]]] = {}
         # The operation that takes the next number, if it is one of some that stand side by side.
@@ -95,7 +95,7 @@ class ColumnProgram:
         self._finish()
 
     def entry(self, version: int | None) -> int:
-        """Give where the operations of a version begin; those of one it does not have refuse."""
+        """Return where the operations of a version begin; those of an unknown version refuse."""
         return self.refuse if version is None else self.entries.get(version, self.refuse)
 
     def _entry(self, schema: Schema) -> int:
@@ -121,7 +121,7 @@ class ColumnProgram:
         return self._operations[number][word // 8]
 
     def _here(self) -> int:
-        """Give where the next operation stands, which may be gone to."""
+        """Return where the next operation stands, so that another can jump to it."""
         self._numbers = -1
         return len(self._operations) * L.OPERATION
 
@@ -137,8 +137,8 @@ class ColumnProgram:
         self._fill(self.defaults.absent(schema, node), W.CHECK if self.writing else W.FILL)
         if schema.tags_lead:
             self._tags(schema, node, depth)
-        for one in schema.inline:
-            self._value(one.type, node.fields[one.attribute], depth)
+        for field in schema.inline:
+            self._value(field.type, node.fields[field.attribute], depth)
         if schema.flexible and not schema.tags_lead:
             self._tags(schema, node, depth)
 
@@ -151,15 +151,15 @@ class ColumnProgram:
         }
         first = self._emit(W.TAGS, place)
         tag = self._emit(W.TAG, place)
-        known = [(one, node.fields[one.attribute]) for one in schema.tagged.values()]
-        rows = len(self._known) // 4
+        tagged = [(field, node.fields[field.attribute]) for field in schema.tagged.values()]
+        rows = len(self._tag_rows) // 4
         defaults: list[list[int]] = []
-        for one, child in known:
-            each = self.defaults.of(one, child)
+        for field, child in tagged:
+            each = self.defaults.of(field, child)
             defaults += each
             at, count = self.defaults.keep(each)
-            self._known += [one.tag or 0, 0, at, count]
-        counts = {L.O_KNOWN: len(known), L.O_KNOWNS: rows * L.KNOWN}
+            self._tag_rows += [field.tag or 0, 0, at, count]
+        counts = {L.O_KNOWN: len(tagged), L.O_KNOWNS: rows * L.KNOWN}
         refused = {
             L.O_REFUSED: len(schema.refused_tags),
             L.O_REFUSEDS: len(self._refused) * 8,
@@ -169,13 +169,13 @@ class ColumnProgram:
         self._patch(first, counts | {L.O_AFTER: self._here()})
 
         def later() -> None:
-            if known and not self.writing:
+            if tagged and not self.writing:
                 self._patch(first, {L.O_AFTER: self._here()})
                 self._fill(defaults)
                 self._emit(W.JUMP, {L.O_AFTER: (tag + 1) * L.OPERATION})
-            for number, (one, child) in enumerate(known):
-                self._known[(rows + number) * 4 + 1] = self._here()
-                self._value(one.type, child, depth + 1)
+            for number, (field, child) in enumerate(tagged):
+                self._tag_rows[(rows + number) * 4 + 1] = self._here()
+                self._value(field.type, child, depth + 1)
                 self._emit(W.TAG_END, {L.O_AFTER: tag * L.OPERATION, L.O_FORM: FORMS[schema.form]})
 
         self._later.append(later)
@@ -215,7 +215,7 @@ class ColumnProgram:
                     self._emit(code, {L.O_COLUMN: column})
 
     def _number(self, code: int, width: int, column: int) -> None:
-        """Have a number done with those that it stands beside."""
+        """Add a number to the numbers that stand beside it on the wire."""
         number = self._numbers
         if number < 0 or self._word(number, L.O_WIDTH) + width > _MOST_NUMBERS:
             number = self._emit(W.NUMBERS)
@@ -248,8 +248,8 @@ class ColumnProgram:
             self._patch(array, {L.O_AFTER: self._here()})
 
     def _make_table(self, array: int) -> None:
-        """Have an array read and written column by column if its elements are but numbers."""
-        codes = [one[L.O_CODE // 8] for one in self._operations[array + 1 :]]
+        """Make an array a TABLE, handled column by column, if its elements have only numbers."""
+        codes = [operation[L.O_CODE // 8] for operation in self._operations[array + 1 :]]
         if codes == [W.NUMBERS, W.NEXT]:
             size = self._word(array + 1, L.O_WIDTH)
         elif codes == [W.NUMBERS, W.TAGS, W.TAG, W.NEXT] and not self._word(array + 3, L.O_KNOWN):
@@ -276,28 +276,28 @@ class ColumnProgram:
 
     # The words, once all of them are there.
 
-    def _number_rows(self) -> np.ndarray[Any, Any]:
-        """Give the rows of all numbers, those of one operation by their types."""
-        kept: list[list[int]] = []
+    def _number_rows(self) -> NumpyArray:
+        """Return the rows of all numbers, those of one operation by their types."""
+        number_rows: list[list[int]] = []
         for number, rows in self._rows.items():
             for word, kinds in _ROWS.items():
-                self._patch(number, {word: len(kept) * L.NUMBER_ROW})
-                kept += [one for one in rows if one[0] in kinds]
-        return np.array(kept or [[0] * (L.NUMBER_ROW // 8)], _WORD)
+                self._patch(number, {word: len(number_rows) * L.NUMBER_ROW})
+                number_rows += [row for row in rows if row[0] in kinds]
+        return np.array(number_rows or [[0] * (L.NUMBER_ROW // 8)], _WORD)
 
     def _finish(self) -> None:
         rows = self._number_rows()
         self.operations = np.array(self._operations, _WORD)
-        known = np.array(self._known or [0], _WORD)
+        tag_rows = np.array(self._tag_rows or [0], _WORD)
         refused = np.array(self._refused or [0], _WORD)
         defaults = self.defaults.words()
-        known[2::4] += address(defaults)
+        tag_rows[2::4] += address(defaults)
         codes = self.operations[:, 0]
         # Up to here, operations were told by their offsets.
         base = address(self.operations)
         jumps = np.isin(codes, [W.ARRAY, W.TABLE, W.NEXT, W.MARKER, W.TAGS, W.TAG_END, W.JUMP])
         self.operations[jumps, L.O_AFTER // 8] += base
-        known[1::4] += base
+        tag_rows[1::4] += base
         self.refuse += base
         self.blank += base
         self.entries = {version: at + base for version, at in self.entries.items()}
@@ -305,26 +305,26 @@ class ColumnProgram:
         fills = np.isin(codes, [W.FILL, W.CHECK])
         for word in _ROWS:
             self.operations[codes == W.NUMBERS, word // 8] += address(rows)
-        self.operations[tags, L.O_KNOWNS // 8] += address(known)
+        self.operations[tags, L.O_KNOWNS // 8] += address(tag_rows)
         self.operations[codes == W.TAG, L.O_REFUSEDS // 8] += address(refused)
         self.operations[fills, L.O_DEFAULTS // 8] += address(defaults)
         self.used = list(self.tree.used())
         self.of_level = [
-            [one for one in self.used if one.level == level] for level in range(self.tree.levels)
+            [node for node in self.used if node.level == level] for level in range(self.tree.levels)
         ]
         branches = [
-            [one.number * L.COLUMN, one.level * L.LEVEL, one.items * L.LEVEL]
-            for one in self.used
-            if one.is_list
+            [node.number * L.COLUMN, node.level * L.LEVEL, node.items * L.LEVEL]
+            for node in self.used
+            if node.is_list
         ]
         self.branches = np.array(branches or [[0] * 3], _WORD)
         self.branch_count = len(branches)
         # Whatever the words point to is kept with them.
-        self._kept: list[Any] = [known, refused, defaults, rows]
+        self._kept: list[Any] = [tag_rows, refused, defaults, rows]
 
 
-def address(array: np.ndarray[Any, Any]) -> int:
-    """Give where the values of an array without gaps begin; numpy takes three times as long."""
+def address(array: NumpyArray) -> int:
+    """Return where the values of an array without gaps begin; numpy takes three times as long."""
     return int(pa.py_buffer(array).address)
 
 
@@ -364,13 +364,13 @@ class ColumnBinding:
             self.columns[node.number, word // 8] = value
 
     def _bind_fields(self, node: ColumnNode, array: pa.StructArray, path: str) -> None:
-        given = [one.name for one in array.type]
-        for name in given:
-            if name not in node.fields or given.count(name) > 1:
+        names = [field.name for field in array.type]
+        for name in names:
+            if name not in node.fields or names.count(name) > 1:
                 raise EncodeError("no version has such a field", path=_join(path, name))
         for name, child in node.fields.items():
-            if name in given:
-                self._bind(child, array.field(given.index(name)), _join(path, name))
+            if name in names:
+                self._bind(child, array.field(names.index(name)), _join(path, name))
             elif child.used and not child.is_tagged_fields:
                 raise EncodeError("the column is missing", path=_join(path, name))
             else:
@@ -378,7 +378,7 @@ class ColumnBinding:
 
 
 def _fitted(node: ColumnNode, array: pa.Array, path: str) -> pa.Array:
-    """Give a column as the type of its node, with offsets that the kernels can rely on."""
+    """Return a column as the type of its node, with offsets that the kernels can rely on."""
     if node.is_struct:
         if not pa.types.is_struct(array.type):
             raise EncodeError(f"a column of structs, not of {array.type}", path=path)
@@ -407,8 +407,8 @@ class ColumnFullError(Exception):
     """A column would pass `MOST`: what is read goes into a chunk of its own."""
 
 
-def allocate(size: int) -> Words:
-    """Give memory that Arrow's pool keeps for the next batch once it is free.
+def allocate(size: int) -> NumpyArray:
+    """Return memory that Arrow's pool keeps for the next batch once it is free.
 
     Memory fresh from the system costs as much again as filling it, and threads wait for it.
     """
@@ -426,20 +426,20 @@ class ColumnBuffers:
         self.columns = np.zeros((len(program.tree.nodes), L.COLUMN // 8), np.int64)
         self.levels = np.zeros((program.tree.levels, L.LEVEL // 8), np.int64)
         self._nodes = program.used
-        self._data: dict[int, Words] = {}
-        self._offsets: dict[int, Words] = {}
-        self._valid: dict[int, Words] = {}
+        self._data: dict[int, NumpyArray] = {}
+        self._offsets: dict[int, NumpyArray] = {}
+        self._valid: dict[int, NumpyArray] = {}
         bound = min(bound, MOST)
         self._grow_level(0, rows)
         # The rows that a kernel nulls are the only ones that it marks.
         self._valid[program.tree.root.number][:] = 1
         for level in range(1, program.tree.levels):
             self._grow_level(level, min(bound, 64 + int(program.level_hints[level] * rows)))
-        for one in self._nodes:
-            if one.is_text:
-                learned = 256 + int(program.data_hints[one.number] * rows)
-                self._grow_data(one.number, min(bound, learned))
-            self.columns[one.number, L.K_WIDTH // 8] = one.width
+        for node in self._nodes:
+            if node.is_text:
+                learned = 256 + int(program.data_hints[node.number] * rows)
+                self._grow_data(node.number, min(bound, learned))
+            self.columns[node.number, L.K_WIDTH // 8] = node.width
 
     def grow(self, status: int, what: int, need: int) -> None:
         """Make room for what a kernel asked for; raises `ColumnFullError` beyond `MOST`."""
@@ -454,13 +454,13 @@ class ColumnBuffers:
 
     def _grow_level(self, level: int, capacity: int) -> None:
         count = int(self.levels[level, L.N_COUNT // 8])
-        for one in self.program.of_level[level]:
-            if one.width:
-                self._replace(self._data, one, L.K_DATA, capacity * one.width, count * one.width)
-            elif one.is_text or one.is_list:
-                self._replace(self._offsets, one, L.K_OFFSETS, 4 * capacity + 4, 4 * count + 4)
-            if one.nullable:
-                self._replace(self._valid, one, L.K_VALID, capacity, count)
+        for node in self.program.of_level[level]:
+            if node.width:
+                self._replace(self._data, node, L.K_DATA, capacity * node.width, count * node.width)
+            elif node.is_text or node.is_list:
+                self._replace(self._offsets, node, L.K_OFFSETS, 4 * capacity + 4, 4 * count + 4)
+            if node.nullable:
+                self._replace(self._valid, node, L.K_VALID, capacity, count)
         self.levels[level, L.N_CAPACITY // 8] = capacity
 
     def _grow_data(self, column: int, capacity: int) -> None:
@@ -470,7 +470,7 @@ class ColumnBuffers:
         self.columns[column, L.K_CAPACITY // 8] = capacity
 
     def _replace(
-        self, buffers: dict[int, Words], node: ColumnNode, word: int, size: int, kept: int
+        self, buffers: dict[int, NumpyArray], node: ColumnNode, word: int, size: int, used: int
     ) -> None:
         new = allocate(max(size, 8))
         old = buffers.get(node.number)
@@ -478,7 +478,7 @@ class ColumnBuffers:
             # The first offset, where there are offsets.
             new[:8] = 0
         else:
-            new[:kept] = old[:kept]
+            new[:used] = old[:used]
         buffers[node.number] = new
         self.columns[node.number, word // 8] = address(new)
 
@@ -488,10 +488,10 @@ class ColumnBuffers:
         """Let the next run begin with about as much room as this one took."""
         share = _MARGIN / max(1, rows)
         self.program.level_hints = self.levels[:, L.N_COUNT // 8] * share
-        for one in self._nodes:
-            if one.is_text:
-                count = rows if one.level == 0 else self._count(one)
-                self.program.data_hints[one.number] = self._end(one, count) * share
+        for node in self._nodes:
+            if node.is_text:
+                count = rows if node.level == 0 else self._count(node)
+                self.program.data_hints[node.number] = self._end(node, count) * share
 
     def _count(self, node: ColumnNode) -> int:
         return int(self.levels[node.level, L.N_COUNT // 8])
@@ -500,11 +500,11 @@ class ColumnBuffers:
         return int(self._offsets[node.number][4 * count : 4 * count + 4].view(np.int32)[0])
 
     def to_arrow(self, rows: int) -> pa.StructArray:
-        """Give the first ``rows`` rows."""
+        """Return the first ``rows`` rows."""
         return self._array(self.program.tree.root, rows, None)
 
-    def _array(self, node: ColumnNode, count: int, within: Words | None) -> pa.Array:
-        """Give a column; ``within`` says where the structure that it belongs to is null, if it is.
+    def _array(self, node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
+        """Return a column; ``within`` says where the structure around it is null, if anywhere.
 
         A null's fields are null, although Arrow would not need it: so a field taken alone is right.
         """
@@ -514,7 +514,7 @@ class ColumnBuffers:
         buffers: list[Any] = [None if valid is None else bits(valid)]
         children: list[pa.Array] | None = None
         if node.is_struct:
-            children = [self._array(one, count, valid) for one in node.fields.values()]
+            children = [self._array(child, count, valid) for child in node.fields.values()]
         elif node.is_list:
             buffers.append(buffer(self._offsets[node.number], 4 * count + 4))
             children = [self._array(node.element, self._end(node, count), None)]
@@ -527,7 +527,9 @@ class ColumnBuffers:
             buffers.append(buffer(self._data[node.number], count * node.width))
         return pa.Array.from_buffers(node.kind, count, buffers, children=children)
 
-    def _validity(self, node: ColumnNode, count: int, within: Words | None) -> Words | None:
+    def _validity(
+        self, node: ColumnNode, count: int, within: NumpyArray | None
+    ) -> NumpyArray | None:
         valid = self._valid.get(node.number)
         if valid is None:
             return within
@@ -538,7 +540,7 @@ class ColumnBuffers:
         return None if valid.min(initial=1) else valid
 
 
-def _unused(node: ColumnNode, count: int, within: Words | None) -> pa.Array:
+def _unused(node: ColumnNode, count: int, within: NumpyArray | None) -> pa.Array:
     if node.is_tagged_fields:
         offsets = pa.py_buffer(np.zeros(count + 1, np.int32))
         valid = None if within is None else bits(within)
@@ -547,18 +549,18 @@ def _unused(node: ColumnNode, count: int, within: Words | None) -> pa.Array:
     return pa.nulls(count, node.kind)
 
 
-def buffer(array: Words, size: int) -> pa.Buffer:
-    """Give the first ``size`` bytes of an array."""
+def buffer(array: NumpyArray, size: int) -> pa.Buffer:
+    """Return the first ``size`` bytes of an array."""
     return trimmed(pa.py_buffer(array), size)
 
 
 def trimmed(room: pa.Buffer, size: int) -> pa.Buffer:
-    """Give the first ``size`` bytes of a room."""
+    """Return the first ``size`` bytes of a room."""
     part = room.slice(0, size)
     # A buffer that is mostly air would be kept as long as the column.
     return pa.py_buffer(part.to_pybytes()) if room.size > 2 * size + 4096 else part
 
 
-def bits(flags: Words) -> pa.Buffer:
-    """Give a bit for each flag, as Arrow has them."""
+def bits(flags: NumpyArray) -> pa.Buffer:
+    """Return a bit for each flag, as Arrow has them."""
     return pa.py_buffer(np.packbits(flags, bitorder="little"))

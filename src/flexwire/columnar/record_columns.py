@@ -35,9 +35,8 @@ from flexwire.wire.limits import FIRST_MILLISECOND, INT64_MIN, LAST_MILLISECOND
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
-
-    Words = np.ndarray[Any, Any]
 
 
 # The rows of a column that is kept: more than a group of records of 64 bytes has.
@@ -52,12 +51,12 @@ class RepeatedTexts:
     """Texts that columns consist of, each told by its number."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._texts = [one.encode() for one in texts]
+        self._texts = [text.encode() for text in texts]
         self._longest = max(map(len, self._texts))
         self._columns: dict[int, tuple[int, pa.Buffer, pa.Buffer]] = {}
 
-    def repeated(self, numbers: Words, counts: Words) -> pa.StringArray | pa.ChunkedArray:
-        """Give a column with each text as often as its count says, chunked if one cannot hold it.
+    def repeated(self, numbers: NumpyArray, counts: NumpyArray) -> pa.StringArray | pa.ChunkedArray:
+        """Return a column with each text as often as its count says, chunked if one cannot hold it.
 
         >>> RepeatedTexts(["none", "zstd"]).repeated(np.array([1, 0]), np.array([2, 1])).to_pylist()
         ['zstd', 'zstd', 'none']
@@ -68,7 +67,9 @@ class RepeatedTexts:
         if rows > most:
             each = np.repeat(numbers.astype(np.int8), counts)
             parts = (each[start : start + most] for start in range(0, rows, most))
-            return pa.chunked_array([self.repeated(one, np.ones_like(one, int)) for one in parts])
+            return pa.chunked_array(
+                [self.repeated(part, np.ones_like(part, int)) for part in parts]
+            )
         if not rows or (numbers == numbers[0]).all():
             return self._same(int(numbers[0]) if rows else 0, rows)
         return self._each.take(pa.array(np.repeat(numbers, counts)))
@@ -82,14 +83,14 @@ class RepeatedTexts:
 
     def _same(self, number: int, rows: int) -> pa.StringArray:
         size = len(self._texts[number])
-        made, ends, data = self._columns.get(number, (-1, None, None))
-        if made < rows:
+        kept_rows, ends, data = self._columns.get(number, (-1, None, None))
+        if kept_rows < rows:
             # Twice what is asked for: the next batch may have a few rows more.
-            made = max(rows, min(2 * rows, _KEPT))
-            ends = pa.py_buffer(np.arange(made + 1, dtype=np.int32) * np.int32(size))
-            data = pa.py_buffer(self._texts[number] * made)
-            if made <= _KEPT:
-                self._columns[number] = made, ends, data
+            kept_rows = max(rows, min(2 * rows, _KEPT))
+            ends = pa.py_buffer(np.arange(kept_rows + 1, dtype=np.int32) * np.int32(size))
+            data = pa.py_buffer(self._texts[number] * kept_rows)
+            if kept_rows <= _KEPT:
+                self._columns[number] = kept_rows, ends, data
         buffers = [None, ends.slice(0, 4 * rows + 4), data.slice(0, rows * size)]
         return pa.Array.from_buffers(pa.string(), rows, buffers)
 
@@ -106,7 +107,7 @@ RECORD_COLUMNS = {
     # Keys are bytes, because nothing on the wire makes them UTF-8: cast to string at will.
     "headers": pa.list_(pa.field("item", _HEADER, nullable=False)),
 }
-"""What a record has. A timestamp is null where there is none, and where it is in no year from 1 to
+"""The columns of a record. A timestamp is null where there is none, and outside of the years 1 to
 9999, which is as far as the timestamps of Spark and the dates of Python go."""
 BATCH_COLUMNS = {
     "batch_position": pa.int64(),
@@ -124,22 +125,22 @@ BATCH_COLUMNS = {
     "is_control": pa.bool_(),
     "has_delete_horizon": pa.bool_(),
 }
-"""What a record has of its batch, where it is asked for; as `RecordBatch` says, -1 included."""
+"""The columns that a record has from its batch, if asked for; as in `RecordBatch`, -1 included."""
 
 
 def schema_of(columns: Sequence[str]) -> pa.Schema:
-    """Give the schema of the columns named, in their order; `KeyError` for one there is not."""
+    """Return the schema of the columns named, in their order; `KeyError` for one there is not."""
     return _schema_of(tuple(columns))
 
 
 @cache
 def _schema_of(columns: tuple[str, ...]) -> pa.Schema:
-    known = RECORD_COLUMNS | BATCH_COLUMNS
-    return pa.schema([(name, known[name]) for name in columns])
+    types = RECORD_COLUMNS | BATCH_COLUMNS
+    return pa.schema([(name, types[name]) for name in columns])
 
 
 def moment(milliseconds: int) -> int | None:
-    """Give a timestamp of the wire as a value of `MOMENT`.
+    """Return a timestamp of the wire as a value of `MOMENT`.
 
     >>> moment(1700000000000), moment(-1), moment(2**62)
     (1700000000000000, None, None)
@@ -148,7 +149,7 @@ def moment(milliseconds: int) -> int | None:
     return milliseconds * 1000 if is_moment else None
 
 
-def to_moments(milliseconds: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+def to_moments(milliseconds: NumpyArray) -> NumpyArray | None:
     """Make timestamps of the wire values of `MOMENT` where they stand, as `moment` does.
 
     Gives which of them are not null; None where there are no nulls.
@@ -211,14 +212,14 @@ allocate_room = pa.allocate_buffer
 
 
 class SizeHints:
-    """What the records of earlier batches took, for each byte that they had on the wire."""
+    """How much room the records of earlier batches took, for each of their bytes on the wire."""
 
     def __init__(self) -> None:
         # Before anything is known, each column could take it all.
         self.share = dict.fromkeys((*_BYTES, _HEADERS), 1.0)
 
     def room(self, column: str, size: int, largest: int) -> int:
-        """Give how much room to make: what is likely, and for one batch more whatever it holds."""
+        """Return how much room to make: the likely size, and one batch more whatever it holds."""
         return min(MOST, int(self.share[column] * _MARGIN * size) + largest, size + largest)
 
 
@@ -254,17 +255,17 @@ class RecordColumnBuilder:
         # A record header has a byte at least for its key's length and one for its value's.
         run.count_headers(hints.room(_HEADERS, size, largest) // 2)
         if "headers" in columns:
-            sizes = [hints.room(one, size, largest) for one in ("header key", "header value")]
+            sizes = [hints.room(name, size, largest) for name in ("header key", "header value")]
             run.add_headers(*sizes)
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Read batches of a table, from the first on, whose positions count from ``data``.
 
         Gives the row of the batch where that stopped, and whether it was refused; else there is no
         room for it, or it is the end of the table.
         """
-        found: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
-        return found
+        stopped: tuple[int, bool] = self._run.read(batches, first, data, self._check_crc)
+        return stopped
 
     @property
     def rows(self) -> int:
@@ -272,15 +273,15 @@ class RecordColumnBuilder:
         rows: int = self._run.rows
         return rows
 
-    def to_arrow(self, batches: Words) -> Iterator[pa.RecordBatch]:
-        """Give the records so far, those of the batches given: nearly always as one batch."""
+    def to_arrow(self, batches: NumpyArray) -> Iterator[pa.RecordBatch]:
+        """Return the records so far, those of the batches given: nearly always as one batch."""
         self._learn(load_kernel("batches").bounds(batches)[1])
-        made = [self._column(name, batches) for name in self._columns]
+        columns = [self._column(name, batches) for name in self._columns]
         schema = schema_of(self._columns)
-        if any(isinstance(one, pa.ChunkedArray) for one in made):
-            yield from pa.Table.from_arrays(made, schema=schema).to_batches()
+        if any(isinstance(column, pa.ChunkedArray) for column in columns):
+            yield from pa.Table.from_arrays(columns, schema=schema).to_batches()
         else:
-            yield pa.RecordBatch.from_arrays(made, schema=schema)
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _learn(self, size: int) -> None:
         share = self._hints.share
@@ -289,7 +290,7 @@ class RecordColumnBuilder:
             if (column, "data") in self._run.rooms:
                 share[column] = self._run.used(column) / max(size, 1)
 
-    def _column(self, name: str, batches: Words) -> pa.Array:
+    def _column(self, name: str, batches: NumpyArray) -> pa.Array:
         rows = self._run.rows
         if name == "offset":
             return pa.Array.from_buffers(pa.int64(), rows, [None, self._buffer(name, 8 * rows)])
@@ -299,7 +300,7 @@ class RecordColumnBuilder:
             return self._binary(name, rows)
         if name == "headers":
             count = self._run.headers
-            inner = [self._binary(one, count) for one in ("header key", "header value")]
+            inner = [self._binary(part_name, count) for part_name in ("header key", "header value")]
             items = pa.StructArray.from_arrays(inner, fields=_HEADER_FIELDS)
             buffers = [None, self._buffer(name, 4 * rows + 4)]
             return pa.Array.from_buffers(RECORD_COLUMNS[name], rows, buffers, children=[items])
@@ -324,12 +325,12 @@ class RecordColumnBuilder:
         return trimmed(self._run.rooms[room], size)
 
 
-def _moments(data: pa.Buffer, rows: int, valid: Words | None) -> pa.Array:
+def _moments(data: pa.Buffer, rows: int, valid: NumpyArray | None) -> pa.Array:
     return pa.Array.from_buffers(MOMENT, rows, [None if valid is None else bits(valid), data])
 
 
-def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
-    """Give a fact of the batches for each of their records."""
+def _batch_column(name: str, batches: NumpyArray, counts: NumpyArray) -> pa.Array:
+    """Return a fact of the batches for each of their records."""
     attributes = batches["attributes"]
     if name == "timestamp_type":
         is_append = attributes & TIMESTAMP_TYPE_MASK != 0
@@ -351,20 +352,20 @@ def _batch_column(name: str, batches: Words, counts: Words) -> pa.Array:
     return pa.array(repeated, BATCH_COLUMNS[name])
 
 
-def batch_fact(name: str, batches: Words) -> pa.Array:
-    """Give a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
+def batch_fact(name: str, batches: NumpyArray) -> pa.Array:
+    """Return a column of `BATCH_COLUMNS`, or the type of timestamps, once for each batch."""
     return _batch_column(name, batches, np.ones(len(batches), np.int64))
 
 
 def from_batch(
     batch: RecordBatch, records: Sequence[Record], columns: Sequence[str]
 ) -> pa.RecordBatch:
-    """Give the columns of records that were read into objects, all of one batch."""
+    """Return the columns of records that were read into objects, all of one batch."""
     schema = schema_of(columns)
-    made = [
-        pa.array([OF_RECORD[name](one) for one in records], kind)
+    arrays = [
+        pa.array([OF_RECORD[name](record) for record in records], kind)
         if name in OF_RECORD
         else pa.repeat(pa.scalar(OF_BATCH[name](batch), kind), len(records))
         for name, kind in zip(columns, schema.types, strict=True)
     ]
-    return pa.RecordBatch.from_arrays(made, schema=schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

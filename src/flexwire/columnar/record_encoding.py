@@ -41,7 +41,8 @@ from flexwire.wire.limits import INT32_MAX
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
+
 
 # What the wire counts time in.
 _MILLISECONDS = pa.timestamp("ms", tz="UTC")
@@ -128,15 +129,15 @@ class _BatchGroup:
     ``ends[i]``, the gap included.
     """
 
-    out: Words
-    starts: Words
-    ends: Words
-    firsts: Words
-    lasts: Words
-    offsets: Words
-    timestamps: Words
+    out: NumpyArray
+    starts: NumpyArray
+    ends: NumpyArray
+    firsts: NumpyArray
+    lasts: NumpyArray
+    offsets: NumpyArray
+    timestamps: NumpyArray
 
-    def _fields(self) -> dict[str, Words]:
+    def _fields(self) -> dict[str, NumpyArray]:
         newest = np.maximum.reduceat(self.timestamps[: self.lasts[-1]], self.firsts)
         return {
             "base_offset": self.offsets[self.firsts],
@@ -153,7 +154,7 @@ class _BatchGroup:
         if min(deltas) < 0 or max(deltas) > INT32_MAX or max(sizes) > INT32_MAX:
             return None
         headers = np.full(len(self.starts), NO_VALUE).astype(_HEADER_FIELDS)
-        known = {
+        header_fields = {
             "base_offset": fields["base_offset"],
             "batch_length": sizes,
             "magic": RECORD_BATCH,
@@ -164,7 +165,7 @@ class _BatchGroup:
             "max_timestamp": fields["max_timestamp"],
             "record_count": self.lasts - self.firsts,
         }
-        for name, value in known.items():
+        for name, value in header_fields.items():
             headers[name] = value
         gaps = self.starts[:, None] + np.arange(HEADER_SIZE)
         self.out[gaps] = headers.view(np.uint8).reshape(-1, HEADER_SIZE)
@@ -173,7 +174,7 @@ class _BatchGroup:
         return self.out.data[: self.ends[-1]]
 
     def _seal(self) -> bool:
-        """Have the kernel put the crcs into the headers; whether it can."""
+        """Put the crcs into the headers by the kernel; return whether there is one."""
         if (room := load_kernel("records_write")) is None:
             return False
         room.seal(self.out, np.stack([self.starts, self.ends], axis=1))
@@ -190,13 +191,13 @@ class _BatchGroup:
         self.out[places] = np.array(crcs, ">u4").view(np.uint8).reshape(-1, CRC_SIZE)
 
     def compressed(self, attributes: int, level: int | None) -> Iterator[bytes]:
-        """Give the batches one by one, compressed as the attributes say. Raises `EncodeError`."""
+        """Return the batches one by one, compressed as the attributes say. Raises `EncodeError`."""
         fields = self._fields()
         for row, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
             body = self.out[start + HEADER_SIZE : end].tobytes()
-            told = {name: int(values[row]) for name, values in fields.items()}
+            facts = {name: int(values[row]) for name, values in fields.items()}
             count = int(self.lasts[row] - self.firsts[row])
-            yield seal_batch(body, count, attributes, told, level=level)
+            yield seal_batch(body, count, attributes, facts, level=level)
 
 
 class _ChunkColumns:
@@ -211,8 +212,8 @@ class _ChunkColumns:
         self.headers = _headers(chunk)
         self._header_parts = [] if self.headers is None else _parts(self.headers.values)
         paths = ("key", "value", f"{_HEADERS}.key", f"{_HEADERS}.value")
-        for one, path in zip((self.key, self.value, *self._header_parts), paths, strict=False):
-            validate_nulls(one, path)
+        for column, path in zip((self.key, self.value, *self._header_parts), paths, strict=False):
+            validate_nulls(column, path)
         self.offsets = _offsets(chunk, before, rows)
         self.timestamps = _timestamps(chunk, rows)
         room = load_kernel("records_write")
@@ -232,7 +233,7 @@ class _ChunkColumns:
             yield group
             first = int(group.lasts[-1])
 
-    def _group(self, out: Words, extents: Words, first: int, last: int) -> _BatchGroup:
+    def _group(self, out: NumpyArray, extents: NumpyArray, first: int, last: int) -> _BatchGroup:
         firsts = np.arange(first, last, self.each)[: len(extents)]
         lasts = np.minimum(firsts + self.each, last)
         return _BatchGroup(
@@ -240,7 +241,7 @@ class _ChunkColumns:
         )
 
     def _run(self, first: int, last: int) -> _BatchGroup | None:
-        """Have the kernel write batches; None where it refuses the first."""
+        """Write batches by the kernel; return None if it refuses the first."""
         batches = -(-(last - first) // self.each)
         if (most := self._most(first, last)) is None:
             return None
@@ -250,15 +251,15 @@ class _ChunkColumns:
         return self._group(room, extents[:written], first, last) if written else None
 
     def _most(self, first: int, last: int) -> int | None:
-        """Give how many bytes the records of some rows take at most; None if offsets are wrong."""
+        """Return the most bytes that the records of some rows take; None if offsets are wrong."""
         size = _RECORD * (last - first)
         size += _size(self.key, first, last) + _size(self.value, first, last)
         if self.headers is not None:
-            start, end = (self.headers.offsets[one].as_py() for one in (first, last))
+            start, end = (self.headers.offsets[row].as_py() for row in (first, last))
             if not 0 <= start <= end <= len(self.headers.values):
                 return None
             size += _HEADER * (end - start)
-            size += sum(_size(one, start, end) for one in self._header_parts)
+            size += sum(_size(part, start, end) for part in self._header_parts)
         return size
 
     def _validate(self) -> None:
@@ -275,7 +276,9 @@ class _ChunkColumns:
         headers: list[Any] = [[]] * (last - first)
         if self.headers is not None:
             items = self.headers[first:last].to_pylist()
-            headers = [[one and (one["key"], one["value"]) for one in each] for each in items]
+            headers = [
+                [header and (header["key"], header["value"]) for header in each] for each in items
+            ]
         records = [
             Record(int(offset), int(timestamp), key, value, pairs)
             for offset, timestamp, key, value, pairs in zip(
@@ -307,7 +310,7 @@ def _size(array: pa.Array, first: int, last: int) -> int:
 
 
 def _column(chunk: pa.RecordBatch, name: str) -> pa.Array | None:
-    """Give a column by its name; None where there is no such column."""
+    """Return a column by its name; None where there is no such column."""
     places = chunk.schema.get_all_field_indices(name)
     if len(places) > 1:
         raise EncodeError(f"{len(places)} columns have this name", path=name)
@@ -324,7 +327,7 @@ def _binary(chunk: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
-    """Give the record headers, as lists of which none is null; None where no record has any."""
+    """Return the record headers, as lists of which none is null; None where no record has any."""
     array = _column(chunk, "headers")
     if array is None or pa.types.is_null(array.type):
         return None
@@ -335,8 +338,8 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     if not (pa.types.is_struct(kind) or pa.types.is_null(kind)):
         raise EncodeError(f"a column of structs, not of {kind}", path=_HEADERS)
     if pa.types.is_struct(kind):
-        _check_fields([one.name for one in kind])
-    if not (pa.types.is_struct(kind) and {one.type for one in kind} == {pa.binary()}):
+        _check_fields([field.name for field in kind])
+    if not (pa.types.is_struct(kind) and {field.type for field in kind} == {pa.binary()}):
         array = cast(array, pa.list_(_PAIR), "headers")
     if not array.null_count:
         return array
@@ -349,25 +352,25 @@ def _headers(chunk: pa.RecordBatch) -> pa.ListArray | None:
     return pa.ListArray.from_arrays(array.offsets, array.values)
 
 
-def _check_fields(given: list[str]) -> None:
-    expected = [one.name for one in _PAIR]
-    for name in given:
-        if name not in expected or given.count(name) > 1:
+def _check_fields(names: list[str]) -> None:
+    expected = [field.name for field in _PAIR]
+    for name in names:
+        if name not in expected or names.count(name) > 1:
             raise EncodeError("no record header has such a field", path=f"{_HEADERS}.{name}")
     for name in expected:
-        if name not in given:
+        if name not in names:
             raise EncodeError("the column is missing", path=f"{_HEADERS}.{name}")
 
 
 def _parts(items: pa.StructArray) -> list[pa.Array]:
-    """Give the keys and the values of record headers, both null where the header is."""
+    """Return the keys and the values of record headers, both null where the header is."""
     if items.null_count:
-        parts = dict(zip([one.name for one in items.type], items.flatten(), strict=True))
-        return [parts[one.name] for one in _PAIR]
-    return [items.field(one.name) for one in _PAIR]
+        parts = dict(zip([field.name for field in items.type], items.flatten(), strict=True))
+        return [parts[field.name] for field in _PAIR]
+    return [items.field(field.name) for field in _PAIR]
 
 
-def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
+def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> NumpyArray:
     array = _column(chunk, "offset")
     if array is None:
         return np.arange(before, before + rows, dtype=np.int64)
@@ -378,32 +381,32 @@ def _offsets(chunk: pa.RecordBatch, before: int, rows: int) -> Words:
     return _numbers(array)
 
 
-def _timestamps(chunk: pa.RecordBatch, rows: int) -> Words:
+def _timestamps(chunk: pa.RecordBatch, rows: int) -> NumpyArray:
     array = _column(chunk, "timestamp")
     if array is None:
         return np.full(rows, NO_VALUE, np.int64)
-    if array.type == MOMENT and (found := _whole_milliseconds(array)) is not None:
-        return found
+    if array.type == MOMENT and (timestamps := _whole_milliseconds(array)) is not None:
+        return timestamps
     is_moment = pa.types.is_timestamp(array.type)
     array = cast(array, _MILLISECONDS if is_moment else pa.int64(), "timestamp")
     return _numbers(array.view(pa.int64()), NO_VALUE)
 
 
-def _whole_milliseconds(array: pa.TimestampArray) -> Words | None:
-    """Do what the cast would, in less than half its time; None where it would refuse."""
+def _whole_milliseconds(array: pa.TimestampArray) -> NumpyArray | None:
+    """Return what the cast would, in less than half its time; None if the cast would refuse."""
     microseconds = _numbers(array.view(pa.int64()), 0)
-    found = allocate(microseconds.nbytes).view(np.int64)
-    np.floor_divide(microseconds, 1000, out=found)
+    milliseconds = allocate(microseconds.nbytes).view(np.int64)
+    np.floor_divide(microseconds, 1000, out=milliseconds)
     # Every rest is at least 0, so all are 0 where their sum is; sums wrap at 64 bits.
-    if (int(microseconds.sum()) - 1000 * int(found.sum())) % 2**64:
+    if (int(microseconds.sum()) - 1000 * int(milliseconds.sum())) % 2**64:
         return None
     if array.null_count:
-        found[np.asarray(array.is_null())] = NO_VALUE
-    return found
+        milliseconds[np.asarray(array.is_null())] = NO_VALUE
+    return milliseconds
 
 
-def _numbers(array: pa.Array, instead: int = 0) -> Words:
-    """Give the numbers of a column, and a number instead of each null."""
+def _numbers(array: pa.Array, instead: int = 0) -> NumpyArray:
+    """Return the numbers of a column, and a number instead of each null."""
     # Arrow copies even what has none.
     array = pc.fill_null(array, instead) if array.null_count else array
     return np.ascontiguousarray(array.to_numpy(zero_copy_only=False))

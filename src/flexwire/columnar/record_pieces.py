@@ -8,7 +8,7 @@ the records of as many as are wanted at once. No batch runs over from its piece 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,8 @@ from flexwire.kernels import load_kernel
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    Words = np.ndarray[Any, Any]
+    from flexwire.columnar.arrays import NumpyArray
+
 
 # As many batches are looked for at once.
 _TABLE = 1 << 14
@@ -45,22 +46,22 @@ class PieceGroup:
     then done with as many bytes as its size, as with those of a batch.
     """
 
-    batches: Words
+    batches: NumpyArray
     records: pa.RecordBatch
 
     def refused(self) -> Iterator[RefusedPiece]:
-        """Give what is not in ``records``; what is side by side in a piece is one of them."""
+        """Yield the bytes that are not in ``records``; neighbours in a piece are joined."""
         rows = np.flatnonzero(self.batches["rows"] == 0)
         pieces, starts = self.batches["piece"][rows], self.batches["position"][rows]
         stops = starts + self.batches["size"][rows]
         is_first = (np.diff(rows, prepend=-2) != 1) | (np.diff(pieces, prepend=-1) != 0)
         is_last = np.roll(is_first, -1)
-        told = (rows[is_first], pieces[is_first], starts[is_first], stops[is_last])
-        yield from map(RefusedPiece, *(one.tolist() for one in told))
+        extents = (rows[is_first], pieces[is_first], starts[is_first], stops[is_last])
+        yield from map(RefusedPiece, *(numbers.tolist() for numbers in extents))
 
 
 class PieceReader:
-    """Gives the batches in pieces of data in order, with their records, in groups.
+    """Yields the batches in pieces of data in order, with their records, in groups.
 
     The pieces are ``data[starts[0]:ends[0]]`` and so on, and none is empty. A group has about as
     many bytes as a cache holds, or one batch. ``hints`` say what earlier pieces took, of a reader
@@ -69,9 +70,9 @@ class PieceReader:
 
     def __init__(
         self,
-        data: Words,
-        starts: Words,
-        ends: Words,
+        data: NumpyArray,
+        starts: NumpyArray,
+        ends: NumpyArray,
         wanted: RecordSelection,
         hints: SizeHints | None = None,
     ) -> None:
@@ -87,21 +88,21 @@ class PieceReader:
             yield PieceGroup(self._unread(), _no_records(self.wanted))
             return
         for table in self._tables():
-            found = table
-            while len(found):
-                last = self._inflater.inflate_group(found, MOST_ENOUGH)
-                yield from self._read(found[:last])
-                found = found[last:]
+            batches = table
+            while len(batches):
+                last = self._inflater.inflate_group(batches, MOST_ENOUGH)
+                yield from self._read(batches[:last])
+                batches = batches[last:]
 
-    def _unread(self) -> Words:
-        """Give a table that says of each piece as a whole that it is not for the kernels."""
+    def _unread(self) -> NumpyArray:
+        """Return a table that leaves each piece as a whole to `flexwire.records`."""
         table = np.zeros(len(self._starts), BATCH)
         table["position"] = self._starts
         table["size"] = self._ends - self._starts
         table["piece"] = np.arange(len(self._starts))
         return table
 
-    def _tables(self) -> Iterator[Words]:
+    def _tables(self) -> Iterator[NumpyArray]:
         """Find the batches."""
         piece, position = 0, int(self._starts[0]) if len(self._starts) else 0
         while piece < len(self._starts):
@@ -111,7 +112,7 @@ class PieceReader:
             )
             yield table[:count]
 
-    def _read(self, batches: Words) -> Iterator[PieceGroup]:
+    def _read(self, batches: NumpyArray) -> Iterator[PieceGroup]:
         done = 0
         while done < len(batches):
             columns = room_for(batches[done:], self.wanted, self._hints)

@@ -6,7 +6,7 @@ that refuses, as it does without sums. Of the sums it gives those that had to ma
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,9 @@ from flexwire.kernels import load_kernel
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.records import Record, RecordBatch
 
-    Words = np.ndarray[Any, Any]
 
 RECORDS: Final = "records"
 KEY_SIZE, VALUE_SIZE = "key_size", "value_size"
@@ -49,26 +49,26 @@ are, and the bytes of their keys and values."""
 
 
 class RecordCounter(Protocol):
-    """What a `RecordReader` counts records into, instead of giving them."""
+    """Anything that a `RecordReader` counts records into, instead of yielding them."""
 
     @property
     def has_room(self) -> bool:
-        """Whether more can be counted before what was is taken."""
+        """Whether more can be counted. If not, `take` comes first."""
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Say which records are counted: lowest and highest offset, then timestamp."""
+        """Set which records are counted: lowest and highest offset, then timestamp."""
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
 
-    def counted(self, batches: Words, first: int) -> None:
-        """Hear which batches of the table were done with, and in which row they begin."""
+    def counted(self, batches: NumpyArray, first: int) -> None:
+        """Take in which batches of the table are done, from the ``first`` row on."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:
         """Take in a batch that the kernel refused; False where its records are to be given."""
 
     def take(self) -> pa.RecordBatch:
-        """Give what was counted, and begin anew."""
+        """Return what was counted, and begin again."""
 
 
 class RecordSizeSums:
@@ -79,62 +79,63 @@ class RecordSizeSums:
 
     def __init__(self, groups: Iterable[str]) -> None:
         self._groups = tuple(groups)
-        self._facts = [one for one in self._groups if one not in {KEY_SIZE, VALUE_SIZE}]
-        self._told = sorted({_FACTS[one] for one in self._facts if one in _FACTS})
+        self._facts = [name for name in self._groups if name not in {KEY_SIZE, VALUE_SIZE}]
+        self._header_facts = sorted({_FACTS[name] for name in self._facts if name in _FACTS})
         self._numbers: dict[bytes, int] = {}
-        self._batches: list[Words] = []
-        self._sums: Words = allocate(_MOST * SUM.itemsize).view(SUM)
+        self._batches: list[NumpyArray] = []
+        self._sums: NumpyArray = allocate(_MOST * SUM.itemsize).view(SUM)
         index = allocate(2 * _MOST * 8)
         index[:] = 0
-        by_key, by_value = (one in self._groups for one in (KEY_SIZE, VALUE_SIZE))
+        by_key, by_value = (name in self._groups for name in (KEY_SIZE, VALUE_SIZE))
         room = load_kernel("record_sums")
         self._run = room and room.RecordSummer(self._sums, index, by_key, by_value)
 
     @property
     def has_room(self) -> bool:
-        """Whether more kinds of batches can be told apart; else the sums are to be taken first."""
+        """Whether more kinds of batches can be told apart. If not, `take` comes first."""
         return len(self._batches) < _MOST_FACTS
 
     def want(self, limits: tuple[int, int, int, int], *, check_crc: bool) -> None:
-        """Say which records are counted: lowest and highest offset, then timestamp."""
+        """Set which records are counted: lowest and highest offset, then timestamp."""
         if self._run is not None:
             self._run.want(limits, check_crc)
 
-    def read(self, batches: Words, first: int, data: Words) -> tuple[int, bool]:
+    def read(self, batches: NumpyArray, first: int, data: NumpyArray) -> tuple[int, bool]:
         """Count batches of a table, from the first on, as `RecordColumnBuilder.read` reads them."""
         self._tell(batches[first:])
-        found: tuple[int, bool] = self._run.read(batches, first, data)
-        return found
+        stopped: tuple[int, bool] = self._run.read(batches, first, data)
+        return stopped
 
-    def _tell(self, batches: Words) -> None:
+    def _tell(self, batches: NumpyArray) -> None:
         """Number batches by the facts that tell them apart."""
-        facts = np.stack([batches[one] for one in self._told], axis=1) if self._told else None
-        begins: Words = np.zeros(0, int)
+        columns = [batches[name] for name in self._header_facts]
+        facts = np.stack(columns, axis=1) if columns else None
+        begins: NumpyArray = np.zeros(0, int)
         if facts is not None:
             begins = np.flatnonzero((facts[1:] != facts[:-1]).any(axis=1)) + 1
         starts = np.concatenate([[0], begins])
         numbers = [
-            self._number(batches[one], b"" if facts is None else facts[one].tobytes())
-            for one in starts.tolist()
+            self._number(batches[row], b"" if facts is None else facts[row].tobytes())
+            for row in starts.tolist()
         ]
         ends = np.append(begins, len(batches))
         batches["piece"] = np.repeat(numbers, ends - starts)
 
-    def _number(self, batch: Words, facts: bytes) -> int:
+    def _number(self, batch: NumpyArray, facts: bytes) -> int:
         number = self._numbers.setdefault(facts, len(self._batches))
         if number == len(self._batches):
             self._batches.append(batch.copy())
         return number
 
-    def counted(self, batches: Words, first: int) -> None:
-        """Do nothing: all is in the sums."""
+    def counted(self, batches: NumpyArray, first: int) -> None:
+        """Do nothing, because the sums have it all."""
 
     def add(self, batch: RecordBatch, records: Sequence[Record]) -> bool:  # noqa: ARG002 - as `RecordCounter`
         """Take nothing in."""
         return False
 
     def take(self) -> pa.RecordBatch:
-        """Give the sums so far, and begin anew: the groups, `RECORDS` and the sums of bytes."""
+        """Return the sums so far, and begin again: the groups, `RECORDS` and the sums of bytes."""
         sums = self._sums[: 0 if self._run is None else self._run.used]
         columns = self._columns(sums[sums[RECORDS] != 0])
         if self._run is not None:
@@ -143,7 +144,7 @@ class RecordSizeSums:
         self._batches.clear()
         return pa.RecordBatch.from_pydict(columns)
 
-    def _columns(self, sums: Words) -> dict[str, pa.Array]:
+    def _columns(self, sums: NumpyArray) -> dict[str, pa.Array]:
         columns: dict[str, pa.Array] = {}
         for name in (KEY_SIZE, VALUE_SIZE):
             if name in self._groups:
@@ -158,12 +159,12 @@ class RecordSizeSums:
 
 
 def is_sums(batch: pa.RecordBatch) -> bool:
-    """Whether a reader gave sums, and not records."""
+    """Return whether a batch of a reader has sums, not records."""
     return RECORDS in batch.schema.names
 
 
-def _sizes(raw: Words) -> pa.Array:
-    """Give sizes from what stands on the wire: twice the size, or 1 for null."""
+def _sizes(raw: NumpyArray) -> pa.Array:
+    """Return sizes from their form on the wire: twice the size, or 1 for null."""
     is_null = raw & 1 != 0
     sizes = np.where(is_null, 0, raw >> 1).astype(np.int32)
     valid = bits(~is_null) if is_null.any() else None

@@ -46,10 +46,9 @@ from flexwire.wire.limits import INT64_MAX, INT64_MIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.record_sums import RecordCounter
     from flexwire.records import RecordBatch
-
-    Words = np.ndarray[Any, Any]
 
 
 MOST_ENOUGH = 1 << 24
@@ -62,7 +61,7 @@ _FACTS = ("position", "size", "is_skipped")
 
 @dataclass(slots=True)
 class _InflatedBatches:
-    """What is known of each batch of a group, and what became of those that codecs were asked for.
+    """The batches of a group that were inflated, and those that were refused.
 
     Lists, because single items of an array are slow to take and to set.
     """
@@ -77,7 +76,7 @@ class _InflatedBatches:
     ends: list[int] = field(default_factory=list)
     refused: list[int] = field(default_factory=list)
 
-    def put(self, table: Words, budget: int) -> None:
+    def put(self, table: NumpyArray, budget: int) -> None:
         """Tell the table."""
         table["start"][self.rows] = self.starts
         table["end"][self.rows] = self.ends
@@ -92,7 +91,7 @@ class Inflater:
     times its own bytes. The inflated bytes stay where they are until the next group.
     """
 
-    def __init__(self, data: Words, max_inflated: int, ratio: int | None = None) -> None:
+    def __init__(self, data: NumpyArray, max_inflated: int, ratio: int | None = None) -> None:
         self._data = data.data
         self._limit = max_inflated
         self._ratio = ratio
@@ -100,9 +99,9 @@ class Inflater:
         self._room: memoryview = memoryview(b"")
         self._begin = self._used = 0
         # What there was no room for.
-        self._beside: list[Words] = []
+        self._beside: list[NumpyArray] = []
 
-    def inflate_group(self, table: Words, enough: int) -> int:
+    def inflate_group(self, table: NumpyArray, enough: int) -> int:
         """Inflate batches from the table's first on, until they have ``enough`` bytes.
 
         Gives the row after them. Sets where their records stand, ``start`` and ``end``, and
@@ -112,10 +111,10 @@ class Inflater:
         last, is_compressed = load_kernel("batches").group(table, enough)
         return self._inflate(table[:last], enough) if is_compressed else last
 
-    def _inflate(self, table: Words, enough: int) -> int:
+    def _inflate(self, table: NumpyArray, enough: int) -> int:
         compressions = table["attributes"] & COMPRESSION_MASK
         self._prepare()
-        todo = _InflatedBatches(compressions.tolist(), *(table[one].tolist() for one in _FACTS))
+        todo = _InflatedBatches(compressions.tolist(), *(table[name].tolist() for name in _FACTS))
         bounds = np.zeros(len(table), np.int64)
         load_kernel("batches").bound_inflated(table, bounds)
         todo.bounds = bounds.tolist()
@@ -136,7 +135,7 @@ class Inflater:
             self._begin, self._room = address(room), room.data
 
     def _ask_codec(self, todo: _InflatedBatches, row: int) -> int:
-        """Inflate one batch; gives how many bytes it has then, 0 where it is refused."""
+        """Inflate one batch; return how many bytes it has then, 0 where it is refused."""
         begin, size = todo.positions[row] + HEADER_SIZE, todo.sizes[row] - HEADER_SIZE
         if todo.skipped[row] or not size:
             return 0
@@ -167,7 +166,7 @@ class Inflater:
         return size
 
 
-def _hold(table: Words, compressions: Words, ratio: int) -> None:
+def _hold(table: NumpyArray, compressions: NumpyArray, ratio: int) -> None:
     """Refuse compressed batches beyond ``ratio`` times their bytes, and bound their records."""
     rows = np.flatnonzero(compressions)
     most = table["size"][rows] * ratio
@@ -218,23 +217,23 @@ class RecordSelection:
     @property
     def limits(self) -> tuple[int, int, int, int]:
         """The lowest and highest offset, the lowest and highest timestamp."""
-        low = [INT64_MIN if one is None else one for one in (self.offsets[0], self.timestamps[0])]
-        high = [INT64_MAX if one is None else one for one in (self.offsets[1], self.timestamps[1])]
+        low = [INT64_MIN if end is None else end for end in (self.offsets[0], self.timestamps[0])]
+        high = [INT64_MAX if end is None else end for end in (self.offsets[1], self.timestamps[1])]
         return low[0], high[0], low[1], high[1]
 
     @property
     def has_ranges(self) -> bool:
-        """Whether there is a record that is not in the ranges."""
+        """Return whether there is a record that is not in the ranges."""
         return self.limits != (INT64_MIN, INT64_MAX, INT64_MIN, INT64_MAX)
 
     def keeps(self, record: Record) -> bool:
-        """Whether a record is in the ranges."""
+        """Return whether a record is in the ranges."""
         low, high, first, last = self.limits
         return low <= record.offset <= high and first <= record.timestamp <= last
 
 
 class RecordReader:
-    """Gives the records in data as Arrow record batches, in order; see `decode_records`.
+    """Yields the records in data as Arrow record batches, in order; see `decode_records`.
 
     A caller that lets go of each batch before the next needs no more memory than the first took.
 
@@ -264,7 +263,7 @@ class RecordReader:
         mode: Mode = "FAILFAST",
         partial: bool = False,
         cut: bool = False,
-        skips: Callable[[BatchHeaders], Words] | None = None,
+        skips: Callable[[BatchHeaders], NumpyArray] | None = None,
         hints: SizeHints | None = None,
     ) -> None:
         self.wanted = to_kind(wanted, "wanted", RecordSelection)
@@ -277,13 +276,13 @@ class RecordReader:
         self._is_cut = to_flag(cut, "cut")
         self._skips = skips
         self._mode: Mode = to_choice(mode, "mode", get_args(Mode))
-        self._data: Words = np.frombuffer(to_buffer(data), np.uint8)
+        self._data: NumpyArray = np.frombuffer(to_buffer(data), np.uint8)
         self._search = BatchSearch(_ReaderData(self._data))
         self._batches = load_kernel("batches")
         self._sums: RecordCounter | None = None
         self._ready: deque[pa.RecordBatch] = deque()
         # Batches that were found and are still to be read.
-        self._found: Words = np.empty(0, BATCH)
+        self._found: NumpyArray = np.empty(0, BATCH)
         # Where scanning found what is not for the kernels.
         self._other = -1
         self._inflater = Inflater(self._data, wanted.max_inflated, wanted.max_ratio)
@@ -291,7 +290,7 @@ class RecordReader:
         self._group = _FIRST_GROUP if hints is None else _GROUP
 
     def count_into(self, sums: RecordCounter) -> None:
-        """Have records counted, and not given: all but those of batches that kernels refuse.
+        """Count records instead of yielding them, but for those of batches that kernels refuse.
 
         What is given besides these are sums for which there was no more room.
         """
@@ -321,7 +320,7 @@ class RecordReader:
 
     # Batches of magic 2.
 
-    def _scan(self) -> Words:
+    def _scan(self) -> NumpyArray:
         """Find the next batches; none where the next is not for the kernels."""
         # No batch is smaller than its header.
         table = new_table(min(_TABLE, len(self._data) // HEADER_SIZE + 1))
@@ -330,14 +329,14 @@ class RecordReader:
             self._other = position
         return table[:count]
 
-    def _skip(self, table: Words) -> None:
+    def _skip(self, table: NumpyArray) -> None:
         """Mark the batches that are outside of what is wanted."""
         if self.wanted.has_ranges:
             self._batches.skip(table, *self.wanted.limits[:3])
         if self._skips is not None:
             table["is_skipped"] |= self._skips(headers_of(table))
 
-    def _read_group(self, batches: Words) -> None:
+    def _read_group(self, batches: NumpyArray) -> None:
         done = 0
         while done < len(batches):
             columns = self._sums or room_for(batches[done:], self.wanted, self.hints)
@@ -379,7 +378,7 @@ class RecordReader:
             records: Sequence[Record] = ()
             if batch is not None and is_read:
                 records = records_within(batch, self.wanted.max_ratio)
-            kept = [one for one in records if self.wanted.keeps(one)]
+            kept_records = [record for record in records if self.wanted.keeps(record)]
         except RecordError as error:
             is_sound = batches.position < len(taken)
             after = start + batches.position if is_sound else None
@@ -389,9 +388,9 @@ class RecordReader:
             self._end_within(size)
             return
         batch.position = start
-        counted = is_read and self._sums is not None and self._sums.add(batch, kept)
-        if kept and not counted:
-            self._ready.append(from_batch(batch, kept, self.wanted.columns))
+        counted = is_read and self._sums is not None and self._sums.add(batch, kept_records)
+        if kept_records and not counted:
+            self._ready.append(from_batch(batch, kept_records, self.wanted.columns))
         self.position = start + batches.position
 
     def _is_skipped(self, batch: RecordBatch, position: int) -> bool:
@@ -401,7 +400,7 @@ class RecordReader:
         offsets = (batch.base_offset, batch.last_offset)
         counted = (batch.producer_id, batch.record_count)
         header = (position, batch.size, *offsets, attributes, *counted)
-        headers = BatchHeaders(*(np.array([one], np.int64) for one in header))
+        headers = BatchHeaders(*(np.array([number], np.int64) for number in header))
         return bool(self._skips(headers)[0])
 
     def _end_within(self, declared: int | None) -> None:
@@ -434,8 +433,8 @@ class RecordReader:
         self.position = after
 
 
-def room_for(batches: Words, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
-    """Give room for what is wanted of the records of batches, which a kernel will fill."""
+def room_for(batches: NumpyArray, wanted: RecordSelection, hints: SizeHints) -> RecordColumnBuilder:
+    """Return room for the wanted columns of the records of batches; a kernel fills it."""
     bounds = load_kernel("batches").bounds(batches)
     return RecordColumnBuilder(
         wanted.columns, wanted.limits, bounds, hints, check_crc=wanted.check_crc
@@ -445,12 +444,12 @@ def room_for(batches: Words, wanted: RecordSelection, hints: SizeHints) -> Recor
 class _ReaderData:
     """The data of a reader, as what is searched for batches."""
 
-    def __init__(self, data: Words) -> None:
+    def __init__(self, data: NumpyArray) -> None:
         self._data = data
         self.size = len(data)
 
     def read(self, position: int, size: int) -> bytes:
-        """Give ``size`` bytes, or as many as there are."""
+        """Return ``size`` bytes, or as many as there are."""
         return self._data[position : position + size].tobytes()
 
 

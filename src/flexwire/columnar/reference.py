@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Iterator, Mapping
 
+    from flexwire.columnar.arrays import NumpyArray
     from flexwire.columnar.program import ColumnProgram
     from flexwire.schema.message_schemas import MessageLike
     from flexwire.wire.encoding import Encoding
 
-    Words = np.ndarray[Any, Any]
     # It takes the address of a run's words.
     Kernel = Callable[[int], int]
 
@@ -50,14 +50,14 @@ def read_row(schema: Schema, data: bytes, *, absent_are_null: bool) -> dict[str,
 
 def _row(plain: Mapping[str, Any], schema: Schema, *, absent_are_null: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for one in schema.fields:
-        if one.attribute in plain:
-            value = plain[one.attribute]
-        elif one.presence is Presence.ABSENT and absent_are_null:
+    for field in schema.fields:
+        if field.attribute in plain:
+            value = plain[field.attribute]
+        elif field.presence is Presence.ABSENT and absent_are_null:
             value = None
         else:
-            value = one.default
-        row[one.attribute] = _value(value, one.type, absent_are_null=absent_are_null)
+            value = field.default
+        row[field.attribute] = _value(value, field.type, absent_are_null=absent_are_null)
     unknown = plain.get(UNKNOWN_TAGGED_FIELDS, {})
     row[UNKNOWN_TAGGED_FIELDS] = raw_tagged_fields(unknown)
     return row
@@ -68,7 +68,7 @@ def _value(value: Any, kind: Type, *, absent_are_null: bool) -> Any:
         case _ if value is None:
             return None
         case ArrayType():
-            return [_value(one, kind.element, absent_are_null=absent_are_null) for one in value]
+            return [_value(item, kind.element, absent_are_null=absent_are_null) for item in value]
         case NullableStruct():
             return _row(value, kind.schema, absent_are_null=absent_are_null)
         case Schema():
@@ -90,14 +90,14 @@ def _plain(writer: Writer, row: Mapping[str, Any], schema: Schema) -> dict[str, 
     fields = schema.by_attribute
     plain: dict[str, Any] = {}
     for name, value in row.items():
-        one = fields.get(name)
+        field = fields.get(name)
         if name == UNKNOWN_TAGGED_FIELDS:
             plain[name] = _unknown(writer, value or [])
-        elif one is None:
+        elif field is None:
             plain |= {} if value is None else {name: value}
-        elif one.presence is not Presence.ABSENT or not (value is None or one.ignorable):
-            writer.path.append(one.json_name)
-            plain[name] = _plain_value(writer, value, one.type)
+        elif field.presence is not Presence.ABSENT or not (value is None or field.ignorable):
+            writer.path.append(field.json_name)
+            plain[name] = _plain_value(writer, value, field.type)
             writer.path.pop()
     return plain
 
@@ -119,7 +119,7 @@ def _plain_value(writer: Writer, value: Any, kind: Type) -> Any:
         case Uuid():
             return _uuid(writer, value)
         case ArrayType():
-            return [_plain_item(writer, at, one, kind.element) for at, one in enumerate(value)]
+            return [_plain_item(writer, at, item, kind.element) for at, item in enumerate(value)]
         case NullableStruct():
             return _plain(writer, value, kind.schema)
         case Schema():
@@ -152,7 +152,7 @@ REFUSED, TOO_LARGE = 1, 2
 
 
 class PermissiveResult(NamedTuple):
-    """What came of all rows: the values, and for each row of an error what it was."""
+    """The values of all rows, and the error of each row that has one."""
 
     values: Any
     errors: Any
@@ -161,15 +161,15 @@ class PermissiveResult(NamedTuple):
 class RowVersions:
     """The version of each row: one for all, or the rows' numbers in ``each`` of a few."""
 
-    def __init__(self, given: Any, rows: int) -> None:
+    def __init__(self, versions: Any, rows: int) -> None:
         self.each: list[int | None]
-        self.which: Words | None = None
-        if isinstance(given, int | np.integer):
-            self.each = [int(given)]
+        self.which: NumpyArray | None = None
+        if isinstance(versions, int | np.integer):
+            self.each = [int(versions)]
             return
-        array = pa.chunked_array([given]) if isinstance(given, pa.Array) else given
+        array = pa.chunked_array([versions]) if isinstance(versions, pa.Array) else versions
         if not isinstance(array, pa.ChunkedArray):
-            array = pa.chunked_array([pa.array(given)])
+            array = pa.chunked_array([pa.array(versions)])
         if len(array) != rows:
             raise ValueError(f"{rows} rows but {len(array)} versions")
         encoded = pa.concat_arrays(array.cast(pa.int64()).chunks or [pa.array([], pa.int64())])
@@ -178,14 +178,14 @@ class RowVersions:
         self.which = encoded.indices.to_numpy().astype(np.int32)
 
     def slice(self, begin: int, rows: int) -> RowVersions:
-        """Give the versions of some of the rows."""
+        """Return the versions of some of the rows."""
         part = RowVersions(0, rows)
         part.each = self.each
         part.which = None if self.which is None else self.which[begin : begin + rows]
         return part
 
     def of(self, row: int) -> int | None:
-        """Give the version of a row."""
+        """Return the version of a row."""
         return self.each[0 if self.which is None else self.which[row]]
 
 
@@ -207,14 +207,14 @@ class MessageRows(ABC):
         self.versions = versions
         self.encoding = encoding
         self.refused = np.zeros(len(data), np.uint8)
-        known: set[int] = set()
+        valid_versions: set[int] = set()
         for version in versions.each:
             with suppress(UnknownMessageError):
-                known.add(self._known(version))
-        self.known = tuple(sorted(known))
+                valid_versions.add(self._checked_version(version))
+        self.valid_versions = tuple(sorted(valid_versions))
 
-    def _known(self, version: int | None) -> int:
-        """Give a version that there is; raises `UnknownMessageError`."""
+    def _checked_version(self, version: int | None) -> int:
+        """Return a version that the message has; raise `UnknownMessageError` for others."""
         if version is None:
             raise UnknownMessageError("no version is given")
         self.served.schema(version, self.encoding)
@@ -222,14 +222,17 @@ class MessageRows(ABC):
 
     @abstractmethod
     def run(self, kernel: Kernel, first: int) -> tuple[pa.Array, int]:
-        """Do rows from ``first`` on, as many as one array can hold; gives the row to go on with."""
+        """Run the kernel over rows from ``first`` on, as many as one array can hold.
+
+        Return the array and the row to go on with.
+        """
 
     @abstractmethod
     def reference(self, schema: Schema, row: int) -> Any:
-        """Do one row with the reference executor; raises what is wrong with it."""
+        """Return one row by the reference executor; raise the error that it has."""
 
     def chunks(self, mode: Mode) -> Iterator[PermissiveResult]:
-        """Do all rows; raises the first error where ``mode`` says so."""
+        """Yield all rows in arrays; raise the first error in mode FAILFAST."""
         compiled, rows, first = self._kernel(), len(self.data), 0
         while first < rows:
             if compiled is None:
@@ -245,7 +248,7 @@ class MessageRows(ABC):
         return None if room is None else getattr(room, self.name)
 
     def _judge(self, values: pa.Array, first: int, mode: Mode) -> PermissiveResult:
-        """Have the reference executor do the rows that were refused, or say what is wrong."""
+        """Put in the rows that the kernel refused, by the reference executor, or their errors."""
         these = self.refused[first : first + len(values)]
         # To look for the highest takes a tenth of the time that it takes to look for all.
         refused = np.flatnonzero(these).tolist() if these.max(initial=0) else []
@@ -262,11 +265,11 @@ class MessageRows(ABC):
                     error.add_note(f"in row {first + index}")
                     raise
                 wrong[index] = error
-        told = 0 if mode == "FAILFAST" else len(values)
-        return PermissiveResult(_put(values, done), _errors(wrong, told))
+        rows = 0 if mode == "FAILFAST" else len(values)
+        return PermissiveResult(_put(values, done), _errors(wrong, rows))
 
     def _one(self, row: int) -> Any:
-        version = self._known(self.versions.of(row))
+        version = self._checked_version(self.versions.of(row))
         try:
             if self.refused[row] == TOO_LARGE:
                 _refuse_too_large()
@@ -280,9 +283,9 @@ class KernelRun:
 
     def __init__(self, rows: MessageRows, program: ColumnProgram, first: int) -> None:
         versions = rows.versions
-        entries = np.array([program.entry(one) for one in versions.each], np.int64)
+        entries = np.array([program.entry(version) for version in versions.each], np.int64)
         stack = np.zeros(program.stack, np.int64)
-        self._kept = entries, stack, versions.which, rows.refused
+        self._memory = entries, stack, versions.which, rows.refused
         self._words = np.zeros(L.CALL // 8, np.int64)
         self.put(
             {
@@ -303,11 +306,11 @@ class KernelRun:
             self._words[word // 8] = value
 
     def get(self, word: int) -> int:
-        """Give a word, which the kernel may have set."""
+        """Return a word of the run, which the kernel may have set."""
         return int(self._words[word // 8])
 
     def go(self, kernel: Kernel) -> int:
-        """Have the kernel begin, or go on; gives what it stopped for, 0 at the end."""
+        """Start the kernel, or let it go on; return why it stopped, 0 at the end."""
         return kernel(address(self._words))
 
 
@@ -318,24 +321,24 @@ def _refuse_too_large() -> NoReturn:
 def gather(
     data: Any, rows: Callable[[pa.Array, int], MessageRows], kind: pa.DataType, mode: Mode
 ) -> Any:
-    """Do an array or a chunked array; as it is, so is what becomes of it."""
-    made: list[PermissiveResult] = []
+    """Convert an array into an array, or a chunked array into a chunked array."""
+    results: list[PermissiveResult] = []
     begin = 0
     for chunk in data.chunks if isinstance(data, pa.ChunkedArray) else [data]:
         validate(chunk)
-        made += rows(chunk, begin).chunks(mode)
+        results += rows(chunk, begin).chunks(mode)
         begin += len(chunk)
     if isinstance(data, pa.ChunkedArray):
-        values = pa.chunked_array([one.values for one in made], kind)
-        errors = pa.chunked_array([one.errors for one in made], ERROR)
-    elif len(made) > 1:
+        values = pa.chunked_array([result.values for result in results], kind)
+        errors = pa.chunked_array([result.errors for result in results], ERROR)
+    elif len(results) > 1:
         raise CodecError(
             f"one column of them takes more than {program.MOST} bytes or elements; "
             "give a ChunkedArray, and get one"
         )
     else:
-        values = made[0].values if made else pa.array([], kind)
-        errors = made[0].errors if made else pa.array([], ERROR)
+        values = results[0].values if results else pa.array([], kind)
+        errors = results[0].errors if results else pa.array([], ERROR)
     return values if mode == "FAILFAST" else PermissiveResult(values, errors)
 
 
@@ -351,7 +354,7 @@ def _put(values: pa.Array, done: dict[int, Any]) -> pa.Array:
 def _errors(wrong: dict[int, FlexwireError], rows: int) -> pa.StructArray:
     if not wrong:
         return pa.nulls(rows, ERROR)
-    told = [
+    reasons = [
         {"reason": error.reason, "path": error.path, "offset": error.offset}
         if isinstance(error, CodecError)
         else {"reason": str(error), "path": "", "offset": None}
@@ -361,4 +364,4 @@ def _errors(wrong: dict[int, FlexwireError], rows: int) -> pa.StructArray:
     indices[list(wrong)] = np.arange(len(wrong))
     right = np.ones(rows, bool)
     right[list(wrong)] = False
-    return pa.array(told, ERROR).take(pa.array(indices, mask=right))
+    return pa.array(reasons, ERROR).take(pa.array(indices, mask=right))

@@ -67,7 +67,7 @@ _PRIMITIVES = {
 
 
 def message_type(message: MessageLike) -> pa.StructType:
-    """Give the type of a message's column: every field of every version that is served.
+    """Return the type of a message's column: every field of every version that is served.
 
     It does not depend on the versions that a batch happens to have, so batches stay alike.
     Raises `SpecError` where versions give a field types that have no common column, and for more
@@ -127,12 +127,12 @@ class _MessageColumns:
         return merge(path, [self.type(path, kind) for kind in kinds])
 
     def type(self, path: str, kind: FieldType) -> pa.DataType:
-        one = self.struct(path, kind.name) if kind.is_struct else _PRIMITIVES[kind.name]
-        return pa.list_(one) if kind.is_array else one
+        column_type = self.struct(path, kind.name) if kind.is_struct else _PRIMITIVES[kind.name]
+        return pa.list_(column_type) if kind.is_array else column_type
 
 
 def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """Give the type that holds values of all ``kinds``; `SpecError` where there is none."""
+    """Return the type that holds values of all ``kinds``; `SpecError` where there is none."""
     first = kinds[0]
     if all(kind.equals(first) for kind in kinds):
         return first
@@ -146,16 +146,18 @@ def merge(path: str, kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 
 def _merge_structs(path: str, kinds: Sequence[pa.StructType]) -> pa.StructType:
-    found: dict[str, list[pa.DataType]] = {}
-    for one in itertools.chain.from_iterable(kinds):
-        found.setdefault(one.name, []).append(one.type)
+    kinds_by_name: dict[str, list[pa.DataType]] = {}
+    for field in itertools.chain.from_iterable(kinds):
+        kinds_by_name.setdefault(field.name, []).append(field.type)
     # The raw tags stay last whatever the older specs add.
-    found[UNKNOWN_TAGGED_FIELDS] = found.pop(UNKNOWN_TAGGED_FIELDS)
-    return pa.struct([(name, merge(f"{path}.{name}", each)) for name, each in found.items()])
+    kinds_by_name[UNKNOWN_TAGGED_FIELDS] = kinds_by_name.pop(UNKNOWN_TAGGED_FIELDS)
+    return pa.struct(
+        [(name, merge(f"{path}.{name}", each)) for name, each in kinds_by_name.items()]
+    )
 
 
 def in_column(value: Any) -> Any:
-    """Give the value of a field that is neither an array nor a structure; None is null.
+    """Return the value of a field that is neither an array nor a structure; None is null.
 
     >>> in_column(uuid.UUID(int=1)), in_column(7), in_column(None)
     ('AAAAAAAAAAAAAAAAAAAAAQ', 7, None)
@@ -164,7 +166,7 @@ def in_column(value: Any) -> Any:
 
 
 def raw_tagged_fields(unknown: Mapping[int, bytes]) -> list[dict[str, Any]]:
-    """Give unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, by ascending tag.
+    """Return unknown tagged fields as a value of `RAW_TAGGED_FIELDS`, by ascending tag.
 
     >>> raw_tagged_fields({7: b"b", 2: b"a"})
     [{'tag': 2, 'data': b'a'}, {'tag': 7, 'data': b'b'}]
@@ -196,7 +198,7 @@ def validate_nulls(data: pa.Array, path: str) -> None:
 
 
 def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
-    """Give a column as another type; `EncodeError` where that loses something."""
+    """Return a column as another type; `EncodeError` where that loses something."""
     if data.type == kind:
         return data
     if not _is_flat(data.type):
@@ -208,7 +210,7 @@ def cast(data: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
 
 
 def as_list(data: pa.Array, path: str) -> pa.ListArray:
-    """Give a column of lists of any kind as one with int32 offsets."""
+    """Return a column of lists of any kind as one with int32 offsets."""
     kind = data.type
     if pa.types.is_list(kind):
         return data
@@ -218,7 +220,7 @@ def as_list(data: pa.Array, path: str) -> pa.ListArray:
 
 
 def _is_flat(kind: pa.DataType) -> bool:
-    """Whether a cast of the type follows nothing but the first and the last offset, if any."""
+    """Return whether a cast of the type follows no offset but the first and the last."""
     text = {pa.null(), pa.binary(), pa.string(), pa.large_binary(), pa.large_string()}
     return bool(kind in text or pa.types.is_primitive(kind))
 
@@ -246,7 +248,7 @@ class ColumnNode:
         self.is_text = kind in {pa.string(), pa.binary()}
         self.is_tagged_fields = bool(kind == RAW_TAGGED_FIELDS)
         if self.is_struct:
-            self.fields = {one.name: ColumnNode(tree, one.type, level) for one in kind}
+            self.fields = {field.name: ColumnNode(tree, field.type, level) for field in kind}
         elif self.is_list:
             self.items = tree.levels
             tree.levels += 1
@@ -256,11 +258,11 @@ class ColumnNode:
             self.width = max(8, kind.bit_width) // 8
 
     def use(self) -> None:
-        """Have the column filled, and those below it whose form every message gives."""
+        """Mark the column as filled, and the columns of raw tagged fields below it."""
         self.used = True
         if self.is_tagged_fields:
-            for one in (self.element, *self.element.fields.values()):
-                one.used = True
+            for node in (self.element, *self.element.fields.values()):
+                node.used = True
 
 
 class ColumnTree:
@@ -272,5 +274,5 @@ class ColumnTree:
         self.root = ColumnNode(self, kind, 0)
 
     def used(self) -> Iterator[ColumnNode]:
-        """Give the columns that a program fills, from the top down."""
-        return (one for one in self.nodes if one.used)
+        """Return the columns that a program fills, from the top down."""
+        return (node for node in self.nodes if node.used)

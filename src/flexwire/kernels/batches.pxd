@@ -24,7 +24,7 @@ from flexwire.kernels.cursor cimport (
 cdef extern from "crc32c.h" nogil:
     void crc32c_begin()
     uint32_t crc32c(const uint8_t *at, const uint8_t *end)
-    int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *found)
+    int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *crcs)
 
 cdef extern from *:
     """
@@ -250,22 +250,22 @@ cdef inline bint read_text(Cursor *record, Text *text, bint roomy) noexcept nogi
     return text.size < 0 or take(record, text.size) != NULL
 
 
-cdef inline bint read_fields(Cursor *record, Record *found, bint roomy) noexcept nogil:
+cdef inline bint read_fields(Cursor *record, Record *fields, bint roomy) noexcept nogil:
     """Read a record up to its headers. No bit of its attributes has a meaning yet."""
     return (
         take(record, 1) != NULL
-        and read_int64(record, &found.timestamp_delta, roomy)
-        and read_int32(record, &found.offset_delta, roomy)
-        and read_text(record, &found.key, roomy)
-        and read_text(record, &found.value, roomy)
-        and read_size(record, &found.headers, roomy)
-        and 0 <= found.headers <= left(record) // LEAST_HEADER
+        and read_int64(record, &fields.timestamp_delta, roomy)
+        and read_int32(record, &fields.offset_delta, roomy)
+        and read_text(record, &fields.key, roomy)
+        and read_text(record, &fields.value, roomy)
+        and read_size(record, &fields.headers, roomy)
+        and 0 <= fields.headers <= left(record) // LEAST_HEADER
     )
 
 
-cdef inline bint read_record(Cursor *record, Record *found, bint roomy) noexcept nogil:
+cdef inline bint read_record(Cursor *record, Record *fields, bint roomy) noexcept nogil:
     """Read a record up to its headers, if no sum with its timestamp delta overflows."""
-    return read_fields(record, found, roomy) and -HALF <= found.timestamp_delta < HALF
+    return read_fields(record, fields, roomy) and -HALF <= fields.timestamp_delta < HALF
 
 
 cdef inline bint begin_record(Cursor *batch, Cursor *record) noexcept nogil:
@@ -292,12 +292,12 @@ cdef inline bint pass_headers(Cursor *record, int64_t count) noexcept nogil:
     return record.at == record.end
 
 
-cdef inline bint walk_record(Cursor *batch, int64_t *budget, Record *found) noexcept nogil:
+cdef inline bint walk_record(Cursor *batch, int64_t *budget, Record *fields) noexcept nogil:
     """Read the next record of a batch; it has at most ``budget`` headers, which are passed."""
     cdef Cursor record
-    if unlikely(not begin_record(batch, &record) or not read_record(&record, found, False)):
+    if unlikely(not begin_record(batch, &record) or not read_record(&record, fields, False)):
         return False
-    if unlikely(found.headers > budget[0] or not pass_headers(&record, found.headers)):
+    if unlikely(fields.headers > budget[0] or not pass_headers(&record, fields.headers)):
         return False
-    budget[0] -= found.headers
+    budget[0] -= fields.headers
     return True

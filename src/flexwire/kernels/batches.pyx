@@ -1,5 +1,10 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Finds record batches of magic 2 in data, and says of a table of them what there is to read."""
+"""Finds record batches of magic 2 in bytes, and answers questions about a table of them.
+
+Takes bytes and a table, an array of `flexwire.columnar.batch_table.BATCH`. Fills a row for each
+batch: `scan` for one run of bytes, `scan_pieces` for many. `skip`, `group`, `bounds` and
+`bound_inflated` then read the table. What begins where a batch should begin and is not a whole sound
+batch of magic 2 is refused: `scan` stops there, and `scan_pieces` gives it a row of its own.
+"""
 
 from cpython.buffer cimport PyBuffer_Release
 from libc.stdint cimport int64_t, uint8_t, uint32_t
@@ -266,10 +271,10 @@ def bounds(table not None):
 
 def crcs(const uint8_t[::1] data):
     """Return the crc of data as each way computes it that this processor has: the fastest last."""
-    cdef uint32_t[3] found
+    cdef uint32_t[3] values
     cdef const uint8_t *at = &data[0] if data.shape[0] else NULL
-    cdef int count = crc32c_each_way(at, at + data.shape[0], found)
-    return [found[way] for way in range(count)]
+    cdef int count = crc32c_each_way(at, at + data.shape[0], values)
+    return [values[way] for way in range(count)]
 
 
 # What lz4 and zstd batches inflate to at most, as `flexwire.records.compression` says it.

@@ -6,20 +6,10 @@
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t
 from libc.string cimport memcpy
 
-from flexwire.kernels.cursor cimport (
-    LONGEST,
-    left,
-    load_int16,
-    load_int32,
-    load_int64,
-    load_uint16,
-    load_uint32,
-    unlikely,
-)
-
-# What a field is on the wire: `flexwire.columnar.operations` says it of each.
+# What a field is on the wire, after the types of fixed width in `cursor.pxd`;
+# `flexwire.columnar.operations` says it of each.
 cdef enum:
-    BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID, WIDENED
+    WIDENED = 9
     STRING, BYTES, NUMBERS, BULK, ARRAY, TABLE, NEXT, MARKER, TAGS, TAG, TAG_END
     FILL, CHECK, VALID, JUMP, END, REFUSE
 
@@ -32,8 +22,7 @@ cdef enum:
     NUMBER, DOUBLE, FLAG, TEXT, NO_TEXT, NO_ITEMS, NULL_ITEMS, NULL_NUMBER, PRESENT, MISSING
 
 cdef enum:
-    UUID_SIZE = 16
-    UUID_TEXT = 22
+    UUID_TEXT = 22         # letters
 
 # Columns and levels are told by how many bytes they stand behind the first.
 
@@ -181,34 +170,6 @@ cdef inline Column *column_at(Column *columns, int64_t distance) noexcept nogil:
 cdef inline Level *level_at(Run *run, int64_t distance) noexcept nogil:
     """Return the level that stands so many bytes behind the first."""
     return <Level *> (<char *> run.levels + distance)
-
-
-cdef inline int fixed_size(int64_t code) noexcept nogil:
-    """Return how many bytes a value of fixed width takes."""
-    if code <= INT8:
-        return 1
-    if code <= UINT16:
-        return 2
-    if code <= UINT32:
-        return 4
-    return UUID_SIZE if code == UUID else 8
-
-
-cdef inline int64_t load_number(int64_t code, const uint8_t *at) noexcept nogil:
-    """Return a number of any type whose bytes are there; of a double the bits."""
-    if code == INT32:
-        return load_int32(at)
-    if code == INT16:
-        return load_int16(at)
-    if code == INT8:
-        return <int8_t> at[0]
-    if code == BOOL:
-        return at[0]
-    if code == UINT16:
-        return load_uint16(at)
-    if code == UINT32:
-        return load_uint32(at)
-    return load_int64(at)
 
 
 cdef inline void store_native(uint8_t *at, int64_t width, int64_t value) noexcept nogil:

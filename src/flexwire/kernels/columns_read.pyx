@@ -1,100 +1,22 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Reads messages into columns: one kernel, driven by a program, for every message.
 
-Each operation checks all it needs, of the input and of the room in the columns, before it changes
-anything; so it can be run again once a column has grown. A row that is refused is taken back and
-becomes null.
+Takes the address of a `Run`: a program (`columns.pxd`), a binary column of messages, and columns with
+room. Each operation compares everything that it needs, of the input and of the room, before it
+changes anything. So an operation can run again after a column has grown. A row that the kernel
+refuses is taken back and becomes null; the caller has the reference read that row.
 """
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy
 
-from flexwire.kernels.columns cimport (
-    ARRAY,
-    BOOL,
-    BUFFER,
-    BULK,
-    BYTES,
-    DONE,
-    END,
-    FILL,
-    GROW_DATA,
-    GROW_LEVEL,
-    INT8,
-    INT16,
-    INT32,
-    INTERLEAVED,
-    JUMP,
-    MARKER,
-    NEXT,
-    NO_ITEMS,
-    NO_TEXT,
-    NULL_ITEMS,
-    NULL_NUMBER,
-    NUMBER,
-    NUMBERS,
-    PRESENT,
-    STRING,
-    TABLE,
-    TAG,
-    TAG_END,
-    TAGS,
-    TEXT,
-    UINT16,
-    UUID,
-    UUID_SIZE,
-    UUID_TEXT,
-    VALID,
-    WIDENED,
-    Branch,
-    Column,
-    Default,
-    FillOperation,
-    Frame,
-    KnownTag,
-    Level,
-    NumberRow,
-    NumbersOperation,
-    Operation,
-    Run,
-    Status,
-    TagsOperation,
-    column_at,
-    copy_text,
-    fixed_size,
-    level_at,
-    load_number,
-    store_native,
-)
-from flexwire.kernels.cursor cimport (
-    HIGHEST_TAG,
-    LONGEST_STRING,
-    VARLONG_GROUPS,
-    VARLONG_LAST,
-    Cursor,
-    Number,
-    gather,
-    left,
-    likely,
-    load_int16,
-    load_int32,
-    load_int64,
-    read_groups,
-    read_length,
-    read_varint,
-    signed,
-    take,
-    unlikely,
-)
+# The vocabularies that the file is written in: a program and its columns, and the wire.
+from flexwire.kernels.columns cimport *
+from flexwire.kernels.cursor cimport *
 
 cdef extern from "text.h" nogil:
     const uint64_t HIGH_BITS
     bint is_utf8(const uint8_t *at, int64_t size)
     void write_uuid_text(uint8_t *target, const uint8_t *source)
-
-cdef enum:
-    STRING_WIDTH = 2       # the bytes of a length that is not compact
-    WIDTH = 4
 
 # How an operation ended. One that is FULL left all as it was.
 cdef enum Ending:
@@ -241,7 +163,7 @@ cdef inline Ending read_value(
         return read_uuid(run, column, index, cursor)
     if kind == WIDENED:
         kind, width = operation.least, operation.width
-    at = take(cursor, fixed_size(kind))
+    at = take(cursor, width_of(kind))
     if unlikely(at == NULL):
         return REFUSED
     store_native(column.data + width * index, width, load_number(kind, at))
@@ -321,7 +243,7 @@ cdef inline uint8_t all_bits(const uint8_t *at, int64_t count, int64_t stride) n
     return bits
 
 
-cdef inline int width_of(int64_t kind) noexcept nogil:
+cdef inline int width_in_column(int64_t kind) noexcept nogil:
     """Return how many bytes a number takes in its column."""
     return 4 if kind == INT32 else 2 if kind == INT16 else 1 if kind <= INT8 else 8
 
@@ -357,7 +279,7 @@ cdef bint read_table(
             return False
         else:
             spread_numbers(
-                row.kind, column.data + width_of(row.kind) * first, count, at + row.place, stride
+                row.kind, column.data + width_in_column(row.kind) * first, count, at + row.place, stride
             )
         row += 1
     cursor.at = at + stride * count
@@ -508,24 +430,24 @@ cdef inline Ending read_tag(Run *run, Place *place) noexcept nogil:
     cdef TagsOperation *operation = <TagsOperation *> place.operation
     cdef Frame *frame = place.frame - 1
     cdef Cursor cursor = place.cursor
-    cdef const KnownTag *known = NULL
+    cdef const KnownTag *field = NULL
     cdef int64_t tag, size
     cdef Ending ending = next_tag(operation, frame, &cursor, &tag, &size)
     if ending != READ:
         return ending
     if frame.index < operation.known_count:
-        known = &operation.known[frame.index]
-    if known != NULL and (tag < 0 or known.tag < tag):
+        field = &operation.known[frame.index]
+    if field != NULL and (tag < 0 or field.tag < tag):
         # A known field that is not there; the header is read again after it.
-        ending = fill(run, known.defaults, known.count, place.index)
+        ending = fill(run, field.defaults, field.count, place.index)
         frame.index += ending == READ
     elif tag < 0:
         end_tags(run, operation, place.index)
         place.cursor, place.frame = cursor, frame
         place.operation += 1
-    elif known != NULL and known.tag == tag:
+    elif field != NULL and field.tag == tag:
         frame.left, frame.tag, frame.index = frame.left - 1, tag, frame.index + 1
-        place.operation = known.value
+        place.operation = field.value
         place.cursor.at, place.cursor.end = cursor.at, cursor.at + size
     else:
         ending = keep_unknown(run, operation, tag, cursor.at, size)

@@ -1,19 +1,12 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Writes columns as messages, or measures what they would take: one kernel for every message.
 
-Whatever is read is within its column: an offset is compared with what the column has before it is
-used. A row has no state but its own, so it begins anew once the output has grown.
+Takes the address of a `Run`: a program (`columns.pxd`), columns, and an output with room. An offset is
+compared with the size of its column before it is used, so nothing outside of a column is read. A row
+has no state but its own, so a row begins again after the output has grown. A row that the kernel
+refuses is empty in the output; the caller has the reference write that row.
 """
 
 from libc.stdint cimport (
-    INT8_MAX,
-    INT8_MIN,
-    INT16_MAX,
-    INT16_MIN,
-    INT32_MAX,
-    INT32_MIN,
-    UINT16_MAX,
-    UINT32_MAX,
     int8_t,
     int16_t,
     int32_t,
@@ -25,71 +18,9 @@ from libc.stdint cimport (
 )
 from libc.string cimport memcmp, memcpy, memmove
 
-from flexwire.kernels.columns cimport (
-    ARRAY,
-    BOOL,
-    BUFFER,
-    BULK,
-    BYTES,
-    CHECK,
-    DONE,
-    DOUBLE,
-    END,
-    FLAG,
-    GROW_DATA,
-    INT8,
-    INT16,
-    INT32,
-    INTERLEAVED,
-    MARKER,
-    MISSING,
-    NEXT,
-    NO_ITEMS,
-    NO_TEXT,
-    NULL_ITEMS,
-    NULL_NUMBER,
-    NUMBER,
-    NUMBERS,
-    PRESENT,
-    STRING,
-    TABLE,
-    TAG,
-    TAG_END,
-    TAGS,
-    UINT16,
-    UINT32,
-    UUID,
-    UUID_SIZE,
-    UUID_TEXT,
-    VALID,
-    WIDENED,
-    Column,
-    Default,
-    FillOperation,
-    NumberRow,
-    NumbersOperation,
-    Operation,
-    Run,
-    Status,
-    TagsOperation,
-    column_at,
-    copy_text,
-    fixed_size,
-)
-from flexwire.kernels.cursor cimport (
-    HIGHEST_TAG,
-    LONGEST_STRING,
-    groups_of,
-    likely,
-    spread,
-    store_uint16,
-    store_uint32,
-    store_uint32s,
-    store_uint64,
-    unlikely,
-    write_varint,
-    zigzag,
-)
+# The vocabularies that the file is written in: a program and its columns, and the wire.
+from flexwire.kernels.columns cimport *
+from flexwire.kernels.cursor cimport *
 
 cdef extern from "text.h" nogil:
     const uint64_t HIGH_BITS
@@ -114,7 +45,7 @@ cdef enum Ending:
     WRITTEN, REFUSED, FULL, ROW_DONE, OTHER
 
 # Where a run stands in an array, or in the tagged fields of a structure.
-cdef struct Frame:
+cdef struct WriteFrame:
     int64_t left           # elements; or the next unknown tagged field
     int64_t index          # outside of the array; or the next known tagged field
     int64_t last           # the end of the unknown tagged fields
@@ -123,7 +54,7 @@ cdef struct Frame:
 # Where a run stands. Where nothing is written, `at` is only counted.
 cdef struct Place:
     Operation *operation
-    Frame *frame
+    WriteFrame *frame
     int64_t index
     uint8_t *at
 
@@ -147,12 +78,12 @@ cdef inline uint8_t flag_of(const Column *column, int64_t index) noexcept nogil:
     return column.data[bit >> 3] >> (bit & 7) & 1
 
 
-cdef inline bint find_extent(const Column *column, int64_t index, Extent *found) noexcept nogil:
+cdef inline bint find_extent(const Column *column, int64_t index, Extent *extent) noexcept nogil:
     """Find where a text or array stands; False where it cannot stand there."""
     cdef int64_t end = column.offsets[index + 1]
-    found.begin = column.offsets[index]
-    found.length = end - found.begin
-    return found.begin >= 0 and found.length >= 0 and end <= column.capacity
+    extent.begin = column.offsets[index]
+    extent.length = end - extent.begin
+    return extent.begin >= 0 and extent.length >= 0 and end <= column.capacity
 
 
 cdef inline int64_t load_native(const Column *column, int64_t index) noexcept nogil:
@@ -280,31 +211,6 @@ cdef inline Ending write_text(
     return WRITTEN
 
 
-cdef inline bint is_in_range(int64_t kind, int64_t value) noexcept nogil:
-    """Return whether a number is one of an integer type."""
-    if kind == INT32:
-        return INT32_MIN <= value <= INT32_MAX
-    if kind == INT16:
-        return INT16_MIN <= value <= INT16_MAX
-    if kind == INT8:
-        return INT8_MIN <= value <= INT8_MAX
-    if kind == UINT16:
-        return 0 <= value <= UINT16_MAX
-    return kind != UINT32 or 0 <= value <= <int64_t> UINT32_MAX
-
-
-cdef inline void store_number(int64_t kind, uint8_t *at, int64_t value) noexcept nogil:
-    """Write a number of any type; of a double the bits."""
-    if kind <= INT8:
-        at[0] = <uint8_t> value
-    elif kind <= UINT16:
-        store_uint16(at, <uint16_t> value)
-    elif kind <= UINT32:
-        store_uint32(at, <uint32_t> value)
-    else:
-        store_uint64(at, <uint64_t> value)
-
-
 cdef Ending write_value(
     const Operation *operation, const Column *column, int64_t index, uint8_t **at, bint writing
 ) noexcept nogil:
@@ -331,7 +237,7 @@ cdef Ending write_value(
         return REFUSED
     if writing:
         store_number(kind, at[0], value)
-    at[0] += fixed_size(kind)
+    at[0] += width_of(kind)
     return WRITTEN
 
 
@@ -501,7 +407,7 @@ cdef bint is_unknown(const TagsOperation *operation, int64_t tag) noexcept nogil
 
 
 cdef int64_t unknown_tag(
-    const TagsOperation *operation, const Frame *frame, const Column *column
+    const TagsOperation *operation, const WriteFrame *frame, const Column *column
 ) noexcept nogil:
     """Return the next unknown tag, NO_TAG if there are no more, -1 for what cannot be written."""
     cdef int64_t item = frame.left
@@ -544,7 +450,7 @@ cdef inline int likely_header(int64_t form) noexcept nogil:
 
 
 cdef Ending open_tags(
-    Column *columns, const TagsOperation *operation, Frame *frame, int64_t index, uint8_t **at,
+    Column *columns, const TagsOperation *operation, WriteFrame *frame, int64_t index, uint8_t **at,
     bint writing, int64_t *count
 ) noexcept nogil:
     """Write how many tagged fields there are, and put them on the stack."""
@@ -571,7 +477,7 @@ cdef Ending open_tags(
 
 
 cdef Ending write_unknown(
-    Run *run, const TagsOperation *operation, Frame *frame, int64_t tag, uint8_t **at, bint writing
+    Run *run, const TagsOperation *operation, WriteFrame *frame, int64_t tag, uint8_t **at, bint writing
 ) noexcept nogil:
     """Write an unknown tagged field."""
     cdef const Column *data = column_at(run.columns, operation.column) + 3
@@ -594,7 +500,7 @@ cdef Ending write_unknown(
 
 
 cdef Ending end_known(
-    const TagsOperation *operation, const Frame *frame, uint8_t **at, bint writing
+    const TagsOperation *operation, const WriteFrame *frame, uint8_t **at, bint writing
 ) noexcept nogil:
     """Write the header of the known tagged field whose value ends here, and make room for it."""
     cdef int64_t tag = operation.known[frame.index - 1].tag
@@ -618,16 +524,16 @@ cdef inline Ending write_tag(Run *run, Place *place, bint writing) noexcept nogi
     """Do the operation TAG: go on with one tagged field, or after them."""
     cdef const TagsOperation *operation = <const TagsOperation *> place.operation
     cdef const Column *column = column_at(run.columns, operation.column)
-    cdef Frame *frame = place.frame - 1
+    cdef WriteFrame *frame = place.frame - 1
     cdef int64_t number = next_known(run.columns, operation, frame.index, place.index)
-    cdef int64_t known = NO_TAG
+    cdef int64_t known_tag = NO_TAG
     cdef int64_t tag = unknown_tag(operation, frame, column)
     if number < operation.known_count:
-        known = operation.known[number].tag
+        known_tag = operation.known[number].tag
     frame.index = number
     if tag < 0:
         return REFUSED
-    if known < tag:
+    if known_tag < tag:
         frame.index = number + 1
         frame.began = place.at
         place.at += likely_header(operation.form)
@@ -723,8 +629,8 @@ cdef inline Ending write_common(Run *run, Place *place, bint writing) noexcept n
     """Do what most of a message is: numbers, text, arrays of numbers, no tagged fields."""
     cdef Column *columns = run.columns
     cdef Operation *operation = place.operation
-    cdef Frame *frame = place.frame
-    cdef Frame *outer
+    cdef WriteFrame *frame = place.frame
+    cdef WriteFrame *outer
     cdef int64_t index = place.index
     cdef uint8_t *at = place.at
     cdef const Column *column
@@ -781,7 +687,7 @@ cdef inline Ending write_row(Run *run, int64_t row, uint8_t **at, bint writing) 
     if is_null(run.columns, row):
         return ROW_DONE
     place.operation = run.entries[run.which[row] if run.which != NULL else 0]
-    place.frame, place.index, place.at = <Frame *> run.stack, row, at[0]
+    place.frame, place.index, place.at = <WriteFrame *> run.stack, row, at[0]
     while ending == WRITTEN:
         ending = write_common(run, &place, writing)
         if ending == OTHER:

@@ -61,14 +61,14 @@ static uint32_t crc32c_moves[4];
 
 static inline CRC32C_TARGET uint64_t
 crc32c_three(uint64_t crc, const uint8_t *at, int size, const uint32_t *moves) {
-    uint64_t second = 0, third = 0, one, two, three;
+    uint64_t second = 0, third = 0, word_of_first, word_of_second, word_of_third;
     for (const uint8_t *stop = at + size; at < stop; at += 8) {
-        memcpy(&one, at, 8);
-        memcpy(&two, at + size, 8);
-        memcpy(&three, at + 2 * size, 8);
-        crc = CRC32C_STEP(crc, one);
-        second = CRC32C_STEP(second, two);
-        third = CRC32C_STEP(third, three);
+        memcpy(&word_of_first, at, 8);
+        memcpy(&word_of_second, at + size, 8);
+        memcpy(&word_of_third, at + 2 * size, 8);
+        crc = CRC32C_STEP(crc, word_of_first);
+        second = CRC32C_STEP(second, word_of_second);
+        third = CRC32C_STEP(third, word_of_third);
     }
     uint64_t moved = crc32c_multiply(crc, moves[1]) ^ crc32c_multiply(second, moves[0]);
     return CRC32C_STEP(0, moved) ^ third;
@@ -112,15 +112,15 @@ static inline CRC32C_WIDE __m512i crc32c_load(const uint8_t *at) { return _mm512
 static CRC32C_WIDE uint32_t crc32c_by_vectors(uint32_t crc, const uint8_t *at, const uint8_t *end) {
     if (end - at < CRC32C_BLOCK) return crc32c_by_instruction(crc, at, end);
     __m512i vectors[4], sum;
-    for (int one = 0; one < 4; one++) vectors[one] = crc32c_load(at + one * CRC32C_VECTOR);
+    for (int index = 0; index < 4; index++) vectors[index] = crc32c_load(at + index * CRC32C_VECTOR);
     vectors[0] = _mm512_xor_si512(vectors[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
     for (at += CRC32C_BLOCK; end - at >= CRC32C_BLOCK; at += CRC32C_BLOCK)
-        for (int one = 0; one < 4; one++)
-            vectors[one] = _mm512_xor_si512(crc32c_moved(vectors[one], crc32c_by[3]),
-                                            crc32c_load(at + one * CRC32C_VECTOR));
+        for (int index = 0; index < 4; index++)
+            vectors[index] = _mm512_xor_si512(crc32c_moved(vectors[index], crc32c_by[3]),
+                                            crc32c_load(at + index * CRC32C_VECTOR));
     sum = vectors[3];
-    for (int one = 0; one < 3; one++)
-        sum = _mm512_xor_si512(sum, crc32c_moved(vectors[one], crc32c_by[2 - one]));
+    for (int index = 0; index < 3; index++)
+        sum = _mm512_xor_si512(sum, crc32c_moved(vectors[index], crc32c_by[2 - index]));
     uint64_t last[8], moved[8], remainder;
     _mm512_storeu_si512(last, sum);
     _mm512_storeu_si512(moved, crc32c_moved(sum, crc32c_by[4]));
@@ -162,8 +162,8 @@ static void crc32c_begin(void) {
             crc32c_tables[table][byte] = before >> 8 ^ crc32c_tables[0][before & 0xFF];
         }
 #ifdef CRC32C_TARGET
-    for (int one = 0; one < 4; one++)
-        crc32c_moves[one] = crc32c_power(8 * (one < 2 ? CRC32C_LONG : CRC32C_SHORT) * (one % 2 + 1) - 33);
+    for (int index = 0; index < 4; index++)
+        crc32c_moves[index] = crc32c_power(8 * (index < 2 ? CRC32C_LONG : CRC32C_SHORT) * (index % 2 + 1) - 33);
     if (crc32c_is_there()) crc32c_add = crc32c_by_instruction;
 #endif
 #ifdef CRC32C_WIDE
@@ -177,14 +177,14 @@ static inline uint32_t crc32c(const uint8_t *at, const uint8_t *end) {
 }
 
 /* What each way that this processor has comes to, tables first; returns how many there are. */
-static inline int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *found) {
+static inline int crc32c_each_way(const uint8_t *at, const uint8_t *end, uint32_t *crcs) {
     int count = 0;
-    found[count++] = ~crc32c_by_tables(~0u, at, end);
+    crcs[count++] = ~crc32c_by_tables(~0u, at, end);
 #ifdef CRC32C_TARGET
-    if (crc32c_is_there()) found[count++] = ~crc32c_by_instruction(~0u, at, end);
+    if (crc32c_is_there()) crcs[count++] = ~crc32c_by_instruction(~0u, at, end);
 #endif
 #ifdef CRC32C_WIDE
-    if (crc32c_is_there() && crc32c_is_wide()) found[count++] = ~crc32c_by_vectors(~0u, at, end);
+    if (crc32c_is_there() && crc32c_is_wide()) crcs[count++] = ~crc32c_by_vectors(~0u, at, end);
 #endif
     return count;
 }

@@ -43,6 +43,16 @@ cdef extern from "cursor.h" nogil:
     # NULL where it is refused.
     Number read_groups(const uint8_t *at, const uint8_t *end, int groups, int last)
 
+# The types of fixed width, from one byte to sixteen, so that a comparison finds the width. The
+# programs of columns and of objects go on from here with codes of their own.
+cdef enum:
+    BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID
+
+cdef enum:
+    UUID_SIZE = 16
+    STRING_WIDTH = 2       # the bytes of a string's length that is not compact
+    WIDTH = 4              # of any other length or count that is not compact
+
 cdef enum:
     HIGHEST_TAG = 0x7FFFFFFF
     LONGEST = 0x7FFFFFFF
@@ -69,17 +79,75 @@ cdef inline const uint8_t *take(Cursor *cursor, int64_t count) noexcept nogil:
 
 cdef inline bint read_varint(Cursor *cursor, uint64_t *number) noexcept nogil:
     """Read an unsigned varint: most have one byte."""
-    cdef Number found
+    cdef Number varint
     if likely(cursor.at < cursor.end and cursor.at[0] < 0x80):
         number[0] = cursor.at[0]
         cursor.at += 1
         return True
-    found = read_groups(cursor.at, cursor.end, VARINT_GROUPS, VARINT_LAST)
-    if found.after == NULL:
+    varint = read_groups(cursor.at, cursor.end, VARINT_GROUPS, VARINT_LAST)
+    if varint.after == NULL:
         return False
-    number[0] = found.value
-    cursor.at = found.after
+    number[0] = varint.value
+    cursor.at = varint.after
     return True
+
+
+cdef inline int width_of(int64_t kind) noexcept nogil:
+    """Return how many bytes a value of fixed width takes on the wire."""
+    if kind <= INT8:
+        return 1
+    if kind <= UINT16:
+        return 2
+    if kind <= UINT32:
+        return 4
+    return UUID_SIZE if kind == UUID else 8
+
+
+cdef inline int64_t load_number(int64_t kind, const uint8_t *at) noexcept nogil:
+    """Return a number of any type whose bytes are there; of a double the bits."""
+    if kind == INT32:
+        return load_int32(at)
+    if kind == INT16:
+        return load_int16(at)
+    if kind == INT8:
+        return <int8_t> at[0]
+    if kind == BOOL:
+        return at[0]
+    if kind == UINT16:
+        return load_uint16(at)
+    if kind == UINT32:
+        return load_uint32(at)
+    return load_int64(at)
+
+
+cdef inline bint is_in_range(int64_t kind, int64_t value) noexcept nogil:
+    """Return whether an integer type has a number."""
+    if kind == INT32:
+        return value == <int32_t> value
+    if kind == INT16:
+        return value == <int16_t> value
+    if kind == INT8:
+        return value == <int8_t> value
+    if kind == UINT16:
+        return value == <uint16_t> value
+    if kind == UINT32:
+        return value == <uint32_t> value
+    return True
+
+
+cdef inline uint8_t *store_number(int64_t kind, uint8_t *at, int64_t value) noexcept nogil:
+    """Write a number of any type, of a double the bits; return where it ends."""
+    if kind <= INT8:
+        at[0] = <uint8_t> value
+        return at + 1
+    if kind <= UINT16:
+        store_uint16(at, <uint16_t> value)
+        return at + 2
+    if kind <= UINT32:
+        store_uint32(at, <uint32_t> value)
+        return at + 4
+    store_uint64(at, <uint64_t> value)
+    return at + 8
 
 
 cdef inline int64_t signed(uint64_t raw) noexcept nogil:
@@ -95,7 +163,7 @@ cdef inline bint read_zigzag(
     Where it is ``roomy`` a byte or two behind the end may be read, and the caller looks later
     whether the cursor is beyond it.
     """
-    cdef Number found
+    cdef Number varint
     if likely((roomy or cursor.end - cursor.at > 0) and cursor.at[0] < 0x80):
         raw[0] = cursor.at[0]
         cursor.at += 1
@@ -104,11 +172,11 @@ cdef inline bint read_zigzag(
         raw[0] = cursor.at[0] & 0x7F | <uint64_t> cursor.at[1] << 7
         cursor.at += 2
         return True
-    found = read_groups(cursor.at, cursor.end, groups, last)
-    if found.after == NULL:
+    varint = read_groups(cursor.at, cursor.end, groups, last)
+    if varint.after == NULL:
         return False
-    raw[0] = found.value
-    cursor.at = found.after
+    raw[0] = varint.value
+    cursor.at = varint.after
     return True
 
 

@@ -1,12 +1,13 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Segments that follow one another, cut into frames.
+"""Cuts TCP segments that follow one another into frames.
 
-`plan` looks how many segments of each connection can be taken: those that are the next of their
-end or begin with bytes that came before, whole, without a turn of the connection (SYN, FIN, RST),
-that acknowledge only what was seen, and whose frames have a length that a frame can have; or that
-surely begin no frame, where none is known to begin. Bytes come again where two hosts captured a
-connection, and are only counted. `plan` says how many bytes and frames the segments give, so that
-room can be made; then `join` takes them. A segment that is not such is the reference's.
+Takes the columns of a chunk of segments, ordered by connection. `plan` finds how many segments of each
+connection the kernel takes, and how many bytes and frames these give. The caller makes that room, and
+`join` then takes the segments. The kernel takes a segment that is the next of its end, or begins with
+bytes that came before. The segment has to be whole, must not turn the connection (SYN, FIN, RST),
+may acknowledge only what was seen, and its frames have lengths that a frame can have. Where no frame
+is known to begin, the kernel takes a segment that surely begins none. Bytes come twice where two hosts
+captured a connection; they are only counted. The first other segment of a connection is refused, and
+Python objects read on from there.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t

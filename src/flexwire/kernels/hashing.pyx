@@ -1,5 +1,7 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Hashes the values of a column of bytes, and says of each whether it is UTF-8."""
+"""Hashes the values of a column of bytes, and says of each value whether it is UTF-8.
+
+Takes any column with int32 offsets, and refuses none. The caller has checked the offsets.
+"""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 

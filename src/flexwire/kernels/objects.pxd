@@ -64,8 +64,8 @@ cdef extern from "objects.h":
     PyObject *PyErr_Occurred()
     # Takes the item over.
     void PyList_SET_ITEM(PyObject *list, Py_ssize_t index, PyObject *item)
-    PyObject **place(PyObject *object, Py_ssize_t slot)
-    object given(PyObject *object)
+    PyObject **field_at(PyObject *object, Py_ssize_t slot)
+    object as_object(PyObject *object)
     ctypedef void *PyCFunction
     ctypedef struct PyMethodDef:
         const char *ml_name
@@ -77,9 +77,12 @@ cdef extern from "objects.h":
     PyCFunction as_method(void *function)
     object PyCFunction_NewEx(PyMethodDef *method, object itself, PyObject *module)
 
-cdef enum Code:
-    BOOL, INT8, INT16, UINT16, INT32, UINT32, INT64, FLOAT64, UUID
-    STRING, BYTES, ARRAY, STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT
+# What a field is, after the types of fixed width in `cursor.pxd`.
+ctypedef int Code
+
+cdef enum:
+    STRING = 9
+    BYTES, ARRAY, STRUCT, NULLABLE_STRUCT, TAGGED_STRUCT
 
 # How a field is made that was not on the wire.
 cdef enum Making:
@@ -91,9 +94,6 @@ cdef enum Default:
 
 cdef enum:
     MOST_TAGS = 64         # those that are present are the bits of a number
-    STRING_WIDTH = 2       # of a length that is not compact, in bytes
-    WIDTH = 4
-    UUID_SIZE = 16
 
 cdef struct Field:
     Code code
@@ -139,7 +139,7 @@ cdef class Program:
     cdef PyObject *borrowed(self, value) except NULL
     cdef const Structure *structure(self, schema) except NULL
     cdef Field *fields(self, schema_fields, slots) except NULL
-    cdef int default(self, Field *made, field) except -1
+    cdef int default(self, Field *row, field) except -1
     cdef Filling *fillings(self, cls, slots, names) except NULL
 
 
@@ -151,7 +151,27 @@ cdef class Call:
 
 
 cdef dict slots_of(cls)
-cdef object refused(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names)
+cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names)
+
+
+cdef inline PyMethodDef method(const char *name, void *function) noexcept:
+    """Return the definition of a function that takes its arguments side by side (METH_FASTCALL)."""
+    cdef PyMethodDef definition
+    definition.ml_name, definition.ml_meth = name, as_method(function)
+    definition.ml_flags, definition.ml_doc = METH_FASTCALL, NULL
+    return definition
+
+
+cdef inline PyObject *make_list(Py_ssize_t count) noexcept:
+    """Make a list of so many empty places; a new reference, or NULL.
+
+    What kernels make are trees, as their classes say with gc=False, so the collector need not look
+    at them. The list is untracked while it is empty: the collector shows other threads what it knows.
+    """
+    cdef PyObject *items = PyList_New(count)
+    if items != NULL:
+        PyObject_GC_UnTrack(items)
+    return items
 
 
 cdef inline bint to_int64(PyObject *value, int64_t *number) noexcept:

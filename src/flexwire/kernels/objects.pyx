@@ -1,5 +1,9 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
-"""From a schema and its classes to the program that reads and writes their objects."""
+"""Makes the program that reads and writes the objects of a message version.
+
+Takes a resolved schema and the classes of its structures. `UnsuitableError` refuses a schema or class
+that the kernels do not know: tagged fields in another form than Kafka's, more than `MOST_TAGS` tags,
+and classes whose objects hold more than their fields. Such messages run in Python.
+"""
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
@@ -9,50 +13,12 @@ import uuid
 
 import msgspec
 
-from flexwire.kernels.objects cimport (
-    ARRAY,
-    BOOL,
-    BYTES,
-    CALLED,
-    EMPTY_BYTES,
-    EMPTY_LIST,
-    EQUAL,
-    FLOAT64,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
-    MOST_TAGS,
-    NEVER,
-    NEW_DICT,
-    NEW_LIST,
-    NULL_VALUE,
-    NULLABLE_STRUCT,
-    NUMBER,
-    REAL,
-    SAME,
-    SHARED,
-    STRING,
-    STRUCT,
-    TAGGED_STRUCT,
-    UINT16,
-    UINT32,
-    UUID,
-    Code,
-    Field,
-    Filling,
-    PyErr_Clear,
-    PyErr_ExceptionMatches,
-    PyErr_Occurred,
-    PyObject_Vectorcall,
-    Structure,
-    given,
-    place,
-)
+# The types of fixed width; what is of `objects.pxd` is here without being imported.
+from flexwire.kernels.cursor cimport *
 
 from flexwire.wire.schema import NullableStruct, Presence, Schema, struct_of
 from flexwire.wire.tags import TagForm
-from flexwire.wire.types import Array, Boolean, Bytes, Float64, Integer, String, Uuid
+from flexwire.wire.types import ArrayType, Boolean, Bytes, Float64, Integer, String, Uuid
 
 
 cdef extern from "Python.h":
@@ -68,7 +34,7 @@ class UnsuitableError(Exception):
     """A schema or class that the kernels do not take; Python's code does."""
 
 
-cdef object refused(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names):
+cdef object call_fallback(PyObject *fallback, PyObject **arguments, size_t count, PyObject *names):
     """Call what judges a refusal, with the arguments of the call that was refused.
 
     An error that is set was only the reason; what is no `Exception`, an interrupt, is the caller's.
@@ -77,7 +43,7 @@ cdef object refused(PyObject *fallback, PyObject **arguments, size_t count, PyOb
     if PyErr_Occurred() == NULL or PyErr_ExceptionMatches(<PyObject *> Exception):
         PyErr_Clear()
         answer = PyObject_Vectorcall(fallback, arguments, count, names)
-    return given(answer)
+    return as_object(answer)
 
 
 # Where a class keeps its fields.
@@ -91,7 +57,7 @@ cdef Py_ssize_t slot_of(whole, mark) except -1:
     """Return the offset at which an object keeps a mark that nothing else holds."""
     cdef Py_ssize_t slot
     for slot in range(FIRST_SLOT, size_of(type(whole)), SLOT):
-        if place(<PyObject *> whole, slot)[0] == <PyObject *> mark:
+        if field_at(<PyObject *> whole, slot)[0] == <PyObject *> mark:
             return slot
     raise UnsuitableError(f"the fields of {type(whole)} are not where they were")
 
@@ -122,12 +88,13 @@ _INTEGERS = {
     "INT8": INT8, "INT16": INT16, "UINT16": UINT16, "INT32": INT32, "UINT32": UINT32, "INT64": INT64,
 }
 _OTHERS = {
-    Boolean: BOOL, Float64: FLOAT64, Uuid: UUID, String: STRING, Bytes: BYTES, Array: ARRAY,
+    Boolean: BOOL, Float64: FLOAT64, Uuid: UUID, String: STRING, Bytes: BYTES, ArrayType: ARRAY,
     Schema: STRUCT,
 }
 
 
-cdef Code code_of(kind) except *:
+cdef Code code_of(kind) except -1:
+    """Return what a type of the wire is in a program."""
     if isinstance(kind, Integer):
         return _INTEGERS[kind.name]
     if isinstance(kind, NullableStruct):
@@ -160,7 +127,7 @@ cdef class Program:
 
     cdef const Structure *structure(self, schema) except NULL:
         """Return a structure, made the first time that its schema is seen."""
-        cdef Structure *made
+        cdef Structure *structure
         if schema.name in self.structures:
             return <const Structure *> <size_t> self.structures[schema.name]
         if schema.flexible and schema.form is not TagForm.SECTION:
@@ -173,80 +140,80 @@ cdef class Program:
         absent = [field for field in schema.absent if not field.ignorable]
         on_wire = {field.attribute for field in schema.inline}
         others = [name for name in names if name not in on_wire]
-        made = <Structure *> self.room(sizeof(Structure))
-        made.type = <PyTypeObject *> cls
-        made.flexible = schema.flexible
-        made.unknown_slot = slots[names[len(names) - 1]]
-        made.field_count, made.fields = len(schema.inline), self.fields(schema.inline, slots)
-        made.tagged_count, made.tagged = len(tagged), self.fields(tagged, slots)
-        made.absent_count, made.absent = len(absent), self.fields(absent, slots)
-        made.filling_count, made.fillings = len(others), self.fillings(cls, slots, others)
-        made.refused_count = len(refused)
-        made.refused_tags = <uint64_t *> self.room(len(refused) * sizeof(uint64_t))
+        structure = <Structure *> self.room(sizeof(Structure))
+        structure.type = <PyTypeObject *> cls
+        structure.flexible = schema.flexible
+        structure.unknown_slot = slots[names[len(names) - 1]]
+        structure.field_count, structure.fields = len(schema.inline), self.fields(schema.inline, slots)
+        structure.tagged_count, structure.tagged = len(tagged), self.fields(tagged, slots)
+        structure.absent_count, structure.absent = len(absent), self.fields(absent, slots)
+        structure.filling_count, structure.fillings = len(others), self.fillings(cls, slots, others)
+        structure.refused_count = len(refused)
+        structure.refused_tags = <uint64_t *> self.room(len(refused) * sizeof(uint64_t))
         for index, tag in enumerate(refused):
-            made.refused_tags[<int> index] = tag
-        self.structures[schema.name] = <size_t> made
-        return made
+            structure.refused_tags[<int> index] = tag
+        self.structures[schema.name] = <size_t> structure
+        return structure
 
     cdef Field *fields(self, schema_fields, slots) except NULL:
         """Return what some fields are."""
-        cdef Field *made = <Field *> self.room(len(schema_fields) * sizeof(Field))
-        cdef Field *one
+        cdef Field *rows = <Field *> self.room(len(schema_fields) * sizeof(Field))
+        cdef Field *row
         for index, field in enumerate(schema_fields):
-            one, kind = &made[<int> index], field.type
-            one.code, one.slot = code_of(kind), slots[field.attribute]
-            one.nullable, one.compact = field.nullable, getattr(kind, "compact", False)
-            one.tag = 0 if field.tag is None else field.tag
-            if isinstance(kind, Array):
-                one.element = code_of(kind.element)
+            row, kind = &rows[<int> index], field.type
+            row.code, row.slot = code_of(kind), slots[field.attribute]
+            row.nullable, row.compact = field.nullable, getattr(kind, "compact", False)
+            row.tag = 0 if field.tag is None else field.tag
+            if isinstance(kind, ArrayType):
+                row.element = code_of(kind.element)
             inner = struct_of(kind)
             if inner is not None and field.presence is not Presence.ABSENT:
-                one.inner = self.structure(inner)
-            self.default(one, field)
-        return made
+                row.inner = self.structure(inner)
+            self.default(row, field)
+        return rows
 
-    cdef int default(self, Field *made, field) except -1:
+    cdef int default(self, Field *row, field) except -1:
         """Say what a value is compared with to know whether it is the default."""
         value, inner = field.default, struct_of(field.type)
         if value is None:
-            made.at_default = NULL_VALUE
+            row.at_default = NULL_VALUE
         elif isinstance(value, bool):
-            made.at_default, made.value = SAME, self.borrowed(value)
-        elif isinstance(field.type, Array):
-            made.at_default = EMPTY_LIST
+            row.at_default, row.value = SAME, self.borrowed(value)
+        elif isinstance(field.type, ArrayType):
+            row.at_default = EMPTY_LIST
         elif isinstance(value, bytes):
-            made.at_default = EMPTY_BYTES
+            row.at_default = EMPTY_BYTES
         elif isinstance(value, float):
-            made.at_default, made.real = REAL, value
+            row.at_default, row.real = REAL, value
         elif isinstance(value, int):
-            made.at_default, made.number = NUMBER, value
+            row.at_default, row.number = NUMBER, value
         elif inner is None:
-            made.at_default, made.value = EQUAL, self.borrowed(value)
+            row.at_default, row.value = EQUAL, self.borrowed(value)
         else:
             fresh = self.classes[inner.name]()
-            made.at_default, made.value = EQUAL, self.borrowed(fresh)
+            row.at_default, row.value = EQUAL, self.borrowed(fresh)
             # NaN is unlike itself, and a structure that has it by default unlike its default.
             if not field.is_default(msgspec.to_builtins(fresh, builtin_types=(bytes, uuid.UUID))):
-                made.at_default = NEVER
+                row.at_default = NEVER
         return 0
 
     cdef Filling *fillings(self, cls, slots, names) except NULL:
         """Return how the fields of these names are made where they were not on the wire."""
-        cdef Filling *made = <Filling *> self.room(len(names) * sizeof(Filling))
-        cdef Filling *one
+        cdef Filling *rows = <Filling *> self.room(len(names) * sizeof(Filling))
+        cdef Filling *row
         fresh = cls()
         for index, name in enumerate(names):
-            one, value = &made[<int> index], getattr(fresh, name)
-            one.slot = slots[name]
+            row, value = &rows[<int> index], getattr(fresh, name)
+            row.slot = slots[name]
             if isinstance(value, list):
-                one.how = NEW_LIST
+                row.how = NEW_LIST
             elif isinstance(value, dict):
-                one.how = NEW_DICT
+                row.how = NEW_DICT
             elif isinstance(value, msgspec.Struct):
-                one.how, one.value = CALLED, self.borrowed(type(value))
+                row.how, row.value = CALLED, self.borrowed(type(value))
             else:
-                one.how, one.value = SHARED, self.borrowed(value)
-        return made
+                row.how, row.value = SHARED, self.borrowed(value)
+        return rows
 
 
 @cython.final

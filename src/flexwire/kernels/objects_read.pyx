@@ -1,9 +1,9 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
 """Reads messages into Python objects: one kernel, driven by a program, for every message.
 
-Each length is compared with the bytes that remain before it is used. An object is put into its place
-as soon as it is made, in its list or where its class keeps it; places not yet filled are empty. So
-what is refused is let go as a whole, by its root, and the fallback, which is Python, judges it.
+Takes bytes, of exactly that class, which are one whole message. Each length is compared with the bytes
+that remain before it is used. An object is put into its place as soon as it exists, in its list or
+where its class keeps it. Places that are not filled yet are empty. So a message that is refused is
+let go whole, by its root. The fallback, which is Python, then judges the same arguments.
 """
 
 cimport cython
@@ -13,84 +13,9 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 import sys
 import uuid
 
-from flexwire.kernels.cursor cimport (
-    HIGHEST_TAG,
-    LONGEST_STRING,
-    Cursor,
-    left,
-    load_float64,
-    load_int16,
-    load_int32,
-    load_int64,
-    load_uint16,
-    load_uint32,
-    read_length,
-    read_varint,
-    take,
-    unlikely,
-)
-from flexwire.kernels.objects cimport (
-    ARRAY,
-    BOOL,
-    BYTES,
-    FLOAT64,
-    INT16,
-    INT32,
-    INT64,
-    INT8,
-    METH_FASTCALL,
-    METH_KEYWORDS,
-    NEW_DICT,
-    NEW_LIST,
-    SHARED,
-    STRING,
-    STRING_WIDTH,
-    STRUCT,
-    TAGGED_STRUCT,
-    UINT16,
-    UINT32,
-    UUID,
-    UUID_INT,
-    UUID_IS_SAFE,
-    UUID_SIZE,
-    WIDTH,
-    Call,
-    Code,
-    Field,
-    Filling,
-    Program,
-    PyBool_FromLong,
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-    PyCFunction_NewEx,
-    PyDict_New,
-    PyDict_SetItem,
-    PyFloat_FromDouble,
-    PyGC_Disable,
-    PyGC_Enable,
-    PyList_New,
-    PyList_SET_ITEM,
-    PyLong_FromLongLong,
-    PyMethodDef,
-    PyObject_CallNoArgs,
-    PyObject_CallOneArg,
-    PyObject_GC_UnTrack,
-    PyTuple_GET_ITEM,
-    PyTuple_GET_SIZE,
-    PyType_GenericAlloc,
-    PyUnicode_DecodeUTF8,
-    Py_NewRef,
-    Py_XDECREF,
-    Structure,
-    as_method,
-    given,
-    is_refused,
-    place,
-    refused,
-    to_int64,
-)
+# The vocabularies that the file is written in: the wire, and a program over objects.
+from flexwire.kernels.cursor cimport *
+from flexwire.kernels.objects cimport *
 
 cdef enum:
     NULL_LENGTH = -1
@@ -105,56 +30,34 @@ cdef object VERSION = sys.intern("version")
 
 # Numbers and text.
 
-cdef inline int width_of(Code code) noexcept:
-    """Return the bytes of a number."""
-    if code <= INT8:
-        return 1
-    if code <= UINT16:
-        return 2
-    if code <= UINT32:
-        return 4
-    return UUID_SIZE if code == UUID else 8
-
-
 cdef inline PyObject *make_number(Code code, const uint8_t *at) noexcept:
-    """Make what stands at an address where all its bytes are."""
-    if code == INT32:
-        return PyLong_FromLongLong(load_int32(at))
-    if code == INT16:
-        return PyLong_FromLongLong(load_int16(at))
-    if code == INT64:
-        return PyLong_FromLongLong(load_int64(at))
+    """Make the object of a value of fixed width, whose bytes are there; a new reference, or NULL."""
+    # Most are integers, which stand side by side among the codes.
+    if INT8 <= code <= INT64:
+        return PyLong_FromLongLong(load_number(code, at))
     if code == BOOL:
         return PyBool_FromLong(at[0]) if at[0] <= 1 else NULL
-    if code == INT8:
-        return PyLong_FromLongLong(<signed char> at[0])
-    if code == UINT16:
-        return PyLong_FromLongLong(load_uint16(at))
-    if code == UINT32:
-        return PyLong_FromLongLong(load_uint32(at))
-    if code == FLOAT64:
-        return PyFloat_FromDouble(load_float64(at))
-    return make_uuid(at)
+    return PyFloat_FromDouble(load_float64(at)) if code == FLOAT64 else make_uuid(at)
 
 
 cdef PyObject *make_uuid(const uint8_t *at) noexcept:
     """Make a UUID of 16 bytes, as its constructor does."""
-    cdef PyObject *made = NULL
+    cdef PyObject *result = NULL
     cdef PyObject *raw = PyBytes_FromStringAndSize(<const char *> at, UUID_SIZE)
     cdef PyObject *number = NULL
     if raw != NULL:
         number = PyObject_CallOneArg(<PyObject *> FROM_BYTES, raw)
         Py_XDECREF(raw)
     if number != NULL:
-        made = PyType_GenericAlloc(<PyTypeObject *> UUID_CLASS, 0)
-        if made == NULL:
+        result = PyType_GenericAlloc(<PyTypeObject *> UUID_CLASS, 0)
+        if result == NULL:
             Py_XDECREF(number)
-    if made != NULL:
+    if result != NULL:
         # It holds a number and a name: nothing that the collector could find.
-        PyObject_GC_UnTrack(made)
-        place(made, UUID_INT)[0] = number
-        place(made, UUID_IS_SAFE)[0] = Py_NewRef(<PyObject *> UNKNOWN)
-    return made
+        PyObject_GC_UnTrack(result)
+        field_at(result, UUID_INT)[0] = number
+        field_at(result, UUID_IS_SAFE)[0] = Py_NewRef(<PyObject *> UNKNOWN)
+    return result
 
 
 cdef inline PyObject *read_number(Cursor *cursor, Code code) noexcept:
@@ -196,12 +99,9 @@ cdef bint read_array(Cursor *cursor, const Field *field, PyObject **where) noexc
     # Every element has a byte at least.
     if count > left(cursor):
         return False
-    where[0] = PyList_New(count)
+    where[0] = make_list(count)
     if where[0] == NULL:
         return False
-    # Messages are trees, as their classes say with gc=False; the collector need not look at them.
-    # From here on, because what it knows it shows to other threads, and the list is still empty.
-    PyObject_GC_UnTrack(where[0])
     for index in range(count):
         item = NULL
         is_read = True
@@ -251,26 +151,26 @@ cdef bint read_struct(Cursor *cursor, const Structure *structure, PyObject **whe
     cdef int index
     cdef const Field *field
     cdef const Filling *filling
-    cdef PyObject *made = PyType_GenericAlloc(structure.type, 0)
-    where[0] = made
-    if made == NULL:
+    cdef PyObject *result = PyType_GenericAlloc(structure.type, 0)
+    where[0] = result
+    if result == NULL:
         return False
     for index in range(structure.field_count):
         field = &structure.fields[index]
-        if unlikely(not read_value(cursor, field, place(made, field.slot))):
+        if unlikely(not read_value(cursor, field, field_at(result, field.slot))):
             return False
-    if structure.flexible and not read_tags(cursor, structure, made):
+    if structure.flexible and not read_tags(cursor, structure, result):
         return False
     for index in range(structure.filling_count):
         filling = &structure.fillings[index]
-        if place(made, filling.slot)[0] == NULL:
-            place(made, filling.slot)[0] = fill(filling)
-            if place(made, filling.slot)[0] == NULL:
+        if field_at(result, filling.slot)[0] == NULL:
+            field_at(result, filling.slot)[0] = fill(filling)
+            if field_at(result, filling.slot)[0] == NULL:
                 return False
     return True
 
 
-cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *made) noexcept:
+cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *result) noexcept:
     """Read a tag section; each tagged field has just the size it declares."""
     cdef uint64_t count, tag, size, least = 0
     cdef Cursor field
@@ -283,7 +183,7 @@ cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *made) 
             return False
         field.at = take(cursor, size)
         field.end = cursor.at
-        if field.at == NULL or not read_tagged(&field, structure, tag, made):
+        if field.at == NULL or not read_tagged(&field, structure, tag, result):
             return False
         if field.at != field.end:
             return False
@@ -293,19 +193,19 @@ cdef bint read_tags(Cursor *cursor, const Structure *structure, PyObject *made) 
 
 
 cdef bint read_tagged(
-    Cursor *cursor, const Structure *structure, uint64_t tag, PyObject *made
+    Cursor *cursor, const Structure *structure, uint64_t tag, PyObject *result
 ) noexcept:
     """Read one tagged field, known or unknown."""
     cdef int index
     cdef const Field *field
-    cdef PyObject **unknown = place(made, structure.unknown_slot)
+    cdef PyObject **unknown = field_at(result, structure.unknown_slot)
     cdef PyObject *key
     cdef PyObject *value
     cdef bint is_put
     for index in range(structure.tagged_count):
         field = &structure.tagged[index]
         if field.tag == tag:
-            return read_value(cursor, field, place(made, field.slot))
+            return read_value(cursor, field, field_at(result, field.slot))
     if unknown[0] == NULL:
         unknown[0] = PyDict_New()
     key = PyLong_FromLongLong(tag)
@@ -333,7 +233,7 @@ cdef PyObject *fill(const Filling *filling) noexcept:
 
 cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
     """Read one whole message, which is to be bytes; a new reference, or NULL."""
-    cdef PyObject *made = NULL
+    cdef PyObject *result = NULL
     cdef Cursor cursor
     cdef bint was_on, is_read
     if not PyBytes_CheckExact(data):
@@ -342,31 +242,27 @@ cdef PyObject *read_message(const Structure *root, PyObject *data) noexcept:
     cursor.end = cursor.at + PyBytes_GET_SIZE(data)
     # Of what is made it could free nothing, however often it looked.
     was_on = left(&cursor) >= LARGE and PyGC_Disable()
-    is_read = read_struct(&cursor, root, &made)
+    is_read = read_struct(&cursor, root, &result)
     if was_on:
         PyGC_Enable()
     if is_read and cursor.at == cursor.end:
-        return made
-    Py_XDECREF(made)
+        return result
+    Py_XDECREF(result)
     return NULL
 
 
 cdef object decode(object itself, PyObject **arguments, Py_ssize_t count):
     """Decode one whole message; what is out of the ordinary goes to the fallback."""
     cdef Call call = <Call> itself
-    cdef PyObject *made
+    cdef PyObject *result
     if count == 1:
-        made = read_message(call.program.root, arguments[0])
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+        result = read_message(call.program.root, arguments[0])
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-cdef PyMethodDef DECODE
-DECODE.ml_name = "decode"
-DECODE.ml_meth = as_method(<void *> decode)
-DECODE.ml_flags = METH_FASTCALL
-DECODE.ml_doc = NULL
+cdef PyMethodDef DECODE = method("decode", <void *> decode)
 
 
 def decoder(Program program, fallback):
@@ -435,9 +331,9 @@ cdef object decode_version(
     """Decode one whole message of a version; what is out of the ordinary goes to the fallback."""
     cdef VersionMethod method = <VersionMethod> itself
     cdef const Structure *root = method.root(arguments, count, names)
-    cdef PyObject *made
+    cdef PyObject *result
     if root != NULL:
-        made = read_message(root, arguments[0])
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> method.fallback, arguments, count, names)
+        result = read_message(root, arguments[0])
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> method.fallback, arguments, count, names)

@@ -1,91 +1,20 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
 """Writes Python objects as messages: one kernel, driven by a program, for every message.
 
-A value is borrowed from its object, and held while anything of it is written: what runs Python code
-(comparing with a default does) could let another thread change what is being encoded.
+Takes an object of the message's class whose values have exactly the classes that a decoded message has.
+Anything else is refused, and the fallback, which is Python, judges the same arguments. A value is
+borrowed from its object and held while any part of it is written: comparing with a default runs
+Python code, which could let another thread change what is being encoded.
 """
 
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memmove
 
 import uuid
 
-from flexwire.kernels.cursor cimport (
-    HIGHEST_TAG,
-    LONGEST,
-    LONGEST_STRING,
-    VARINT_GROUPS,
-    groups_of,
-    store_uint16,
-    store_uint32,
-    store_uint64,
-    write_varint,
-)
-from flexwire.kernels.objects cimport (
-    ARRAY,
-    BOOL,
-    BYTES,
-    EMPTY_BYTES,
-    EMPTY_LIST,
-    FLOAT64,
-    INT16,
-    INT32,
-    INT8,
-    METH_FASTCALL,
-    NEVER,
-    NULLABLE_STRUCT,
-    NULL_VALUE,
-    NUMBER,
-    REAL,
-    SAME,
-    STRING,
-    STRING_WIDTH,
-    STRUCT,
-    TAGGED_STRUCT,
-    UINT16,
-    UINT32,
-    UUID,
-    UUID_INT,
-    UUID_SIZE,
-    WIDTH,
-    Call,
-    Code,
-    Field,
-    Program,
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-    PyCFunction_NewEx,
-    PyDict_CheckExact,
-    PyDict_Next,
-    PyDict_Size,
-    PyFloat_AS_DOUBLE,
-    PyFloat_CheckExact,
-    PyList_CheckExact,
-    PyList_GET_ITEM,
-    PyList_GET_SIZE,
-    PyLong_CheckExact,
-    PyMethodDef,
-    PyObject_CallFunctionObjArgs,
-    PyObject_RichCompareBool,
-    PyUnicode_AsUTF8AndSize,
-    PyUnicode_CheckExact,
-    Py_DECREF,
-    Py_EQ,
-    Py_False,
-    Py_INCREF,
-    Py_TYPE,
-    Py_True,
-    Structure,
-    as_method,
-    given,
-    is_refused,
-    place,
-    refused,
-    to_int64,
-)
+# The vocabularies that the file is written in: the wire, and a program over objects.
+from flexwire.kernels.cursor cimport *
+from flexwire.kernels.objects cimport *
 from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve, write_bytes
 
 cdef enum:
@@ -124,39 +53,13 @@ cdef inline bint write_byte(Output *out, uint8_t byte) noexcept:
 
 # Numbers and text: of exactly their class, else they are refused.
 
-cdef inline bint is_in_range(Code code, int64_t number) noexcept:
-    """Return whether an integer type has a number."""
-    if code == INT32:
-        return number == <int32_t> number
-    if code == INT16:
-        return number == <int16_t> number
-    if code == INT8:
-        return number == <int8_t> number
-    if code == UINT16:
-        return number == <uint16_t> number
-    if code == UINT32:
-        return number == <uint32_t> number
-    return True
-
-
 cdef inline bint write_integer(Output *out, Code code, PyObject *value) noexcept:
     """Write an int that is in its type's range."""
     cdef int64_t number
     cdef uint8_t *at = reserve(out, WIDEST)
     if at == NULL or not to_int64(value, &number) or not is_in_range(code, number):
         return False
-    if code == INT32 or code == UINT32:
-        store_uint32(at, <uint32_t> number)
-        out.at = at + 4
-    elif code == INT16 or code == UINT16:
-        store_uint16(at, <uint16_t> number)
-        out.at = at + 2
-    elif code == INT8:
-        at[0] = <uint8_t> number
-        out.at = at + 1
-    else:
-        store_uint64(at, <uint64_t> number)
-        out.at = at + 8
+    out.at = store_number(code, at, number)
     return True
 
 
@@ -167,7 +70,7 @@ cdef bint write_uuid(Output *out, PyObject *value) noexcept:
     cdef bint is_written
     if Py_TYPE(value) != <PyTypeObject *> UUID_CLASS:
         return False
-    number = place(value, UUID_INT)[0]
+    number = field_at(value, UUID_INT)[0]
     if number == NULL or not PyLong_CheckExact(number):
         return False
     # Of an exact int, so that no other code runs; it gives as many bytes as asked for, or an error.
@@ -280,7 +183,7 @@ cdef inline bint write_value(Output *out, const Field *field, PyObject *value) n
 
 cdef bint write_field(Output *out, const Field *field, PyObject *message) noexcept:
     """Write one field of an object, held while it is written."""
-    cdef PyObject *value = place(message, field.slot)[0]
+    cdef PyObject *value = field_at(message, field.slot)[0]
     cdef bint is_written
     if value == NULL:
         return False
@@ -303,7 +206,7 @@ cdef bint write_struct(Output *out, const Structure *structure, PyObject *messag
     for index in range(structure.field_count):
         if not write_field(out, &structure.fields[index], message):
             return False
-    unknown = place(message, structure.unknown_slot)[0]
+    unknown = field_at(message, structure.unknown_slot)[0]
     if unknown == NULL or not PyDict_CheckExact(unknown):
         return False
     if not structure.flexible:
@@ -343,7 +246,7 @@ cdef int is_default(const Field *field, PyObject *value) noexcept:
 
 cdef int is_at_default(const Field *field, PyObject *message) noexcept:
     """Return whether a field of an object has its default, as `is_default`."""
-    cdef PyObject *value = place(message, field.slot)[0]
+    cdef PyObject *value = field_at(message, field.slot)[0]
     cdef int answer
     if value == NULL:
         return -1
@@ -468,32 +371,28 @@ cdef bint write_tagged(Output *out, const Field *field, PyObject *message) noexc
 
 cdef PyObject *write_message(const Structure *root, PyObject *message) noexcept:
     """Return one message as bytes; a new reference, or NULL."""
-    cdef PyObject *made = NULL
+    cdef PyObject *result = NULL
     cdef Output out
     if not begin_output(&out, FIRST_SIZE):
         return NULL
     if write_struct(&out, root, message):
-        made = PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
+        result = PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
     PyMem_Free(out.begin)
-    return made
+    return result
 
 
 cdef object encode(object itself, PyObject **arguments, Py_ssize_t count):
     """Encode one message; what is out of the ordinary goes to the fallback."""
     cdef Call call = <Call> itself
-    cdef PyObject *made
+    cdef PyObject *result
     if count == 1:
-        made = write_message(call.program.root, arguments[0])
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+        result = write_message(call.program.root, arguments[0])
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
-cdef PyMethodDef ENCODE
-ENCODE.ml_name = "encode"
-ENCODE.ml_meth = as_method(<void *> encode)
-ENCODE.ml_flags = METH_FASTCALL
-ENCODE.ml_doc = NULL
+cdef PyMethodDef ENCODE = method("encode", <void *> encode)
 
 
 def encoder(Program program, fallback):

@@ -1,8 +1,9 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Walks the blocks of a pcapng file, or the records of a pcap file, and finds TCP segments in them.
 
-A packet is a row of columns, or is counted by what it holds instead. What is not sure is left to
-objects (`flexwire.capture.files`), with nothing changed.
+Takes the address of a `Run`: bytes of a capture, its interfaces, and columns with room. A packet
+becomes a row, or is counted by what it holds instead of a segment. The kernel stops before a block that
+it is not sure of (a section or an interface, fragments, extension headers, odd times) and changes
+nothing for that block; objects of `flexwire.capture.files` read it and the kernel goes on.
 """
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -173,13 +174,13 @@ cdef void put_into_slots(Run *run) noexcept nogil:
 
 cdef inline int64_t find_flow(Run *run, const Flow *flow) noexcept nogil:
     """Return the number of a flow, a new one if it has none; -1 where that does not fit."""
-    cdef const Flow *known
+    cdef const Flow *other
     cdef int64_t number
     cdef int64_t slot = slot_of(run, flow.code)
     while run.slots[slot] != 0:
         number = run.slots[slot] - 1
-        known = &run.flows[number]
-        if known.code == flow.code and memcmp(known, flow, sizeof(Flow)) == 0:
+        other = &run.flows[number]
+        if other.code == flow.code and memcmp(other, flow, sizeof(Flow)) == 0:
             return number
         slot = (slot + 1) & run.slot_mask
     number = run.flow_count
@@ -226,15 +227,15 @@ cdef inline bint is_tag(int protocol) noexcept nogil:
 
 cdef Network behind_tags(const uint8_t *packet, int64_t size, int64_t position) noexcept nogil:
     """Find the network protocol behind any tags."""
-    cdef Network found
-    found.protocol, found.start = 0, -1
+    cdef Network network
+    network.protocol, network.start = 0, -1
     while size - position >= 2:
-        found.protocol = load_uint16(packet + position)
-        if not is_tag(found.protocol):
-            found.start = position + 2
-            return found
+        network.protocol = load_uint16(packet + position)
+        if not is_tag(network.protocol):
+            network.start = position + 2
+            return network
         position += VLAN_TAG_BYTES
-    return found
+    return network
 
 
 cdef int64_t of_family(const uint8_t *packet) noexcept nogil:
@@ -256,9 +257,9 @@ cdef int64_t of_family(const uint8_t *packet) noexcept nogil:
 
 cdef Network find_network(int64_t link, const uint8_t *packet, int64_t size) noexcept nogil:
     """Find the network protocol as a link says it."""
-    cdef Network found
+    cdef Network network
     cdef int version
-    found.protocol, found.start = 0, -1
+    network.protocol, network.start = 0, -1
     if link == LINK_ETHERNET:
         return behind_tags(packet, size, ETHERNET_PROTOCOL_AT)
     if link == LINK_COOKED:
@@ -266,16 +267,16 @@ cdef Network find_network(int64_t link, const uint8_t *packet, int64_t size) noe
     if link == LINK_RAW:
         if size >= 1:
             version = packet[0] >> 4
-            found.protocol = IPV4 if version == 4 else IPV6 if version == 6 else version
-            found.start = 0
+            network.protocol = IPV4 if version == 4 else IPV6 if version == 6 else version
+            network.start = 0
     elif link == LINK_COOKED_2:
         if size >= 2:
-            found.protocol, found.start = load_uint16(packet), COOKED_2_BYTES
-            if is_tag(found.protocol):
+            network.protocol, network.start = load_uint16(packet), COOKED_2_BYTES
+            if is_tag(network.protocol):
                 return behind_tags(packet, size, COOKED_2_TAGS_AT)
     elif size >= FAMILY_BYTES:
-        found.protocol, found.start = of_family(packet), FAMILY_BYTES
-    return found
+        network.protocol, network.start = of_family(packet), FAMILY_BYTES
+    return network
 
 
 cdef Ending skip(Run *run, int64_t what) noexcept nogil:

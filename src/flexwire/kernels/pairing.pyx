@@ -1,12 +1,13 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Reads the headers of frames, and finds for each response its request.
+"""Reads the headers of frames, and finds the request of each response.
 
-Rows are taken in order. Before one that is not plain reading stops, and has done nothing of it.
+Takes the address of a `Run`: frames in the order of their bytes, the state of each connection, and
+columns for what headers say. The kernel stops before a row that is not plain, and has then changed
+nothing for that row; a `Stop` says why. Python handles the row, and the kernel goes on.
 
-What waits for its counterpart, by connection and correlation id: requests, and early responses.
-Entries stand in a pool. Those of one bucket are a chain in the order in which they came, so the
-first with a key is the oldest; those of one connection and kind are a list, whose first gives up
-when there are too many.
+Requests wait for their responses, and responses that came early for their requests, by connection and
+correlation id. They are entries of a pool. The entries of a bucket form a chain in the order in which
+they came, so the first one with a key is the oldest. The entries of a connection and kind form a list;
+its first entry gives up when too many wait.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -202,7 +203,7 @@ cdef Entry *take_out(Run *run, int64_t key) noexcept nogil:
     The entry stays as it is until the next one is added.
     """
     cdef Pooled *pool = run.pool
-    cdef Pooled *one
+    cdef Pooled *pooled
     cdef State *state = &run.states[key >> CONNECTION_SHIFT]
     cdef int side = key >> SIDE_SHIFT & 1
     cdef int64_t bucket = bucket_of(run, key)
@@ -212,26 +213,26 @@ cdef Entry *take_out(Run *run, int64_t key) noexcept nogil:
         previous, place = place, pool[place].next
     if place == NOWHERE:
         return NULL
-    one = &pool[place]
+    pooled = &pool[place]
     if previous == NOWHERE:
-        run.heads[bucket] = one.next
+        run.heads[bucket] = pooled.next
     else:
-        pool[previous].next = one.next
-    if one.next == NOWHERE:
+        pool[previous].next = pooled.next
+    if pooled.next == NOWHERE:
         run.tails[bucket] = previous
-    if one.before == NOWHERE:
-        state.first[side] = one.after
+    if pooled.before == NOWHERE:
+        state.first[side] = pooled.after
     else:
-        pool[one.before].after = one.after
-    if one.after == NOWHERE:
-        state.last[side] = one.before
+        pool[pooled.before].after = pooled.after
+    if pooled.after == NOWHERE:
+        state.last[side] = pooled.before
     else:
-        pool[one.after].before = one.before
+        pool[pooled.after].before = pooled.before
     state.waiting[side] -= 1
     # What is free is a list by the same link, which nobody reads of a taken entry.
-    one.next = run.free
+    pooled.next = run.free
     run.free = place
-    return &one.entry
+    return &pooled.entry
 
 
 cdef void forget_oldest(Run *run, State *state, int64_t connection, int side) noexcept nogil:
@@ -252,7 +253,7 @@ cdef void add(Run *run, const Entry *entry) noexcept nogil:
     cdef int side = entry.key >> SIDE_SHIFT & 1
     cdef State *state = &run.states[connection]
     cdef int64_t place, bucket
-    cdef Pooled *one
+    cdef Pooled *pooled
     if state.waiting[side] >= run.most:
         forget_oldest(run, state, connection, side)
     place = run.free
@@ -261,20 +262,20 @@ cdef void add(Run *run, const Entry *entry) noexcept nogil:
         run.used += 1
     else:
         run.free = run.pool[place].next
-    one = &run.pool[place]
-    one.entry = entry[0]
-    one.next = one.after = NOWHERE
-    one.before = state.last[side]
+    pooled = &run.pool[place]
+    pooled.entry = entry[0]
+    pooled.next = pooled.after = NOWHERE
+    pooled.before = state.last[side]
     bucket = bucket_of(run, entry.key)
     if run.tails[bucket] == NOWHERE:
         run.heads[bucket] = place
     else:
         run.pool[run.tails[bucket]].next = place
     run.tails[bucket] = place
-    if one.before == NOWHERE:
+    if pooled.before == NOWHERE:
         state.first[side] = place
     else:
-        run.pool[one.before].after = place
+        run.pool[pooled.before].after = place
     state.last[side] = place
     state.waiting[side] += 1
 
@@ -285,7 +286,7 @@ cdef int64_t client_of(const Run *run, const uint8_t *at, int64_t size) noexcept
     """Return the number of a client id, NEW_ID for a new one."""
     cdef uint64_t code = HASH
     cdef int64_t place, number
-    cdef const Extent *known
+    cdef const Extent *client
     for place in range(size):
         code = (code ^ at[place]) * HASH_PRIME & HASH_MASK
     code ^= code >> HASH_SHIFT
@@ -293,8 +294,8 @@ cdef int64_t client_of(const Run *run, const uint8_t *at, int64_t size) noexcept
         number = run.clients[<int64_t> (code & <uint64_t> run.client_mask)] - 1
         if number < 0:
             return NEW_ID
-        known = &run.client_extents[number]
-        if known.size == size and memcmp(known.at, at, size) == 0:
+        client = &run.client_extents[number]
+        if client.size == size and memcmp(client.at, at, size) == 0:
             return number
         code += 1
 
@@ -489,7 +490,7 @@ cdef Stop read_row(Run *run, int64_t connection, State *state, int64_t row) noex
 
 cdef Stop read_rows(Run *run) noexcept nogil:
     """Read rows from the next one on. Rows of connections that are `BY_OBJECTS` are left out."""
-    cdef int64_t connection, known
+    cdef int64_t connection, flags
     cdef State *state
     cdef Stop why
     while run.at < run.end:
@@ -499,8 +500,8 @@ cdef Stop read_rows(Run *run) noexcept nogil:
             why = read_row(run, connection, state, run.at)
             if why != GOES_ON:
                 return why
-            known = state.flags & (OPEN | GUARDED)
-            run.flags[run.at], run.guarded[run.at] = known, known != OPEN
+            flags = state.flags & (OPEN | GUARDED)
+            run.flags[run.at], run.guarded[run.at] = flags, flags != OPEN
         run.at += 1
     return AT_END
 

@@ -1,5 +1,7 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
-"""The classes of records and batches, as the kernels over their objects take them."""
+"""Finds where objects of the classes of records and batches keep their fields.
+
+Takes the two classes. `UnsuitableError` refuses classes whose objects hold more than their fields.
+"""
 
 cimport cython
 from cpython.object cimport PyTypeObject

@@ -1,5 +1,8 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
-"""Iterates over record batches: reads some ahead into Python objects, and gives them one by one."""
+"""Iterates over record batches: reads some ahead into Python objects, and gives them one by one.
+
+Takes bytes, of exactly that class, and a position. A batch that is not sound, or whose crc is wrong
+where crcs are checked, is refused: the fallback, which is Python, then gives the next batch or raises.
+"""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -15,24 +18,7 @@ from flexwire.kernels.batches cimport (
     size_of,
 )
 from flexwire.kernels.cursor cimport load_int16, load_int32, load_int64, load_uint32
-from flexwire.kernels.objects cimport (
-    METH_FASTCALL,
-    PyBytes_AS_STRING,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-    PyCFunction_NewEx,
-    PyLong_FromLongLong,
-    PyMethodDef,
-    PyType_GenericAlloc,
-    Py_DECREF,
-    Py_NewRef,
-    Py_True,
-    as_method,
-    given,
-    place,
-    refused,
-    to_int64,
-)
+from flexwire.kernels.objects cimport *
 from flexwire.kernels.output cimport PyMem_Free, PyMem_Malloc
 from flexwire.kernels.record_objects cimport (
     BatchSlots,
@@ -54,61 +40,64 @@ cdef inline bint put_number(PyObject **where, int64_t number) noexcept:
     return where[0] != NULL
 
 
-cdef bint put_header(PyObject *made, const BatchSlots *slots, const BatchHeader *header) noexcept:
+cdef bint put_header(PyObject *batch, const BatchSlots *slots, const BatchHeader *header) noexcept:
     """Make the fields of a batch those that its header has."""
     cdef int64_t base_offset = load_int64(header.base_offset)
     cdef int64_t last_delta = load_int32(header.last_offset_delta)
     cdef int64_t base_timestamp = load_int64(header.base_timestamp)
     cdef int64_t newest = load_int64(header.max_timestamp)
     if not (
-        put_number(place(made, slots.base_offset), base_offset)
-        and put_number(place(made, slots.base_timestamp), base_timestamp)
-        and put_number(place(made, slots.batch_length), load_int32(header.batch_length))
+        put_number(field_at(batch, slots.base_offset), base_offset)
+        and put_number(field_at(batch, slots.base_timestamp), base_timestamp)
+        and put_number(field_at(batch, slots.batch_length), load_int32(header.batch_length))
         and put_number(
-            place(made, slots.partition_leader_epoch), load_int32(header.partition_leader_epoch)
+            field_at(batch, slots.partition_leader_epoch), load_int32(header.partition_leader_epoch)
         )
-        and put_number(place(made, slots.magic), MAGIC)
-        and put_number(place(made, slots.crc), load_uint32(header.crc))
-        and put_number(place(made, slots.attributes), load_int16(header.attributes))
-        and put_number(place(made, slots.last_offset_delta), last_delta)
-        and put_number(place(made, slots.producer_id), load_int64(header.producer_id))
-        and put_number(place(made, slots.producer_epoch), load_int16(header.producer_epoch))
-        and put_number(place(made, slots.base_sequence), load_int32(header.base_sequence))
-        and put_number(place(made, slots.record_count), load_int32(header.record_count))
+        and put_number(field_at(batch, slots.magic), MAGIC)
+        and put_number(field_at(batch, slots.crc), load_uint32(header.crc))
+        and put_number(field_at(batch, slots.attributes), load_int16(header.attributes))
+        and put_number(field_at(batch, slots.last_offset_delta), last_delta)
+        and put_number(field_at(batch, slots.producer_id), load_int64(header.producer_id))
+        and put_number(field_at(batch, slots.producer_epoch), load_int16(header.producer_epoch))
+        and put_number(field_at(batch, slots.base_sequence), load_int32(header.base_sequence))
+        and put_number(field_at(batch, slots.record_count), load_int32(header.record_count))
     ):
         return False
-    # Of two numbers that are equal, one object is made.
-    place(made, slots.last_offset)[0] = make_sum(
-        base_offset, last_delta, place(made, slots.base_offset)[0]
+    # Of two numbers that are equal, one object is batch.
+    field_at(batch, slots.last_offset)[0] = make_sum(
+        base_offset, last_delta, field_at(batch, slots.base_offset)[0]
     )
     if newest == base_timestamp:
-        place(made, slots.max_timestamp)[0] = Py_NewRef(place(made, slots.base_timestamp)[0])
+        field_at(batch, slots.max_timestamp)[0] = Py_NewRef(field_at(batch, slots.base_timestamp)[0])
     else:
-        place(made, slots.max_timestamp)[0] = PyLong_FromLongLong(newest)
-    return place(made, slots.last_offset)[0] != NULL and place(made, slots.max_timestamp)[0] != NULL
+        field_at(batch, slots.max_timestamp)[0] = PyLong_FromLongLong(newest)
+    return (
+        field_at(batch, slots.last_offset)[0] != NULL
+        and field_at(batch, slots.max_timestamp)[0] != NULL
+    )
 
 
 cdef PyObject *make_batch(
     const BatchSlots *slots, const Source *source, const uint8_t *at, int64_t size
 ) noexcept:
     """Make the object for a batch; NULL where there is no memory for it."""
-    cdef PyObject *made = PyType_GenericAlloc(slots.type, 0)
-    if made == NULL:
+    cdef PyObject *result = PyType_GenericAlloc(slots.type, 0)
+    if result == NULL:
         return NULL
     if size == PyBytes_GET_SIZE(source.data):
-        place(made, slots.data)[0] = Py_NewRef(source.data)
+        field_at(result, slots.data)[0] = Py_NewRef(source.data)
     else:
-        place(made, slots.data)[0] = PyBytes_FromStringAndSize(<const char *> at, size)
-    place(made, slots.check_crc)[0] = Py_NewRef(source.check_crc)
-    place(made, slots.max_inflated)[0] = Py_NewRef(source.max_inflated)
-    place(made, slots.records)[0] = Py_NewRef(<PyObject *> None)
+        field_at(result, slots.data)[0] = PyBytes_FromStringAndSize(<const char *> at, size)
+    field_at(result, slots.check_crc)[0] = Py_NewRef(source.check_crc)
+    field_at(result, slots.max_inflated)[0] = Py_NewRef(source.max_inflated)
+    field_at(result, slots.records)[0] = Py_NewRef(<PyObject *> None)
     if (
-        place(made, slots.data)[0] != NULL
-        and put_number(place(made, slots.position), at - source.begin)
-        and put_header(made, slots, <const BatchHeader *> at)
+        field_at(result, slots.data)[0] != NULL
+        and put_number(field_at(result, slots.position), at - source.begin)
+        and put_header(result, slots, <const BatchHeader *> at)
     ):
-        return made
-    Py_DECREF(made)
+        return result
+    Py_DECREF(result)
     return NULL
 
 
@@ -171,14 +160,14 @@ cdef class BatchIterator:
     def __next__(self):
         cdef PyObject *iterator = <PyObject *> self
         if self.done < self.count:
-            return given(self.give())
+            return as_object(self.give())
         self.drop_ahead()
         if self.call is None or not 0 <= self._position < PyBytes_GET_SIZE(<PyObject *> self._data):
             raise StopIteration
         if self.read_ahead() and self.count:
-            return given(self.give())
+            return as_object(self.give())
         self.drop_ahead()
-        return refused(<PyObject *> self.call.fallback, &iterator, 1, NULL)
+        return call_fallback(<PyObject *> self.call.fallback, &iterator, 1, NULL)
 
     def __dealloc__(self):
         self.drop_ahead()
@@ -187,7 +176,7 @@ cdef class BatchIterator:
         """Take the next of the batches that were read ahead."""
         cdef PyObject *batch = self.ahead[self.done]
         self.done += 1
-        self._position += PyBytes_GET_SIZE(place(batch, self.call.classes.batch.data)[0])
+        self._position += PyBytes_GET_SIZE(field_at(batch, self.call.classes.batch.data)[0])
         return batch
 
     cdef bint read_ahead(self) noexcept:
@@ -240,17 +229,17 @@ cdef object iterate(object itself, PyObject **arguments, Py_ssize_t count):
     cdef IteratorCall call = <IteratorCall> itself
     cdef Source source
     cdef int64_t limit
-    cdef BatchIterator made
+    cdef BatchIterator iterator
     if count == 4 and take_source(arguments, &source) and to_int64(arguments[3], &limit):
         if limit >= 0:
-            made = BatchIterator.__new__(BatchIterator)
-            made.call = call.steps
-            made._data, made._check_crc = <object> source.data, <object> source.check_crc
-            made._max_inflated = <object> arguments[3]
-            made._position = source.rest.at - source.begin
-            if made.read_ahead():
-                return made
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+            iterator = BatchIterator.__new__(BatchIterator)
+            iterator.call = call.steps
+            iterator._data, iterator._check_crc = <object> source.data, <object> source.check_crc
+            iterator._max_inflated = <object> arguments[3]
+            iterator._position = source.rest.at - source.begin
+            if iterator.read_ahead():
+                return iterator
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
 @cython.final
@@ -265,10 +254,7 @@ cdef class IteratorCall:
         self.steps, self.fallback = steps, fallback
 
 
-cdef PyMethodDef ITERATE
-ITERATE.ml_name = "iterate"
-ITERATE.ml_meth = as_method(<void *> iterate)
-ITERATE.ml_flags = METH_FASTCALL
+cdef PyMethodDef ITERATE = method("iterate", <void *> iterate)
 
 
 def iterator_maker(Classes classes, fallback, next_fallback):

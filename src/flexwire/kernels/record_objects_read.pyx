@@ -1,9 +1,9 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
 """Reads record batches into Python objects: headers and crcs, and then their records.
 
-A batch of ten records takes no longer than Python's code for its header would. So all of a batch
-that is wholly sound is made here, and of what is not nothing: `flexwire.records.decode` reads it.
-An object is put into its place as soon as it is made, and what is refused is let go by its root.
+Takes bytes of batches, or a batch object. A batch of ten records takes no longer than Python would take
+for its header, so the kernel reads a batch whole or not at all. A batch that is compressed, or has any
+fault, is refused, and the fallback, `flexwire.records.decode`, reads it. An object is put into its
+place as soon as it exists, so that what is refused is let go by its root.
 """
 
 from cpython.object cimport PyObject
@@ -28,38 +28,7 @@ from flexwire.kernels.batches cimport (
     size_of,
 )
 from flexwire.kernels.cursor cimport Cursor, left, load_int16, load_int32, load_int64
-from flexwire.kernels.objects cimport (
-    METH_FASTCALL,
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-    PyCFunction_NewEx,
-    PyErr_Clear,
-    PyErr_ExceptionMatches,
-    PyErr_Occurred,
-    PyList_GET_ITEM,
-    PyList_New,
-    PyList_SET_ITEM,
-    PyLong_CheckExact,
-    PyLong_FromLongLong,
-    PyMethodDef,
-    PyObject_GC_UnTrack,
-    PyTuple_New,
-    PyTuple_SET_ITEM,
-    PyType_GenericAlloc,
-    Py_DECREF,
-    Py_INCREF,
-    Py_NewRef,
-    Py_TYPE,
-    Py_True,
-    Py_XDECREF,
-    as_method,
-    given,
-    place,
-    refused,
-    to_int64,
-)
+from flexwire.kernels.objects cimport *
 from flexwire.kernels.record_objects cimport (
     KEYS,
     LONGEST_KEY,
@@ -99,16 +68,16 @@ cdef inline PyObject *make_bytes(const Text *text) noexcept:
 
 cdef PyObject *make_key(PyObject **keys, const Text *text, int64_t index) noexcept:
     """Make a header's key; the one made last in its place if it is that, which is faster."""
-    cdef PyObject *made
-    cdef PyObject *known = keys[index] if index < KEYS else NULL
-    if known != NULL and PyBytes_GET_SIZE(known) == text.size:
-        if memcmp(PyBytes_AS_STRING(known), text.at, text.size) == 0:
-            return Py_NewRef(known)
-    made = PyBytes_FromStringAndSize(<const char *> text.at, text.size)
-    if made != NULL and index < KEYS and text.size <= LONGEST_KEY:
-        keys[index] = Py_NewRef(made)
-        Py_XDECREF(known)
-    return made
+    cdef PyObject *result
+    cdef PyObject *last = keys[index] if index < KEYS else NULL
+    if last != NULL and PyBytes_GET_SIZE(last) == text.size:
+        if memcmp(PyBytes_AS_STRING(last), text.at, text.size) == 0:
+            return Py_NewRef(last)
+    result = PyBytes_FromStringAndSize(<const char *> text.at, text.size)
+    if result != NULL and index < KEYS and text.size <= LONGEST_KEY:
+        keys[index] = Py_NewRef(result)
+        Py_XDECREF(last)
+    return result
 
 
 cdef bint read_header(
@@ -146,11 +115,9 @@ cdef bint read_headers(
     if count > reading.budget:
         return False
     reading.budget -= count
-    where[0] = PyList_New(count)
+    where[0] = make_list(count)
     if where[0] == NULL:
         return False
-    # Nothing a record holds can be part of a circle; the collector need not look at it.
-    PyObject_GC_UnTrack(where[0])
     for index in range(count):
         header = NULL
         is_read = read_header(record, reading.keys, index, &header)
@@ -167,31 +134,31 @@ cdef bint read_object(Cursor *batch, Reading *reading, PyObject **where) noexcep
     cdef const RecordSlots *slots = reading.slots
     cdef Cursor cursor
     cdef Record record
-    cdef PyObject *made
+    cdef PyObject *result
     cdef PyObject *timestamp
     if not begin_record(batch, &cursor) or not read_fields(&cursor, &record, False):
         return False
-    made = PyType_GenericAlloc(slots.type, 0)
-    where[0] = made
-    if made == NULL:
+    result = PyType_GenericAlloc(slots.type, 0)
+    where[0] = result
+    if result == NULL:
         return False
     timestamp = make_sum(reading.base_timestamp, record.timestamp_delta, reading.timestamp)
     if reading.append_time != NULL and timestamp != NULL:
         Py_DECREF(timestamp)
         timestamp = Py_NewRef(reading.append_time)
-    place(made, slots.timestamp)[0] = timestamp
-    place(made, slots.offset)[0] = make_sum(
+    field_at(result, slots.timestamp)[0] = timestamp
+    field_at(result, slots.offset)[0] = make_sum(
         reading.base_offset, record.offset_delta, reading.offset
     )
-    place(made, slots.key)[0] = make_bytes(&record.key)
-    place(made, slots.value)[0] = make_bytes(&record.value)
+    field_at(result, slots.key)[0] = make_bytes(&record.key)
+    field_at(result, slots.value)[0] = make_bytes(&record.value)
     if (
-        place(made, slots.timestamp)[0] == NULL or place(made, slots.offset)[0] == NULL
-        or place(made, slots.key)[0] == NULL or place(made, slots.value)[0] == NULL
+        field_at(result, slots.timestamp)[0] == NULL or field_at(result, slots.offset)[0] == NULL
+        or field_at(result, slots.key)[0] == NULL or field_at(result, slots.value)[0] == NULL
     ):
         return False
     return (
-        read_headers(&cursor, reading, record.headers, place(made, slots.headers))
+        read_headers(&cursor, reading, record.headers, field_at(result, slots.headers))
         and cursor.at == cursor.end
     )
 
@@ -225,10 +192,9 @@ cdef PyObject *read_all(Cursor *batch, Reading *reading, int64_t count) noexcept
     cdef PyObject *records
     if not can_hold(batch, reading, count):
         return NULL
-    records = PyList_New(count)
+    records = make_list(count)
     if records == NULL:
         return NULL
-    PyObject_GC_UnTrack(records)
     if read_into(batch, reading, records, 0, count):
         return records
     Py_DECREF(records)
@@ -270,13 +236,13 @@ cdef object read_records(object itself, PyObject **arguments, Py_ssize_t count):
     cdef Reading reading
     cdef Cursor batch
     cdef int64_t records = 0
-    cdef PyObject *made
+    cdef PyObject *result
     reading.slots, reading.keys = &call.classes.record, call.classes.keys
     if count == 7 and take_records(arguments, &batch, &reading, &records):
-        made = read_all(&batch, &reading, records)
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+        result = read_all(&batch, &reading, records)
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
 # The records of all batches.
@@ -339,10 +305,9 @@ cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
     cdef const BatchHeader *header
     cdef int64_t count
     cdef int64_t done = 0
-    cdef PyObject *records = PyList_New(count_plain(rest[0]))
+    cdef PyObject *records = make_list(count_plain(rest[0]))
     if records == NULL:
         return NULL
-    PyObject_GC_UnTrack(records)
     while begin_plain(rest, &batch, reading):
         header = <const BatchHeader *> rest.at
         count = load_int32(header.record_count)
@@ -366,17 +331,17 @@ cdef PyObject *read_batches(Source *source, Reading *reading) noexcept:
 cdef PyObject *with_position(PyObject *records, int64_t position) noexcept:
     """Make a tuple of records and the position after them; takes them over. NULL without memory."""
     cdef PyObject *number
-    cdef PyObject *made = PyTuple_New(2)
-    if made == NULL:
+    cdef PyObject *result = PyTuple_New(2)
+    if result == NULL:
         Py_DECREF(records)
         return NULL
-    PyTuple_SET_ITEM(made, 0, records)
+    PyTuple_SET_ITEM(result, 0, records)
     number = PyLong_FromLongLong(position)
     if number == NULL:
-        Py_DECREF(made)
+        Py_DECREF(result)
         return NULL
-    PyTuple_SET_ITEM(made, 1, number)
-    return made
+    PyTuple_SET_ITEM(result, 1, number)
+    return result
 
 
 cdef object read_fetch(object itself, PyObject **arguments, Py_ssize_t count):
@@ -388,56 +353,56 @@ cdef object read_fetch(object itself, PyObject **arguments, Py_ssize_t count):
     cdef RecordCall call = <RecordCall> itself
     cdef Source source
     cdef Reading reading
-    cdef PyObject *made
+    cdef PyObject *result
     reading.slots, reading.keys = &call.classes.record, call.classes.keys
     if count == 3 and take_source(arguments, &source):
-        made = read_batches(&source, &reading)
-        if made != NULL:
-            made = with_position(made, source.rest.at - source.begin)
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+        result = read_batches(&source, &reading)
+        if result != NULL:
+            result = with_position(result, source.rest.at - source.begin)
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
 # The records of one batch, which keeps them.
 
 cdef PyObject *field_of(PyObject *batch, Py_ssize_t slot, int64_t *number) noexcept:
     """Take the number that a field of a batch is; returns the field, NULL if it is no such int."""
-    cdef PyObject *value = place(batch, slot)[0]
+    cdef PyObject *value = field_at(batch, slot)[0]
     return value if value != NULL and to_int64(value, number) else NULL
 
 
 cdef bint take_batch(
-    PyObject *made, const BatchSlots *slots, Cursor *batch, Reading *reading, int64_t *count
+    PyObject *owner, const BatchSlots *slots, Cursor *batch, Reading *reading, int64_t *count
 ) noexcept:
     """Take what a batch says of its records, if they are not compressed.
 
     Mostly that is what its bytes say; but anyone may have changed it.
     """
-    cdef PyObject *data = place(made, slots.data)[0]
+    cdef PyObject *data = field_at(owner, slots.data)[0]
     cdef int64_t magic, attributes
     if data == NULL or not PyBytes_CheckExact(data):
         return False
     if PyBytes_GET_SIZE(data) < <Py_ssize_t> sizeof(BatchHeader):
         return False
-    if field_of(made, slots.magic, &magic) == NULL or magic != MAGIC:
+    if field_of(owner, slots.magic, &magic) == NULL or magic != MAGIC:
         return False
-    if field_of(made, slots.attributes, &attributes) == NULL or attributes & COMPRESSION_MASK:
+    if field_of(owner, slots.attributes, &attributes) == NULL or attributes & COMPRESSION_MASK:
         return False
     reading.append_time = NULL
     if attributes & APPEND_TIME_MASK:
-        reading.append_time = place(made, slots.max_timestamp)[0]
+        reading.append_time = field_at(owner, slots.max_timestamp)[0]
         if reading.append_time == NULL or not PyLong_CheckExact(reading.append_time):
             return False
     batch.at = <const uint8_t *> PyBytes_AS_STRING(data)
     batch.end = batch.at + PyBytes_GET_SIZE(data)
     reading.budget = left(batch)
     batch.at += sizeof(BatchHeader)
-    reading.offset = field_of(made, slots.base_offset, &reading.base_offset)
-    reading.timestamp = field_of(made, slots.base_timestamp, &reading.base_timestamp)
+    reading.offset = field_of(owner, slots.base_offset, &reading.base_offset)
+    reading.timestamp = field_of(owner, slots.base_timestamp, &reading.base_timestamp)
     return (
         reading.offset != NULL and reading.timestamp != NULL
-        and field_of(made, slots.record_count, count) != NULL
+        and field_of(owner, slots.record_count, count) != NULL
     )
 
 
@@ -468,39 +433,28 @@ cdef object read_batch(object itself, PyObject **arguments, Py_ssize_t count):
     cdef Reading reading
     cdef Cursor batch
     cdef int64_t records = 0
-    cdef PyObject *made
+    cdef PyObject *result
     cdef PyObject *before
     if count == 1 and Py_TYPE(arguments[0]) == slots.type:
-        before = place(arguments[0], slots.records)[0]
+        before = field_at(arguments[0], slots.records)[0]
         if before != NULL and before != <PyObject *> None:
-            return given(Py_NewRef(before))
+            return as_object(Py_NewRef(before))
         reading.slots, reading.keys = &call.classes.record, call.classes.keys
         if take_batch(arguments[0], slots, &batch, &reading, &records):
-            made = read_held(place(arguments[0], slots.data)[0], &batch, &reading, records)
-            if made != NULL:
-                before = place(arguments[0], slots.records)[0]
-                place(arguments[0], slots.records)[0] = Py_NewRef(made)
+            result = read_held(field_at(arguments[0], slots.data)[0], &batch, &reading, records)
+            if result != NULL:
+                before = field_at(arguments[0], slots.records)[0]
+                field_at(arguments[0], slots.records)[0] = Py_NewRef(result)
                 Py_XDECREF(before)
-                return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+                return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
 # The functions that Python gets. What they do not take, their fallbacks do, with the same arguments.
 
-cdef PyMethodDef READ_RECORDS
-READ_RECORDS.ml_name = "read_records"
-READ_RECORDS.ml_meth = as_method(<void *> read_records)
-READ_RECORDS.ml_flags = METH_FASTCALL
-
-cdef PyMethodDef READ_FETCH
-READ_FETCH.ml_name = "read_fetch"
-READ_FETCH.ml_meth = as_method(<void *> read_fetch)
-READ_FETCH.ml_flags = METH_FASTCALL
-
-cdef PyMethodDef READ_BATCH
-READ_BATCH.ml_name = "read_batch"
-READ_BATCH.ml_meth = as_method(<void *> read_batch)
-READ_BATCH.ml_flags = METH_FASTCALL
+cdef PyMethodDef READ_RECORDS = method("read_records", <void *> read_records)
+cdef PyMethodDef READ_FETCH = method("read_fetch", <void *> read_fetch)
+cdef PyMethodDef READ_BATCH = method("read_batch", <void *> read_batch)
 
 
 def records_reader(Classes classes, fallback):

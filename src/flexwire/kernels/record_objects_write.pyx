@@ -1,7 +1,8 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, binding=False
-"""Writes a list of records as the body of a record batch, or as a whole one.
+"""Writes a list of records as the body of a record batch, or as a whole batch.
 
-Nothing here runs Python code, so that no other thread can change what is being written.
+Takes an exact list of exact records whose fields have exactly the classes that decoded records have.
+Anything else, a compressed batch, and a number that does not fit is refused, and the fallback, which
+is Python, writes or raises. Nothing here runs Python code, so no other thread can change the records.
 """
 
 from cpython.object cimport PyObject
@@ -23,31 +24,7 @@ from flexwire.kernels.cursor cimport (
     write_zigzag,
     zigzag_size,
 )
-from flexwire.kernels.objects cimport (
-    METH_FASTCALL,
-    PyBytes_AS_STRING,
-    PyBytes_CheckExact,
-    PyBytes_FromStringAndSize,
-    PyBytes_GET_SIZE,
-    PyCFunction_NewEx,
-    PyList_CheckExact,
-    PyList_GET_ITEM,
-    PyList_GET_SIZE,
-    PyLong_FromLongLong,
-    PyMethodDef,
-    PyTuple_CheckExact,
-    PyTuple_GET_ITEM,
-    PyTuple_GET_SIZE,
-    PyTuple_New,
-    PyTuple_SET_ITEM,
-    Py_DECREF,
-    Py_TYPE,
-    as_method,
-    given,
-    place,
-    refused,
-    to_int64,
-)
+from flexwire.kernels.objects cimport *
 from flexwire.kernels.output cimport Output, PyMem_Free, begin_output, reserve
 from flexwire.kernels.record_objects cimport Classes, RecordCall, RecordSlots, subtract_overflows
 
@@ -121,9 +98,9 @@ cdef bint write_headers(Output *out, PyObject *headers) noexcept:
     return True
 
 
-cdef inline bint take(PyObject *made, Py_ssize_t slot, int64_t *number) noexcept:
+cdef inline bint take(PyObject *record, Py_ssize_t slot, int64_t *number) noexcept:
     """Take the number that a field of an object is."""
-    cdef PyObject *value = place(made, slot)[0]
+    cdef PyObject *value = field_at(record, slot)[0]
     return value != NULL and to_int64(value, number)
 
 
@@ -149,9 +126,9 @@ cdef bint write_fields(Writing *writing, PyObject *record) noexcept:
     at[0] = 0
     out.at = write_zigzag(write_zigzag(at + 1, timestamp_delta), offset_delta)
     return (
-        write_text(out, place(record, slots.key)[0])
-        and write_text(out, place(record, slots.value)[0])
-        and write_headers(out, place(record, slots.headers)[0])
+        write_text(out, field_at(record, slots.key)[0])
+        and write_text(out, field_at(record, slots.value)[0])
+        and write_headers(out, field_at(record, slots.headers)[0])
     )
 
 
@@ -207,17 +184,17 @@ cdef PyObject *make_body(Writing *writing) noexcept:
     """Make a tuple of the bytes and the newest timestamp; a new reference, or NULL."""
     cdef Output *out = &writing.out
     cdef PyObject *item
-    cdef PyObject *made = PyTuple_New(2)
-    if made == NULL:
+    cdef PyObject *result = PyTuple_New(2)
+    if result == NULL:
         return NULL
     item = PyBytes_FromStringAndSize(<const char *> out.begin, out.at - out.begin)
     if item != NULL:
-        PyTuple_SET_ITEM(made, 0, item)
+        PyTuple_SET_ITEM(result, 0, item)
         item = PyLong_FromLongLong(writing.newest)
     if item != NULL:
-        PyTuple_SET_ITEM(made, 1, item)
-        return made
-    Py_DECREF(made)
+        PyTuple_SET_ITEM(result, 1, item)
+        return result
+    Py_DECREF(result)
     return NULL
 
 
@@ -225,7 +202,7 @@ cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count)
     """Write all records of a batch; what is out of the ordinary goes to the fallback."""
     cdef RecordCall call = <RecordCall> itself
     cdef Writing writing
-    cdef PyObject *made = NULL
+    cdef PyObject *result = NULL
     writing.slots = &call.classes.record
     if count == 3 and begin(&writing, arguments[0]):
         if (
@@ -233,11 +210,11 @@ cdef object write_records(object itself, PyObject **arguments, Py_ssize_t count)
             and to_int64(arguments[2], &writing.base_timestamp)
             and write_each(&writing, arguments[0])
         ):
-            made = make_body(&writing)
+            result = make_body(&writing)
         PyMem_Free(writing.out.begin)
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
 # A whole batch.
@@ -329,27 +306,20 @@ cdef object write_batch(object itself, PyObject **arguments, Py_ssize_t count):
     """
     cdef RecordCall call = <RecordCall> itself
     cdef Writing writing
-    cdef PyObject *made
+    cdef PyObject *result
     writing.slots = &call.classes.record
     if count == 10 and begin(&writing, arguments[0]):
-        made = write_whole(&writing, arguments)
+        result = write_whole(&writing, arguments)
         PyMem_Free(writing.out.begin)
-        if made != NULL:
-            return given(made)
-    return refused(<PyObject *> call.fallback, arguments, count, NULL)
+        if result != NULL:
+            return as_object(result)
+    return call_fallback(<PyObject *> call.fallback, arguments, count, NULL)
 
 
 # The functions that Python gets. What they do not take, their fallbacks do, with the same arguments.
 
-cdef PyMethodDef WRITE_RECORDS
-WRITE_RECORDS.ml_name = "write_records"
-WRITE_RECORDS.ml_meth = as_method(<void *> write_records)
-WRITE_RECORDS.ml_flags = METH_FASTCALL
-
-cdef PyMethodDef WRITE_BATCH
-WRITE_BATCH.ml_name = "write_batch"
-WRITE_BATCH.ml_meth = as_method(<void *> write_batch)
-WRITE_BATCH.ml_flags = METH_FASTCALL
+cdef PyMethodDef WRITE_RECORDS = method("write_records", <void *> write_records)
+cdef PyMethodDef WRITE_BATCH = method("write_batch", <void *> write_batch)
 
 
 def records_writer(Classes classes, fallback):

@@ -1,10 +1,10 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""Says of record batches what their records come to, without making columns of them.
+"""Counts and digests the records of batches without making columns of them.
 
-`sum_records` counts records and adds their sizes; `digest_records` says of each batch how many bytes
-its keys and values have, how many are null, its oldest and newest record, and of each record with a
-key a hash of it. A batch counts as a whole or not at all: where one of its records is refused, those
-before it are taken back by walking them once more.
+Takes a table of batches (`batches.pxd`). `RecordSummer` counts records and adds up their sizes.
+`BatchDigester` finds for each batch how many bytes its keys and values have, how many are null, its
+oldest and newest record, and a hash of each key. A batch counts whole or not at all: if one of its
+records is refused, the records before it are walked once more and taken back. The caller then reads
+the batch into objects.
 """
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -124,22 +124,22 @@ cdef Sum *find_sum(Summing *summing, int64_t fact, int64_t key, int64_t value) n
     )
     cdef uint64_t place = code >> 32 ^ code
     cdef int64_t *number
-    cdef Sum *found
+    cdef Sum *total
     cdef int looked
     for looked in range(MOST_PLACES):
         number = &summing.index[(place + <uint64_t> looked) & <uint64_t> summing.mask]
         if number[0] == 0:
             if summing.used == summing.capacity:
                 return NULL
-            found = &summing.sums[summing.used]
+            total = &summing.sums[summing.used]
             summing.used += 1
             number[0] = summing.used
-            found.fact, found.key_size, found.value_size = fact, key, value
-            found.records = found.key_bytes = found.value_bytes = 0
-            return found
-        found = &summing.sums[number[0] - 1]
-        if found.key_size == key and found.value_size == value and found.fact == fact:
-            return found
+            total.fact, total.key_size, total.value_size = fact, key, value
+            total.records = total.key_bytes = total.value_bytes = 0
+            return total
+        total = &summing.sums[number[0] - 1]
+        if total.key_size == key and total.value_size == value and total.fact == fact:
+            return total
     return NULL
 
 
@@ -154,7 +154,7 @@ cdef Status add_records(
     cdef bint are_all_wanted = wants_all(wanted)
     cdef int64_t budget = batch.budget - batch.count
     cdef int64_t number, key, value
-    cdef Sum *found = NULL
+    cdef Sum *total = NULL
     cdef Cursor rest
     cdef Record record
     rest.at, rest.end = batch.start, batch.end
@@ -169,14 +169,14 @@ cdef Status add_records(
         key = wire_size(&record.key) & summing.by_key
         value = wire_size(&record.value) & summing.by_value
         # Most records are like the one before.
-        if found == NULL or key != found.key_size or value != found.value_size:
-            found = find_sum(summing, batch.piece, key, value)
-            if found == NULL:
+        if total == NULL or key != total.key_size or value != total.value_size:
+            total = find_sum(summing, batch.piece, key, value)
+            if total == NULL:
                 records[0] = number
                 return GROW
-        found.records += sign
-        found.key_bytes += sign * size_of(&record.key)
-        found.value_bytes += sign * size_of(&record.value)
+        total.records += sign
+        total.key_bytes += sign * size_of(&record.key)
+        total.value_bytes += sign * size_of(&record.value)
     return DONE if rest.at == rest.end else REFUSED
 
 
@@ -238,7 +238,7 @@ cdef inline void put_key(
     cdef uint64_t first = digesting.seed ^ size * TAKE
     cdef uint64_t second = digesting.seed * SECOND_MIX + size
     cdef uint64_t word
-    cdef Key *found = &digesting.keys[digesting.used]
+    cdef Key *row = &digesting.keys[digesting.used]
     while end - at >= 8:
         word = word_at(at)
         first, second = taken(first, word), taken_otherwise(second, word)
@@ -246,8 +246,8 @@ cdef inline void put_key(
     if at < end:
         word = last_word(at, <int> (end - at))
         first, second = taken(first, word), taken_otherwise(second, word)
-    found.first_hash, found.second_hash = mixed(first), mixed(second)
-    found.offset, found.record_size = offset, record_size
+    row.first_hash, row.second_hash = mixed(first), mixed(second)
+    row.offset, row.record_size = offset, record_size
     digesting.used += 1
 
 

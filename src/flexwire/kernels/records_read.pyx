@@ -1,8 +1,9 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Reads the records of record batches into columns.
 
-Before a batch is begun every column has room for all its bytes, so that nothing has to be asked
-within it. A batch counts as a whole or not at all.
+Takes a table of batches (`batches.pxd`) and columns with room. Every column has room for all bytes of a
+batch before the batch begins, so nothing is asked within it. A batch counts whole or not at all. The
+kernel stops before a batch that has no room, and refuses one with a wrong crc or a record with any
+fault; the caller reads that batch into objects.
 """
 
 from cpython.buffer cimport PyBuffer_Release
@@ -156,24 +157,24 @@ cdef inline bint read_row(
 ) noexcept nogil:
     """Read a record into the next row, if it is wanted; False where it is refused."""
     cdef const Range *wanted = &reading.wanted
-    cdef Record found
+    cdef Record fields
     cdef int64_t offset, timestamp
-    if unlikely(not read_record(record, &found, roomy) or found.headers > rows.budget):
+    if unlikely(not read_record(record, &fields, roomy) or fields.headers > rows.budget):
         return False
-    rows.budget -= found.headers
-    offset, timestamp = offset_of(batch, &found), timestamp_of(batch, &found)
+    rows.budget -= fields.headers
+    offset, timestamp = offset_of(batch, &fields), timestamp_of(batch, &fields)
     if unlikely(not rows.are_all_wanted and not is_wanted(wanted, offset, timestamp)):
-        return pass_headers(record, found.headers)
-    if unlikely(not read_headers(record, found.headers, rows, roomy) or record.at != record.end):
+        return pass_headers(record, fields.headers)
+    if unlikely(not read_headers(record, fields.headers, rows, roomy) or record.at != record.end):
         return False
-    rows.headers += found.headers
+    rows.headers += fields.headers
     if wanted.offsets != NULL:
         wanted.offsets[rows.count] = offset
     if wanted.timestamps != NULL:
         wanted.timestamps[rows.count] = moment_of(timestamp)
         rows.no_moments += moment_of(timestamp) == NO_MOMENT
-    put_text(&rows.keys, &found.key, roomy)
-    put_text(&rows.values, &found.value, roomy)
+    put_text(&rows.keys, &fields.key, roomy)
+    put_text(&rows.values, &fields.value, roomy)
     rows.count += 1
     if wanted.header_offsets != NULL:
         wanted.header_offsets[rows.count] = <int32_t> rows.headers

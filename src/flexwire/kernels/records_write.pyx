@@ -1,8 +1,8 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """Writes columns as the records of record batches, and crcs into the headers of batches.
 
-A record is measured before it is written, and room is asked for once. Offsets that point outside of a
-column are refused, and so is a delta that does not fit.
+Takes offsets, timestamps and arrays of Arrow. Each record is measured before it is written, and room
+is asked for once. A batch is refused if an offset points outside of its column, or a delta or a size
+does not fit; the caller writes that batch from objects.
 """
 
 from libc.stdint cimport INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t

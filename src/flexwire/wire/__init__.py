@@ -1,12 +1,21 @@
 """How Kafka writes values: the reference executor, and KIP-482's types by their names.
 
-Every other executor is judged by this one, so it is written to be read, not to be fast: a type is
-an object with one way to be read and one to be written, a structure is a list of typed fields, and
-both say where a value went wrong. `reader` and `writer` move primitives, `types` are the types of
-KIP-482 and those before it, `schema` puts them together into structures, `tags` writes their tagged
-fields. `limits` and `batch_layout` hold the numbers of the formats for everything above. Which
-fields a message has is decided in `flexwire.schema`. The names in ``__all__`` are for schemas
-composed by hand.
+This executor judges all others, so it is written to be read, not to be fast. A type is an object
+with one way to be read and one way to be written. A structure is a list of typed fields. Both say
+where a value went wrong. `cursor` moves primitives, `types` has the types of KIP-482 and those
+before it, `schema` puts types together into structures, and `tags` writes their tagged fields.
+`limits` and the files named `…_layout` hold the numbers of the formats for everything above.
+`flexwire.schema` decides which fields a message has. The names in ``__all__`` are for schemas that
+are composed by hand.
+
+Laws of this room:
+
+- The wire types word every error of decoding and encoding. Reason: the other executors refuse
+  without a word, and would differ. Test: `tests/codec/test_executors.py`.
+- A number of the formats stands here, once for all Python code. Reason: two copies come apart.
+  Test: `tests/wire/test_limits.py`.
+- A length is compared with the bytes that remain before anything is allocated. Reason: a length
+  that lies would take all memory. Test: `tests/codec/test_boundaries.py`.
 
 >>> from flexwire.wire import COMPACT_NULLABLE_STRING, INT32, Field, Schema
 >>> header = Schema(

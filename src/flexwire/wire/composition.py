@@ -54,18 +54,18 @@ class TaggedFields(types.Type):
         payloads: dict[int, bytes | bytearray] = {}
         unknown: dict[int, bytes] = {}
         for tag, item in value.items():
-            one = self.fields.get(tag)
-            if one is None:
+            field = self.fields.get(tag)
+            if field is None:
                 unknown[tag] = item
                 continue
             payload = Writer()
-            payload.path = [*writer.path, one.json_name]
-            one.type.write(payload, item)
+            payload.path = [*writer.path, field.json_name]
+            field.type.write(payload, item)
             payloads[tag] = payload.buffer
         write_tagged_fields(writer, self.form, payloads, unknown, self.fields)
 
     def layout(self) -> object:
-        fields = tuple((tag, one.type.layout()) for tag, one in sorted(self.fields.items()))
+        fields = tuple((tag, field.type.layout()) for tag, field in sorted(self.fields.items()))
         return (self.name, self.form, fields)
 
 
@@ -95,7 +95,7 @@ def CompactNullableBytes(name: str) -> Field:  # noqa: N802 - the KIP's class na
 
 
 def TagSection(fields: Mapping[int, Field] | None = None) -> Field:  # noqa: N802 - as above
-    """The same in the draft of KIP-482 that has this name for it, with interleaved tag headers."""
+    """A section of tagged fields by the name of KIP-482's draft, with interleaved tag headers."""
     return TaggedFieldsSection(fields, TagForm.INTERLEAVED)
 
 

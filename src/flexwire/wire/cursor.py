@@ -45,12 +45,12 @@ class Reader:
         return self.end - self.position
 
     def error(self, reason: str, offset: int | None = None) -> DecodeError:
-        """Make the error for what went wrong at ``offset``, by default the present position."""
+        """Return the error for ``offset``, which is the present position by default."""
         at = self.position if offset is None else offset
         return DecodeError(reason, path=format_path(self.path), offset=at)
 
     def annotate(self, start: int, label: str, value: object) -> None:
-        """Hear of each value read; the explaining reader keeps them, this one does not."""
+        """Do nothing with a value that was read; `ExplainingReader` keeps it."""
 
     def take(self, count: int) -> bytes:
         """Read ``count`` bytes as they are."""
@@ -67,7 +67,7 @@ class Reader:
         self.position += count
 
     def visit(self, count: int) -> None:
-        """Hear how many elements or tagged fields are read or skipped next, one by one."""
+        """Do nothing with the number of elements or tagged fields that are read or skipped next."""
 
     def unpack(self, layout: struct.Struct, name: str) -> tuple[int | float | bytes, ...]:
         """Read fixed-width big-endian values."""
@@ -113,7 +113,7 @@ class Writer:
         self.path: list[str] = []
 
     def error(self, reason: str) -> EncodeError:
-        """Make the error for the field being written."""
+        """Return the error for the field that is being written."""
         return EncodeError(reason, path=format_path(self.path))
 
     def write(self, data: bytes | bytearray | memoryview) -> None:

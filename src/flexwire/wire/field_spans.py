@@ -80,7 +80,7 @@ class _SpanPaths:
                 inside.setdefault(first, []).append(tuple(rest))
             else:
                 self.here.add(first)
-        self.inside = {name: _SpanPaths(found) for name, found in inside.items()}
+        self.inside = {name: _SpanPaths(spans) for name, spans in inside.items()}
 
 
 @lru_cache(maxsize=1024)
@@ -91,9 +91,9 @@ def _wanted(paths: tuple[Path, ...]) -> _SpanPaths:
 def _last_wanted(schema: Schema, wanted: _SpanPaths) -> int:
     """Return the index of the last inline field that a walk has to read, -1 for none."""
     names = wanted.here | wanted.inside.keys()
-    if not schema.tags_lead and any(one.attribute in names for one in schema.tagged.values()):
+    if not schema.tags_lead and any(field.attribute in names for field in schema.tagged.values()):
         return _TO_THE_END
-    return max((i for i, one in enumerate(schema.inline) if one.attribute in names), default=-1)
+    return max((i for i, field in enumerate(schema.inline) if field.attribute in names), default=-1)
 
 
 def field_spans(
@@ -126,13 +126,13 @@ class _SpanWalk:
         last = _last_wanted(schema, wanted) if is_last else _TO_THE_END
         if schema.tags_lead:
             yield from self._tagged_fields(schema, wanted, path, enclosing, begin)
-        for number, one in enumerate(schema.inline):
+        for number, field in enumerate(schema.inline):
             if number > last:
                 return
-            if one.attribute in here or one.attribute in inside:
-                yield from self._field(one.type, one.attribute, wanted, path, enclosing, begin)
+            if field.attribute in here or field.attribute in inside:
+                yield from self._field(field.type, field.attribute, wanted, path, enclosing, begin)
             else:
-                one.type.skip(reader)
+                field.type.skip(reader)
         if schema.flexible and not schema.tags_lead and last == _TO_THE_END:
             yield from self._tagged_fields(schema, wanted, path, enclosing, begin)
 
@@ -182,14 +182,16 @@ class _SpanWalk:
         reader = self._reader
         for header in tag_headers(reader, schema.form):
             reader.visit(1)
-            one = schema.tagged.get(header.tag)
+            field = schema.tagged.get(header.tag)
             span = self._span(header)
-            if one is None or not (one.attribute in wanted.here or one.attribute in wanted.inside):
+            if field is None or not (
+                field.attribute in wanted.here or field.attribute in wanted.inside
+            ):
                 reader.skip(header.size)
                 continue
             end, reader.end = reader.end, span.end
             around = (*enclosing, span)
-            yield from self._field(one.type, one.attribute, wanted, path, around, structure)
+            yield from self._field(field.type, field.attribute, wanted, path, around, structure)
             reader.end = end
             if reader.position != span.end:
                 raise reader.error(
@@ -228,7 +230,7 @@ def replace_fields(data: bytes, replacements: Iterable[Replacement]) -> bytes:
         edits.append((field.start, field.end, bytes(writer.buffer)))
         around.update(field.enclosing)
     # The innermost first: how wide its size is written counts in the size of what is around it.
-    for span in sorted(around, key=lambda one: one.value_at, reverse=True):
+    for span in sorted(around, key=lambda span: span.value_at, reverse=True):
         grown = sum(
             len(new) - (end - start)
             for start, end, new in edits

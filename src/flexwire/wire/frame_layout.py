@@ -58,7 +58,7 @@ XXH_PRIME_5: Final = 0x165667B1
 
 
 def lz4_block_size(code: int) -> int:
-    """Give the bytes of the largest block for a code, 4 to 7.
+    """Return the bytes of the largest block for a code, 4 to 7.
 
     >>> lz4_block_size(4), lz4_block_size(7)
     (65536, 4194304)

@@ -67,7 +67,7 @@ class Field:
         )
 
     def is_default(self, value: Any) -> bool:
-        """Whether the field is left out with this value, where it is tagged or absent."""
+        """Return whether the field is left out with this value, where it is tagged or absent."""
         return self.default is not NO_DEFAULT and self.type.is_default(value, self.default)
 
 
@@ -116,11 +116,11 @@ class Schema(Type):
         tagged = tuple(tagged_fields(optional_fields, "optional_fields").values())
         to_text(name, "name")
         names: set[str] = set()
-        for one in fields + tagged:
-            to_kind(one, "fields", Field)
-            if one.name in names:
-                raise ArgumentError(f"field {one.name!r} stands twice in {name}")
-            names.add(one.name)
+        for field in fields + tagged:
+            to_kind(field, "fields", Field)
+            if field.name in names:
+                raise ArgumentError(f"field {field.name!r} stands twice in {name}")
+            names.add(field.name)
         vars(self).update(
             name=name,
             fields=fields + tagged,
@@ -140,55 +140,55 @@ class Schema(Type):
         form: TagForm,
     ) -> Self:
         """Make a structure of fields that say themselves where they stand."""
-        made = cls.__new__(cls)
-        vars(made).update(
+        schema = cls.__new__(cls)
+        vars(schema).update(
             name=name, fields=fields, flexible=flexible, refused_tags=refused_tags, form=form
         )
-        return made
+        return schema
 
     @property
     def tags_lead(self) -> bool:
-        """Whether the structure begins with its tagged fields, rather than end with them."""
+        """Return whether the structure begins with its tagged fields, rather than end with them."""
         return self.flexible and self.form is TagForm.BUFFER
 
     @cached_property
     def inline(self) -> tuple[Field, ...]:
         """The fields that are always there, in wire order."""
-        return tuple(one for one in self.fields if one.presence is Presence.INLINE)
+        return tuple(field for field in self.fields if field.presence is Presence.INLINE)
 
     @cached_property
     def tagged(self) -> dict[int, Field]:
         """The tagged fields by tag, in ascending order."""
-        tagged = ((one.tag, one) for one in self.fields if one.presence is Presence.TAGGED)
+        tagged = ((field.tag, field) for field in self.fields if field.presence is Presence.TAGGED)
         return {
-            tag: one
-            for tag, one in sorted(tagged, key=lambda item: item[0] or 0)
+            tag: field
+            for tag, field in sorted(tagged, key=lambda item: item[0] or 0)
             if tag is not None
         }
 
     @cached_property
     def absent(self) -> tuple[Field, ...]:
         """The fields that this version does not have."""
-        return tuple(one for one in self.fields if one.presence is Presence.ABSENT)
+        return tuple(field for field in self.fields if field.presence is Presence.ABSENT)
 
     @cached_property
     def by_attribute(self) -> dict[str, Field]:
         """All fields by their attributes."""
-        return {one.attribute: one for one in self.fields}
+        return {field.attribute: field for field in self.fields}
 
     @cached_property
     def attributes(self) -> frozenset[str]:
-        """What a value's mapping may hold."""
+        """The keys that a value's mapping may have."""
         return frozenset(self.by_attribute) | {UNKNOWN_TAGGED_FIELDS}
 
     @cached_property
     def least_size(self) -> int:
         # Once for each structure: specs may double it at every level.
-        return sum(one.type.least_size for one in self.inline) + self.flexible
+        return sum(field.type.least_size for field in self.inline) + self.flexible
 
     def layout(self) -> object:
-        inline = tuple((one.name, one.type.layout()) for one in self.inline)
-        tagged = tuple((tag, one.name, one.type.layout()) for tag, one in self.tagged.items())
+        inline = tuple((field.name, field.type.layout()) for field in self.inline)
+        tagged = tuple((tag, field.name, field.type.layout()) for tag, field in self.tagged.items())
         return (inline, self.form if self.flexible else None, tagged)
 
     # Reading.
@@ -196,7 +196,7 @@ class Schema(Type):
     def decode(
         self, data: bytes | bytearray | memoryview, *, lenient: bool = False
     ) -> dict[str, Any]:
-        """Give the mapping that bytes are; raises `DecodeError`, for bytes left over too.
+        """Return the mapping that bytes stand for; raise `DecodeError`, also for bytes left over.
 
         Optional fields that are not there are not in the mapping.
         """
@@ -214,17 +214,19 @@ class Schema(Type):
         values: dict[str, Any] = {}
         if self.tags_lead:
             self._read_tagged_fields(reader, values)
-        for one in self.inline:
-            reader.path.append(one.json_name)
-            values[one.attribute] = one.type.read(reader)
+        for field in self.inline:
+            reader.path.append(field.json_name)
+            values[field.attribute] = field.type.read(reader)
             reader.path.pop()
         if self.flexible and not self.tags_lead:
             self._read_tagged_fields(reader, values)
         return values
 
     def _read_tagged_fields(self, reader: Reader, values: dict[str, Any]) -> None:
-        known, unknown = read_tagged_fields(reader, self.form, self.tagged, self.refused_tags)
-        for tag, value in known.items():
+        known_values, unknown = read_tagged_fields(
+            reader, self.form, self.tagged, self.refused_tags
+        )
+        for tag, value in known_values.items():
             values[self.tagged[tag].attribute] = value
         if unknown:
             values[UNKNOWN_TAGGED_FIELDS] = unknown
@@ -241,13 +243,13 @@ class Schema(Type):
 
     @cached_property
     def _skipped(self) -> tuple[tuple[int, Type | None], ...]:
-        """What to skip: bytes of fixed size together, then a field that is none of them, if any."""
+        """The steps of skipping: a number of bytes, then a field without a fixed size, if any."""
         steps: list[tuple[int, Type | None]] = []
         together = 0
-        for one in self.inline:
-            size = one.type.fixed_size
+        for field in self.inline:
+            size = field.type.fixed_size
             if size is None:
-                steps.append((together, one.type))
+                steps.append((together, field.type))
                 together = 0
             else:
                 together += size
@@ -256,7 +258,7 @@ class Schema(Type):
     # Writing.
 
     def encode(self, value: Mapping[str, Any]) -> bytes:
-        """Give the bytes of a mapping; raises `EncodeError`."""
+        """Return the bytes of a mapping; raise `EncodeError` if there are none."""
         writer = Writer()
         try:
             self.write(writer, value)
@@ -269,8 +271,8 @@ class Schema(Type):
         if not isinstance(value, Mapping):
             raise writer.error(f"expected a {self.name}, got {short(value)}")
         self._check_names(writer, value)
-        for one in self.absent:
-            self._check_absent(writer, one, value)
+        for field in self.absent:
+            self._check_absent(writer, field, value)
         unknown = value.get(UNKNOWN_TAGGED_FIELDS) or {}
         if not isinstance(unknown, Mapping):
             raise writer.error(f"expected unknown tagged fields by tag, got {short(unknown)}")
@@ -280,12 +282,12 @@ class Schema(Type):
             )
         if self.tags_lead:
             self._write_tagged_fields(writer, value, unknown)
-        for one in self.inline:
-            writer.path.append(one.json_name)
-            given = value.get(one.attribute, one.default)
-            if given is NO_DEFAULT:
+        for field in self.inline:
+            writer.path.append(field.json_name)
+            field_value = value.get(field.attribute, field.default)
+            if field_value is NO_DEFAULT:
                 raise writer.error("missing, and it has no default")
-            one.type.write(writer, given)
+            field.type.write(writer, field_value)
             writer.path.pop()
         if self.flexible and not self.tags_lead:
             self._write_tagged_fields(writer, value, unknown)
@@ -296,52 +298,54 @@ class Schema(Type):
             hint = f"; did you mean {near[0]!r}?" if near else ""
             raise writer.error(f"{self.name} has no field {short(name)}{hint}")
 
-    def _check_absent(self, writer: Writer, one: Field, value: Mapping[str, Any]) -> None:
-        given = value.get(one.attribute, NO_DEFAULT)
-        if given is NO_DEFAULT or one.ignorable or one.is_default(given):
+    def _check_absent(self, writer: Writer, field: Field, value: Mapping[str, Any]) -> None:
+        field_value = value.get(field.attribute, NO_DEFAULT)
+        if field_value is NO_DEFAULT or field.ignorable or field.is_default(field_value):
             return
-        writer.path.append(one.json_name)
-        lack = "version has no such field" if one.tag is None else "encoding has no tagged fields"
-        raise writer.error(f"this {lack}, and {short(given)} is not its default")
+        writer.path.append(field.json_name)
+        lack = "version has no such field" if field.tag is None else "encoding has no tagged fields"
+        raise writer.error(f"this {lack}, and {short(field_value)} is not its default")
 
     def _write_tagged_fields(
         self, writer: Writer, value: Mapping[str, Any], unknown: Mapping[int, bytes]
     ) -> None:
         payloads: dict[int, bytes | bytearray] = {}
-        for tag, one in self.tagged.items():
-            given = value.get(one.attribute, NO_DEFAULT)
-            if given is NO_DEFAULT or one.is_default(given):
+        for tag, field in self.tagged.items():
+            field_value = value.get(field.attribute, NO_DEFAULT)
+            if field_value is NO_DEFAULT or field.is_default(field_value):
                 continue
             payload = Writer(lenient=writer.lenient)
-            payload.path = [*writer.path, one.json_name]
-            one.type.write(payload, given)
+            payload.path = [*writer.path, field.json_name]
+            field.type.write(payload, field_value)
             payloads[tag] = payload.buffer
         taken = self.tagged.keys() | self.refused_tags
         write_tagged_fields(writer, self.form, payloads, unknown, taken)
 
     def is_default(self, value: Any, default: Any) -> bool:
-        """Whether ``value`` equals ``default``: None, or a structure that is all defaults."""
+        """Return whether ``value`` equals ``default``: None, or a structure of defaults."""
         if default is None or value is None:
             return value is default
         if not isinstance(value, Mapping) or value.get(UNKNOWN_TAGGED_FIELDS):
             return False
         return all(
-            one.is_default(value[one.attribute]) for one in self.fields if one.attribute in value
+            field.is_default(value[field.attribute])
+            for field in self.fields
+            if field.attribute in value
         )
 
 
-def tagged_fields(given: Mapping[int, Field] | None, name: str) -> dict[int, Field]:
-    """Give an argument that must be a mapping of tags to fields, with each field tagged."""
-    if given is not None and not isinstance(given, Mapping):
-        raise refuse(name, "a mapping of tags to fields", given)
-    return {tag: _tagged(tag, one) for tag, one in (given or {}).items()}
+def tagged_fields(fields: Mapping[int, Field] | None, name: str) -> dict[int, Field]:
+    """Return an argument that must be a mapping of tags to fields, with each field tagged."""
+    if fields is not None and not isinstance(fields, Mapping):
+        raise refuse(name, "a mapping of tags to fields", fields)
+    return {tag: _tagged(tag, field) for tag, field in (fields or {}).items()}
 
 
-def _tagged(tag: int, one: Field) -> Field:
+def _tagged(tag: int, field: Field) -> Field:
     if type(tag) is not int or not 0 <= tag <= HIGHEST_TAG:
         raise ArgumentError(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
     return replace(
-        to_kind(one, f"the field of tag {tag}", Field), presence=Presence.TAGGED, tag=tag
+        to_kind(field, f"the field of tag {tag}", Field), presence=Presence.TAGGED, tag=tag
     )
 
 
@@ -392,7 +396,7 @@ class NullableStruct(Type):
 
 
 def struct_of(kind: Type) -> Schema | None:
-    """Give the structure that a type is, marks as nullable, or has as elements."""
+    """Return the structure that a type is, marks as nullable, or has as elements."""
     if isinstance(kind, ArrayType):
         kind = kind.element
     if isinstance(kind, NullableStruct):

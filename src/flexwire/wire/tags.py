@@ -58,7 +58,7 @@ class TagHeader(NamedTuple):
 
 
 class TaggedFieldType(Protocol):
-    """What a reader knows of a tag."""
+    """A tagged field, as a reader of tag sections needs it."""
 
     @property
     def json_name(self) -> str:
@@ -79,7 +79,7 @@ def interleave(tag: int, length: int) -> int:
 
 
 def separate(header: int) -> tuple[int, int]:
-    """Give the tag and the length of an interleaved header.
+    """Return the tag and the length of an interleaved header.
 
     >>> separate(0b110010)
     (5, 4)
@@ -101,7 +101,7 @@ def _gather(value: int) -> int:
 
 
 def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None:
-    """Say why a tagged field has no place in a form; None where it has one."""
+    """Return why a form cannot hold a tagged field; None if it can."""
     if form is not TagForm.BUFFER:
         return None
     if tag > HIGHEST_TAG_IN_BUFFER:
@@ -114,7 +114,7 @@ def objection(form: TagForm, tag: int, payload: bytes | bytearray) -> str | None
 
 
 def join(form: TagForm, payloads: Mapping[int, bytes | bytearray]) -> bytes:
-    """Give the tagged fields of one structure as bytes, in ascending order of their tags.
+    """Return the tagged fields of one structure as bytes, in ascending order of their tags.
 
     >>> for form in TagForm:
     ...     print(join(form, {5: b"data"}).hex(" "))
@@ -142,7 +142,7 @@ def join(form: TagForm, payloads: Mapping[int, bytes | bytearray]) -> bytes:
 def write_tagged_fields(
     writer: Writer,
     form: TagForm,
-    known: Mapping[int, bytes | bytearray],
+    payloads_known: Mapping[int, bytes | bytearray],
     unknown: Mapping[int, bytes],
     taken: Collection[int],
 ) -> None:
@@ -151,7 +151,7 @@ def write_tagged_fields(
     Raises `EncodeError` for what is not an unknown tagged field, and for what has no place in the
     form.
     """
-    payloads = dict(known)
+    payloads = dict(payloads_known)
     for tag, data in unknown.items():
         if type(tag) is not int or tag < 0 or (tag > HIGHEST_TAG and not writer.lenient):
             raise writer.error(f"{short(tag)} is not a tag: 0 to {HIGHEST_TAG}")
@@ -192,16 +192,16 @@ def read_tagged_fields(
         if tag in refused:
             raise reader.error(f"tag {tag} is not valid for this version", start)
         previous = tag
-        one = known.get(tag)
+        field = known.get(tag)
         # Java never looks at the size of a tag that it knows.
-        if size > reader.remaining and not (reader.lenient and one is not None):
+        if size > reader.remaining and not (reader.lenient and field is not None):
             raise reader.error(f"tag {tag} declares {size} bytes but {reader.remaining} remain", at)
-        if one is None:
+        if field is None:
             # A mapping has no place for a second value, and Java keeps a list.
             key = tag + (len(unknown) << 32) if tag in unknown else tag
             unknown[key] = _read_unknown(reader, tag, size)
         else:
-            values[tag] = _read_known(reader, one, tag, size)
+            values[tag] = _read_known(reader, field, tag, size)
     reader.path.pop()
     return values, unknown
 
@@ -231,13 +231,13 @@ def _read_unknown(reader: Reader, tag: int, size: int) -> bytes:
     return data
 
 
-def _read_known(reader: Reader, one: TaggedFieldType, tag: int, size: int) -> Any:
+def _read_known(reader: Reader, field: TaggedFieldType, tag: int, size: int) -> Any:
     section = reader.path.pop()
-    reader.path.append(one.json_name)
+    reader.path.append(field.json_name)
     end, stop = reader.end, reader.position + size
     if not reader.lenient:
         reader.end = stop
-    value = one.type.read(reader)
+    value = field.type.read(reader)
     reader.end = end
     if reader.position != stop and not reader.lenient:
         raise reader.error(f"tag {tag} declares {size} bytes but its value ends before them")

@@ -52,11 +52,11 @@ class Type(ABC):
         self.read(reader)
 
     def layout(self) -> object:
-        """Give what decides the bytes, comparable with ``==``."""
+        """Return what decides the bytes, comparable with ``==``."""
         return self.name
 
     def is_default(self, value: Any, default: Any) -> bool:
-        """Whether a tagged or absent field with this value is left out."""
+        """Return whether a tagged or absent field with this value is left out."""
         return bool(value == default)
 
     @property
@@ -191,7 +191,7 @@ class Uuid(Type):
 
 @dataclass(frozen=True)
 class _Sized(Type):
-    """What string, bytes, records and array share: a length that may mean null."""
+    """The part that string, bytes, records and array share: a length that may mean null."""
 
     compact: bool = False
     nullable: bool = False
@@ -394,7 +394,7 @@ def CompactArrayOf(element: Type, *, nullable: bool = False) -> ArrayType:  # no
 
 
 def checked_type(value: object, name: str) -> Type:
-    """Give an argument that must be a type."""
+    """Return an argument that must be a type."""
     if not isinstance(value, Type):
         raise refuse(name, "a Type, such as INT32", value)
     return value
@@ -428,5 +428,3 @@ RECORDS = Bytes(kind="RECORDS")
 NULLABLE_RECORDS = Bytes(nullable=True, kind="RECORDS")
 COMPACT_RECORDS = Bytes(compact=True, kind="RECORDS")
 COMPACT_NULLABLE_RECORDS = Bytes(compact=True, nullable=True, kind="RECORDS")
-# What the kernels call it until they are compiled anew.
-Array = ArrayType

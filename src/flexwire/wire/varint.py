@@ -36,7 +36,7 @@ def read_unsigned_varint(
     most_bytes: int = VARINT_BYTES,
     bits: int = VARINT_BITS,
 ) -> tuple[int, int]:
-    """Decode the varint at ``position``; gives the value and the position after it.
+    """Decode the varint at ``position``; return the value and the position after it.
 
     Strict reading refuses an overlong form (a last group of zeros) and bits beyond ``bits``; the
     lenient one takes both, as Kafka's Java does, and drops the excess bits.

@@ -28,7 +28,8 @@ EFFECTS = {
     "frames_column": "'request_time' in [one.name for one in FRAMES]"
     " and 'request_time' in PAIRED.names",
     "header_convention": "'hex' in ConventionName().choices"
-    " and read_headers([(b'a', b'00ff')], 'hex') == [('a', bytes([0, 255]))]",
+    " and read_headers([(b'a', b'00ff')], 'hex') == [('a', bytes([0, 255]))]"
+    " and 'hexadecimal digits' in str(ANSWERS_BY_NAME['headers'].columns)",
     "kafka_release": "catalog().releases[-1] == '4.4.1'",
     "lint_rule": "'ABOUT_TOO_LONG' in rules()",
     "tap_option": "'most_connections' in [one.name for one in fields(TapConfig)]"

@@ -57,7 +57,7 @@ def expected() -> tuple[Counter[Any], Counter[Any]]:
         offset, base = one["offset"], one["base_offset"]
         is_judged = offset % 64 == 0 or (base is not None and (base < 0 or base == offset))
         headers = one["headers"] or []
-        is_spring = any(header["key"] == TYPES_KEY.encode() for header in headers)
+        markers = int(any(header["key"] == TYPES_KEY.encode() for header in headers))
         for key in {header["key"] for header in headers}:
             sums[*by, key, "records"] += 1
         for header in headers:
@@ -66,7 +66,7 @@ def expected() -> tuple[Counter[Any], Counter[Any]]:
             if value is not None:
                 sums[*by, key, "values"] += 1
                 sums[*by, key, "value_bytes"] += len(value)
-                judged[*by, key, value, is_spring] += is_judged
+                judged[*by, key, value, markers] += is_judged
     return +sums, +judged
 
 
@@ -80,7 +80,7 @@ def told(added: Iterable[pa.RecordBatch]) -> tuple[Any, Any, Any, Any]:
         for name in headers.SUMS:
             sums[*by, name] += one[name] or 0
         if one["judged"]:
-            judged[*by, one["value"], one["is_spring"]] += one["judged"]
+            judged[*by, one["value"], one["markers"]] += one["judged"]
         if one["least"] is not None:
             least[by] = min(one["least"], least.get(by, one["least"]))
             most[by] = max(one["most"], most.get(by, one["most"]))

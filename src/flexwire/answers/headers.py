@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - what every Spark program 
 from flexwire.answers.asking.answer import Answer
 from flexwire.answers.asking.messages import is_grown, with_topic_names
 from flexwire.facts.answers import AnswerPicture
-from flexwire.measures.headers import ADDED, READ, SUMS, add_up
+from flexwire.measures.headers import ADDED, MARKERS, READ, SUMS, add_up
 from flexwire.records.conventions import CONVENTIONS
 from flexwire.tables.schema import Column
 
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from flexwire.answers.asking.answer import AnalysisTables
+    from flexwire.records.conventions.convention import BulkCondition
 
 _OF: Final = ("topic", "source", "client_id")
 # The first convention that fits all judged values is reported.
 _JUDGED: Final = {
-    convention.name: convention.in_bulk for convention in CONVENTIONS.values() if convention.in_bulk
+    name: condition for name, convention in CONVENTIONS.items() if (condition := convention.in_bulk)
 }
 _READS_AS: Final = "by which convention all of these read: " + "; ".join(
     f'"{name}", {one.meaning}' for name, one in _JUDGED.items()
@@ -112,10 +113,18 @@ def _sums() -> list[SparkColumn]:
         F.max("most").alias("most"),
         F.coalesce(F.sum("judged"), F.lit(0)).alias("judged"),
         *(
-            F.sum(F.when(F.expr(judge.condition), F.col("judged"))).alias(name)
+            F.sum(F.when(_is_read_by(name, judge), F.col("judged"))).alias(name)
             for name, judge in _JUDGED.items()
         ),
     ]
+
+
+def _is_read_by(name: str, judge: BulkCondition) -> SparkColumn:
+    """Return whether a value reads by a convention, beside its marker if it has one."""
+    condition, marker = F.expr(judge.condition), CONVENTIONS[name].marker
+    if marker is None:
+        return condition
+    return condition & (F.col("markers").bitwiseAND(1 << MARKERS.index(marker)) != 0)
 
 
 def _reads_as() -> SparkColumn:

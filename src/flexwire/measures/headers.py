@@ -19,7 +19,7 @@ from flexwire.measures.counters import (
     shortened,
 )
 from flexwire.measures.groups import bits, changes, extents, grouped, run_starts, topic_names
-from flexwire.records.conventions.spring import TYPES_KEY
+from flexwire.records.conventions import CONVENTIONS
 from flexwire.tables.records import RunRows
 
 if TYPE_CHECKING:
@@ -282,6 +282,10 @@ READ: Final = (
     "value", "headers",
 )  # fmt: skip
 """The columns of records that are read."""
+MARKERS: Final = tuple(
+    convention.marker for convention in CONVENTIONS.values() if convention.marker is not None
+)
+"""The keys of record headers that say how the others beside them are written."""
 SUMS: Final = ("all_records", "record_bytes", "records", "headers", "values", "value_bytes")
 """The sums. If ``header`` is null: records, and the bytes of their keys and values. Otherwise:
 records that have the header, headers, headers with a value, and the values' bytes.
@@ -292,19 +296,19 @@ ADDED: Final = pa.schema(
         ("header", pa.binary()),
         *((name, pa.int64()) for name in (*SUMS, "least", "most")),
         ("value", pa.binary()),
-        ("is_spring", pa.bool_()),
+        ("markers", pa.int64()),
         ("judged", pa.int64()),
     ]
 )
 """Sums, with the bytes of the smallest and the largest value. If ``value`` is not null, the row is
-a value to be judged, whether Spring's header of types stands beside it, and how often.
+a value to be judged, which of `MARKERS` stand beside it, a bit for each, and how often.
 """
 
 # Values are judged in the first record of each batch, and in one of this many other records.
 # Judging every byte of every value would take longer than reading the table.
 _ONE_OF: Final = 64
 _BY: Final = ADDED.names[:4]
-_JUDGED: Final = ("value", "is_spring")
+_JUDGED: Final = ("value", "markers")
 _HOW: Final = [*((name, "sum") for name in SUMS), ("least", "min"), ("most", "max")]
 # After this many rows, the sums are added up.
 _MANY: Final = 200_000
@@ -460,13 +464,14 @@ class _BatchRecords:
         is_one = pc.or_kleene(pc.equal(offset, base), pc.less(base, 0)).fill_null(False)
         records = bits(is_one) | (offset.to_numpy() % _ONE_OF == 0)
         some = np.flatnonzero(records[entries.parents] & bits(entries.values.is_valid()))
-        is_types = bits(pc.equal(entries.keys, TYPES_KEY.encode()))[entries.codes]
-        is_spring = np.zeros(len(self.rows), bool)
-        is_spring[entries.parents[is_types]] = True
+        markers = np.zeros(len(self.rows), np.int64)
+        for number, marker in enumerate(MARKERS):
+            is_marker = bits(pc.equal(entries.keys, marker.encode()))[entries.codes]
+            markers[entries.parents[is_marker]] |= 1 << number
         parents = entries.parents[some]
         of = self._of(parents) | {"header": self._keys(some)}
         values = entries.values.take(pa.array(some))
-        return _added(**of, value=values, is_spring=pa.array(is_spring[parents]))
+        return _added(**of, value=values, markers=pa.array(markers[parents]))
 
 
 def _arrays(columns: dict[str, Numbers]) -> dict[str, pa.Array]:

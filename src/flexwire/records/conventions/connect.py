@@ -343,6 +343,7 @@ class Connect(Convention):
     """
 
     name = "connect"
+    rank = 40
 
     def read_value(self, key: str, data: bytes) -> Any:
         """Read the text by Connect's rules."""

@@ -33,11 +33,11 @@ class HeaderEvidence(NamedTuple):
 
 
 class BulkCondition(NamedTuple):
-    """How very many values are judged at once, as the answer about record headers does it.
+    """How Spark SQL judges many values at once, for the answer about record headers.
 
-    ``condition`` is an expression of Spark SQL over the column ``value`` with the bytes, their
-    ``size``, and ``is_spring``: whether Spring's header of types stands beside them. It is true if
-    the value reads by the convention. ``meaning`` says the same in a few words.
+    ``condition`` is an expression of Spark SQL over the columns ``value``, the bytes, and ``size``,
+    their number. It is true if the value reads by the convention. ``meaning`` says the same in a
+    few words.
     """
 
     condition: str
@@ -47,13 +47,21 @@ class BulkCondition(NamedTuple):
 class Convention(ABC):
     """How some software writes the values of record headers, under the name it is asked for by.
 
-    A null value is None in every convention. Order and duplicates are kept. Raises
-    `RecordHeaderError` for a value that does not fit.
+    A class in a file of this folder is found by itself (`registry`). It is made without arguments,
+    and holds all that Python and Spark SQL need. A null value is None in every convention. Order
+    and duplicates are kept. Raises `RecordHeaderError` for a value that does not fit.
     """
 
     name: ClassVar[str]
+    rank: ClassVar[int]
+    """Its place among all conventions; the most particular one has the lowest."""
     in_bulk: ClassVar[BulkCondition | None] = None
     """None if a value alone does not show that it follows the convention."""
+    marker: ClassVar[str | None] = None
+    """The key of a record header that the software writes beside the others, if it writes one.
+
+    In bulk a value follows the convention only if its record has this header.
+    """
 
     def read(self, headers: Iterable[RawHeader], *, lenient: bool = False) -> list[tuple[Key, Any]]:
         """Read the record headers of one record; lenient reading leaves what does not fit."""

@@ -49,6 +49,7 @@ class FixedWidth(Convention):
     """
 
     name = "kip-1308"
+    rank = 60
     in_bulk = BulkCondition("size in (1, 2, 4, 8)", "bytes of the width of a number")
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:

@@ -1,36 +1,47 @@
-"""All conventions by name, and which of them a record's headers may follow."""
+"""All conventions by name, and which of them a record's headers may follow.
+
+A convention is a class in a file of this folder. The registry finds it there, so a new one needs no
+other line of code.
+"""
 
 from __future__ import annotations
 
+import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from flexwire.errors import FlexwireError, RecordHeaderError, short
-from flexwire.records.conventions.connect import Connect
 from flexwire.records.conventions.convention import Convention, HeaderEvidence, Key, RawHeader
-from flexwire.records.conventions.fixed_width import FixedWidth
-from flexwire.records.conventions.spring import SpringJson
-from flexwire.records.conventions.typed_values import EarlierTypedValues, TypedValues
-from flexwire.records.conventions.utf8 import Utf8
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from flexwire.records.record import RecordHeader
 
+# The files of this folder that hold no convention.
+_SHARED: Final = frozenset({"convention", "registry"})
 
-#: Each convention under its name, the most particular first.
+
+def _conventions() -> Iterator[Convention]:
+    """Yield an instance of each convention that a file of this folder defines."""
+    room = __name__.rpartition(".")[0]
+    for file in iter_modules(sys.modules[room].__path__):
+        if file.name in _SHARED:
+            continue
+        module = import_module(f"{room}.{file.name}")
+        for kind in vars(module).values():
+            is_convention = isinstance(kind, type) and issubclass(kind, Convention)
+            if is_convention and kind.__module__ == module.__name__:
+                yield kind()
+
+
 CONVENTIONS: dict[str, Convention] = {
     convention.name: convention
-    for convention in (
-        SpringJson(),
-        TypedValues(),
-        EarlierTypedValues(),
-        Connect(),
-        Utf8(),
-        FixedWidth(),
-    )
+    for convention in sorted(_conventions(), key=lambda convention: convention.rank)
 }
+"""Each convention under its name, the most particular first."""
 
 
 def read_headers(

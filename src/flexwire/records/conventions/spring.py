@@ -93,7 +93,9 @@ class SpringJson(Convention):
     """
 
     name = "spring-json"
-    in_bulk = BulkCondition("is_spring", "where Spring's header of types stands beside them")
+    rank = 10
+    in_bulk = BulkCondition("true", "where Spring's header of types stands beside them")
+    marker = TYPES_KEY
 
     def __init__(self, types: Mapping[str, str] | None = None) -> None:
         self.types = dict(types or {})

@@ -47,6 +47,7 @@ class TypedValues(Convention):
     """
 
     name = TypedDialect.DOCUMENT.value
+    rank = 20
     in_bulk: ClassVar[BulkCondition | None] = BulkCondition(_condition(), "by type byte and size")
     dialect = TypedDialect.DOCUMENT
 
@@ -80,5 +81,6 @@ class EarlierTypedValues(TypedValues):
     """
 
     name = TypedDialect.EARLIER.value
+    rank = 30
     in_bulk = None
     dialect = TypedDialect.EARLIER

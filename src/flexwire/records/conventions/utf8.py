@@ -28,6 +28,7 @@ class Utf8(Convention):
     """
 
     name = "utf-8"
+    rank = 50
     in_bulk = BulkCondition(
         "is_valid_utf8(cast(value as string)) "
         f"and not rlike(cast(value as string), r'{_CONTROLS}')",

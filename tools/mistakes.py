@@ -51,7 +51,13 @@ MINUTES: Final = "10"
 _NOT_FAILED: Final = (0, 5)
 """What pytest ends with if all tests passed, and if there were none."""
 
-ROOMS: Final = {"client": "net", "tap": "net", "logs": "capture", "survey": "tables"}
+ROOMS: Final = {
+    "client": "net",
+    "logs": "capture",
+    "specs": "check",
+    "survey": "tables",
+    "tap": "net",
+}
 """The folders of tests that have another name than their room."""
 
 SPARK_FILES: Final = 3
